@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test coverage fuzz test-slow test-stores test-versions check unit bench chaos probe-clients install java python clean lock dist
+.PHONY: demo test test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-versions check unit bench chaos probe-clients install java python clean lock dist
 
 demo: java install
 	rm -rf demo-lake
@@ -75,6 +75,19 @@ bench: install
 probe-clients: java install
 	$(BIN)/python -m tools.probe_clients $(CLIENTS)
 
+# The engine on databricks-connect, which exists for Python 3.12 only, against an open-source Spark Connect server.
+PYTHON312 := python3.12
+
+test-databricks-connect: java install
+	$(BIN)/python -m tools.databricks_connect --python $(PYTHON312)
+
+# Every form of statement in a Databricks workspace of yours, in a scratch schema; skipped without one (tools/workspace.py).
+WORKSPACE :=
+WORKSPACE_PYTHON := $(BIN)/python
+
+test-workspace: install
+	$(WORKSPACE_PYTHON) -m tools.workspace $(WORKSPACE)
+
 # Applies under faults (kills, pauses, lost connections), then applies that race (docs/benchmarks.md).
 chaos: java install
 	@$(BIN)/python -m chaos $(CHAOS); faults=$$?; $(BIN)/python -m chaos races $(CHAOS); races=$$?; \
@@ -115,4 +128,4 @@ lock:
 	    --no-emit-package tablectl-guard --no-header --no-annotate pyproject.toml - -o locks/$$extra.lock; done
 
 clean:
-	rm -rf .venv .venv-versions .unit.log .coverage demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-versions .venv-databricks .unit.log .coverage demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -140,7 +140,7 @@ class Table:
             self.checkpoint()
 
     def checksum(self, txn_id: str) -> Json:
-        """What Delta Spark writes beside a commit."""
+        """What Delta Spark writes next tos a commit."""
         histogram = {"sortedBinBoundaries": _BOUNDS, "fileCounts": self.counts, "totalBytes": self.sizes}
         few = len(self.files) <= _FILES_IN_CHECKSUM
         return {

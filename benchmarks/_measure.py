@@ -68,7 +68,7 @@ def _bytecode() -> Path:
 
 def _once(command: Sequence[str], expect: Sequence[int], env: Mapping[str, str]) -> tuple[Cost, str]:
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    # As pip leaves an installed package: compiled. The first run does it where nobody else did.
+    # As pip leaves an installed package: compiled. The first run does it where no one else did.
     paths = {"PYTHONPATH": path, "PYTHONPYCACHEPREFIX": str(_bytecode()), "PYTHONDONTWRITEBYTECODE": ""}
     launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, *command]
     with tempfile.TemporaryFile("w+") as out:

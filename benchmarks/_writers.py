@@ -46,7 +46,7 @@ class Writer:
 
     @property
     def hold(self) -> float:
-        """Seconds for which a transaction holds its snapshot, beside what Spark itself takes."""
+        """Seconds for which a transaction holds its snapshot, next tos what Spark itself takes."""
         return LONG if self.number % 4 == 3 else 0.0
 
     @property

@@ -1,4 +1,4 @@
-"""Guards: what one costs around a write that nobody disturbs, against the smallest append that Delta knows.
+"""Guards: what one costs around a write that no one disturbs, against the smallest append that Delta knows.
 
 `python benchmarks/guard.py [--rounds N]`; the figures of docs/guards.md. With moto installed, it also counts the
 requests of a guard on S3, and the time that they take where the store answers at once.
@@ -23,7 +23,7 @@ from urllib.request import Request, urlopen
 from _report import machine, ratio_text, say, table, time_text
 
 import tablectl
-from tablectl.leases.acquire import Claim, Held, try_acquire
+from tablectl.leases.acquire import Blocked, Claim, acquire_all
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease import Lease
 from tablectl.leases.owner import current_owner
@@ -88,7 +88,7 @@ def _on_disk(folder: Path, rounds: int) -> dict[str, Times]:
     nested_times: list[float] = []
     spent = {
         "guard, no apply ever": _times(rounds, lambda: _enter(tablectl.guard(None, new, "append"))),
-        "guard, beside an apply": _times(rounds, lambda: _enter(tablectl.guard(None, applied, "append"))),
+        "guard, during an apply": _times(rounds, lambda: _enter(tablectl.guard(None, applied, "append"))),
     }
     lease.release()
     for _ in range(rounds):
@@ -98,9 +98,9 @@ def _on_disk(folder: Path, rounds: int) -> dict[str, Times]:
 
 def _lease(location: str) -> Lease:
     claim = Claim(current_owner(os.environ, tablectl.__version__), run="benchmark", digest="")
-    lease = try_acquire(open_records(location), claim, SystemClock())
-    assert not isinstance(lease, Held)
-    return lease
+    taken = acquire_all({"": open_records(location)}, claim, SystemClock(), {})
+    assert not isinstance(taken, Blocked)
+    return taken[""]
 
 
 def _enter(guard: tablectl.writers.guard.Guard) -> None:
@@ -123,7 +123,7 @@ def _measured(times: list[float], rounds: int, act: Callable[[], object]) -> Non
 
 
 def _append(folder: Path, rounds: int) -> Times | None:
-    """The table is made anew now and then, since each append reads a log that grows."""
+    """The table is created again now and then, since each append reads a log that grows."""
     if importlib.util.find_spec("deltalake") is None:
         return None
     import deltalake  # noqa: PLC0415  # what is compared with, where it is installed
@@ -141,7 +141,7 @@ def _on_s3(rounds: int) -> None:
     with _moto() as (requests, location):
         lease = _lease(location)
         for name, state in (
-            ("in the table, beside an apply", None),
+            ("in the table, during an apply", None),
             ("under `state:`, no apply ever", "s3://bucket/state"),
         ):
 

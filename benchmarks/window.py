@@ -77,7 +77,7 @@ class Measured:
     window: float
     """Seconds in which a commit of the change could fail writers: the loop's whole length, the apply's window."""
     guard: float
-    """Median seconds that a guard took, almost all of them beside no apply."""
+    """Median seconds that a guard took, almost all of them without an apply."""
     waited: float
     """Seconds of all guards together, almost all of them at the apply's gate."""
     waits: tuple[float, float, float] = (0.0, 0.0, 0.0)

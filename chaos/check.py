@@ -56,7 +56,7 @@ def check_attempts(log: Log, base: int, attempts: Sequence[Attempt]) -> list[Vio
     known = {attempt.id for attempt in attempts}
     strange = [each for each in log.since(base) if each.stamp is None and each.user not in known]
     found += [
-        Violation("rows", log.place.name, f"version {each.version} ({each.operation}) is of nobody") for each in strange
+        Violation("rows", log.place.name, f"version {each.version} ({each.operation}) is of no one") for each in strange
     ]
     return found
 
@@ -91,7 +91,7 @@ def check_rows(table: str, expected: Counter[Row], found: Iterable[Row]) -> list
     lost, more = expected - there, there - expected
     return [
         Violation("rows", table, f"{sum(rows.values())} rows {word}, such as {min(rows)}")
-        for word, rows in (("are lost or changed", lost), ("are there too often or as nobody wrote them", more))
+        for word, rows in (("are lost or changed", lost), ("are there too often or as no one wrote them", more))
         if rows
     ]
 

@@ -175,7 +175,7 @@ class Scenario:
     fault: Fault
     tables: tuple[Pending, ...]
     in_bucket: bool
-    """Whether the records are in a bucket (``state:``), else beside the tables."""
+    """Whether the records are in a bucket (``state:``), else next to the tables."""
     strikes: tuple[Strike, ...]
     """One for each time that the command is disturbed."""
     writers: int

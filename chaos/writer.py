@@ -1,7 +1,7 @@
 """A guarded writer: a process of its own that works on the tables of a round through the Spark Connect server.
 
 Orders come as JSON lines on standard input: ``work`` begins, ``rest`` ends the transaction that runs and answers with a
-line. Everything it tries and is told is in the journal. ``python -m chaos.writer KIND NUMBER``.
+line. Everything it tries and learns is in the journal. ``python -m chaos.writer KIND NUMBER``.
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ class Place(TypedDict, total=False):
     directory: str | Path
     """The directory of ``tablectl.yaml``, by default the current one."""
     cache: bool
-    """Whether the commits that show who writes a table are kept in the user's cache directory; by default yes."""
+    """Whether what is read of tables is kept for the next call, in the directory that ``cache`` in ``tablectl.yaml``
+    names or in the user's cache directory; by default yes. ``apply`` never uses it."""
     spark: Any
     """A Spark session, by default a new one. It is used only to list and locate catalog tables, and to apply."""
 
@@ -229,7 +230,7 @@ def apply(plan_or_paths: Plan | Paths = None, **options: Unpack[ApplyOptions]) -
     A plan is applied in its own environment, and refused (``PlanFileError``) if ``env`` names another. Raises
     ``LimitError`` for a plan that changes more than ``max_tables`` tables or rewrites more than ``max_bytes``.
     """
-    given = _ApplyOptions(**options)
+    given = replace(_ApplyOptions(**options), cache=False)
     ready, paths = _ready_plan(plan_or_paths, given)
     if given.driver is not None and (given.driver != SHARED or given.spark is None):
         hint = 'with the session of the writers: driver="shared"'

@@ -11,8 +11,8 @@ from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
 from tablectl.delta.names import canonical_location, column_text
 from tablectl.delta.protocol import Protocol
-from tablectl.log.blame import BlameQuery, BlameResult, blame_many
-from tablectl.log.reader import ReadRequest, read_many
+from tablectl.log.blame import BlameQuery, BlameResult, read_and_blame
+from tablectl.log.reader import ReadRequest
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.plan import Change
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
@@ -50,6 +50,8 @@ class _Found:
     live: LiveTable
     managed: bool
     changes: tuple[Change, ...]
+    blamed: BlameResult | None
+    """What made the changes; ``None`` if there are none."""
 
 
 def collect_status(
@@ -79,7 +81,7 @@ def collect_status(
     rows += [
         _unreadable(each.name, each.message, "") for each in failures if each.name in named or "*" not in each.name
     ]
-    rows += _rows(project, found, options)
+    rows += [_row(project, each) for each in found]
     return LakeStatus(
         tuple(sorted(rows, key=lambda row: (STATES.index(row.state), natural_key(row.table)))),
         project.config.environment,
@@ -111,13 +113,20 @@ def _read(
     more = further.tables if further else ()
     placed = [*((spec, where, True) for spec, where in managed.tables), *((spec, where, False) for spec, where in more)]
     requests = (ReadRequest(spec.name, where, _depth(spec, debt=options.debt)) for spec, where, _ in placed)
-    for done, live in enumerate(read_many(requests, cache=project.commits, options=project.stores)):
+
+    def asks(position: int, live: LiveTable) -> BlameQuery | None:
+        spec, _, is_managed = placed[position]
+        changes = diff(spec.policy, live, project.dialect) if is_managed else ()
+        return BlameQuery(live, questions(changes), options.look_back) if changes else None
+
+    for done, found in enumerate(read_and_blame(requests, asks, cache=project.cache, options=project.stores)):
         on_read(done + 1, len(placed))
         spec, where, is_managed = placed[done]
-        if isinstance(live, LiveError):
-            yield _unreadable(spec.name.text, one_line(live), _place(spec) if is_managed else "", where)
+        if isinstance(found, LiveError):
+            yield _unreadable(spec.name.text, one_line(found), _place(spec) if is_managed else "", where)
         else:
-            yield _Found(spec, live, is_managed, diff(spec.policy, live, project.dialect) if is_managed else ())
+            live, blamed = found
+            yield _Found(spec, live, is_managed, diff(spec.policy, live, project.dialect) if blamed else (), blamed)
 
 
 def _depth(spec: TableSpec, *, debt: bool) -> Callable[[LiveTable], Depth]:
@@ -141,16 +150,8 @@ def _place(spec: TableSpec) -> str:
     return f"{spec.declared.file}:{spec.declared.line}"
 
 
-def _rows(project: Project, found: list[_Found], options: StatusDepth) -> Iterator[TableStatus]:
-    differing = [each for each in found if each.changes]
-    queries = (BlameQuery(each.live, questions(each.changes), options.look_back) for each in differing)
-    blamed = dict(zip(map(id, differing), blame_many(queries, project.stores), strict=True))
-    for each in found:
-        yield _row(project, each, blamed.get(id(each)))
-
-
-def _row(project: Project, found: _Found, blamed: BlameResult | None) -> TableStatus:
-    live, spec = found.live, found.spec
+def _row(project: Project, found: _Found) -> TableStatus:
+    live, spec, blamed = found.live, found.spec, found.blamed
     commits = blamed.commits if blamed and blamed.commits else live.history
     applied = next((each for each in commits if read_stamp(each.user_metadata)), None)
     row = _facts(live, applied)

@@ -25,7 +25,7 @@ from tablectl.policies.variables import Variables
 
 if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
     from tablectl.catalogs.registry import Catalogs
-    from tablectl.log.write_history import CommitCache
+    from tablectl.log.table_cache import TableCache
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
     from tablectl.reports.mask import Mask
@@ -102,6 +102,7 @@ class Engines:
             float(engine.dead_after),
             bound,
             stores=self._config.stores.families(),
+            serverless=engine.runtime is not None and engine.runtime.version is None,
         )
         session = self._source.spark
         if session is not None:
@@ -130,7 +131,7 @@ class Project:
     source: EngineSource = EngineSource()
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     cached: bool = False
-    """Whether commits are kept in the user's cache directory."""
+    """Whether what is read of tables is kept for the next command."""
 
     @classmethod
     def open(
@@ -202,6 +203,12 @@ class Project:
         """The policies in ``paths``, as ``repository``."""
         return self.repository(paths)[1]
 
+    def changed_since(self, ref: str) -> Callable[[TableSpec], bool]:
+        """Whether a table's policy differs from that at a commit. Raises ``UsageError`` if Git does not know it."""
+        from tablectl.changed_policies import policies_at  # noqa: PLC0415  # see the module docstring
+
+        return policies_at(ref, self.directory, self.config, self.given, self.environ).differ
+
     def any_policies(self, paths: Paths = None) -> Specs:
         """As ``policies``, for commands that need none: empty if no paths are given and the repository has none."""
         return self.policies(paths) if paths or has_policies(self.config, self.directory) else Specs.of(())
@@ -271,12 +278,16 @@ class Project:
         return open_records(location, self.config.state, real_place(location), self.stores)
 
     @cached_property
-    def commits(self) -> CommitCache:
-        """The commits that show who writes a table, in the user's cache directory if the project uses it."""
-        from tablectl.log.commit_cache import DiskCache, cache_directory  # noqa: PLC0415  # see the module docstring
-        from tablectl.log.write_history import NoCache  # noqa: PLC0415
+    def cache(self) -> TableCache:
+        """What earlier reads of tables left, in the configured directory or in the user's, if the project uses it."""
+        from tablectl.log.table_cache import NoCache  # noqa: PLC0415  # see the module docstring
 
-        directory = cache_directory(self.environ) if self.cached else None
+        if not self.cached:
+            return NoCache()
+        from tablectl.log.disk_cache import DiskCache, cache_directory  # noqa: PLC0415
+
+        configured = self.directory / self.config.cache if self.config.cache else None
+        directory = configured or cache_directory(self.environ)
         return DiskCache(directory) if directory else NoCache()
 
     def read(self, name: TableName, spec: TableSpec | None, depth: Depth | None = None) -> LiveTable:
@@ -288,7 +299,7 @@ class Project:
 
         location = name.parts[0] if name.is_path else (spec and spec.location) or self.open_catalog().location(name)
         depth = depth or Depth(LOOK_BACK, writers=lambda _live: True)
-        return read_table(name, location, depth, cache=self.commits, options=self.stores)
+        return read_table(name, location, depth, cache=self.cache, options=self.stores)
 
 
 def _config_of(plan: Plan, env: str | None, directory: str | Path) -> Config:

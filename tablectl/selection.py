@@ -18,6 +18,7 @@ from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import diff
+from tablectl.planning.merge_plans import Shard
 from tablectl.policies.resolve import expand
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.storage.object_stores import StoreOptions
@@ -36,6 +37,10 @@ class Selection:
     tags: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     """Globs of tables to exclude. They take precedence."""
+    shard: Shard | None = None
+    """The part of the selected tables to read; ``None`` for all of them."""
+    changed: Callable[[TableSpec], bool] | None = None
+    """Whether a table's policy changed; ``None`` to take tables without changes, too."""
 
     def of(self, specs: Specs, *, complete: bool = True) -> tuple[TableSpec, ...]:
         """The selected tables. Raises ``UsageError`` for a glob or tag that matches none: a typo must not look like
@@ -53,7 +58,7 @@ class Selection:
             _check_matched("--select", self.globs, wanted)
             _check_matched("--exclude", self.excluded, unwanted)
             self._check(specs, selected)
-        return selected
+        return selected if self.changed is None else tuple(filter(self.changed, selected))
 
     def _check(self, specs: Specs, selected: Sequence[TableSpec]) -> None:
         tagged = {tag for spec in specs.tables for tag in spec.tags}
@@ -129,7 +134,9 @@ def locate(
     failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]
     known = ((spec, locations[spec.name]) for spec in selected)
     placed, shared = _one_name_each([(spec, where) for spec, where in known if isinstance(where, str)])
-    return LocatedTable(tuple(placed), (*failures, *shared), tuple(sorted(unmatched)), tuple(sorted(found.others)))
+    # Only now, so that every shard notices a table with two names.
+    mine = tuple(each for each in placed if selection.shard is None or selection.shard.has(each[0].name.key))
+    return LocatedTable(mine, (*failures, *shared), tuple(sorted(unmatched)), tuple(sorted(found.others)))
 
 
 def _find(patterns: Sequence[TablePattern], catalog: OpenCatalog, stores: StoreOptions) -> PatternMatches:

@@ -30,23 +30,25 @@ from tablectl.engine.port import Engine, MaySend, always
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
-from tablectl.log.blame import MOST_COMMITS, BlameQuery, blame_many
+from tablectl.log.blame import MOST_COMMITS, BlameQuery, read_and_blame
 from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
-from tablectl.log.write_history import MemoryCache
+from tablectl.log.table_cache import MemoryCache
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, UsageError, one_line
 from tablectl.model.managed_table import CatalogEntry
-from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
+from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.planning.conflict_report import ConflictReport, conflict_report
+from tablectl.planning.dbt import dbt_findings
 from tablectl.planning.diff import diff
-from tablectl.planning.drift import Drift, questions, table_drift
+from tablectl.planning.drift import Drift, TableDrift, questions, table_drift
 from tablectl.planning.import_table import policy_of_table
-from tablectl.planning.lint import Linted, LintedTable, lint
+from tablectl.planning.lint import Linted, LintedTable, graded, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.table_loss import fails_writers
 from tablectl.planning.writer_dependence import writers_matter
+from tablectl.policies.dbt_manifest import DbtTable
 from tablectl.policies.fields import duration
 from tablectl.policies.new_policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
@@ -108,6 +110,7 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
         failures=_sorted(failures),
         unchanged=tuple(sorted(unchanged)),
         unmatched=located.unmatched,
+        shard=selection.shard.text if selection.shard else "",
     )
 
 
@@ -126,23 +129,28 @@ def find_drift(
     located = _located(project, specs, selection)
     failures = list(located.failures)
     as_declared: list[str] = []
-    differing: list[tuple[TableSpec, LiveTable, tuple[Change, ...]]] = []
-    for spec, live in _read_as(project, located, _with_catalog, on_read, failures):
-        changes = diff(spec.policy, live, project.dialect)
-        if changes or (live.catalog and live.catalog.differences):
-            differing.append((spec, live, changes))
-        else:
+    tables: list[TableDrift] = []
+
+    def asks(position: int, live: LiveTable) -> BlameQuery | None:
+        changes = diff(located.tables[position][0].policy, live, project.dialect)
+        differs = changes or (live.catalog and live.catalog.differences)
+        return BlameQuery(live, questions(changes), look_back) if differs else None
+
+    requests = [ReadRequest(spec.name, location, _with_catalog(spec)) for spec, location in located.tables]
+    results = read_and_blame(requests, asks, cache=project.cache, options=project.stores)
+    for done, ((spec, _), found) in enumerate(zip(located.tables, results, strict=True)):
+        on_read(done + 1, len(located.tables))
+        if isinstance(found, LiveError):
+            failures.append(failure_of(spec.name.text, found))
+            continue
+        live, trace = found
+        if trace is None:
             as_declared.append(spec.name.text)
-    inquiries = (BlameQuery(live, questions(changes), look_back) for _, live, changes in differing)
-    tables = (
-        table_drift(
-            *known,
-            trace.origins,
-            applied=next((commit for commit in trace.commits if read_stamp(commit.user_metadata)), None),
-            trouble=one_line(trace.trouble) if trace.trouble else "",
-        )
-        for known, trace in zip(differing, blame_many(inquiries, project.stores), strict=True)
-    )
+            continue
+        applied = next((commit for commit in trace.commits if read_stamp(commit.user_metadata)), None)
+        trouble = one_line(trace.trouble) if trace.trouble else ""
+        changes = diff(spec.policy, live, project.dialect)
+        tables.append(table_drift(spec, live, changes, trace.origins, applied=applied, trouble=trouble))
     return Drift(
         tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
         failures=_sorted(failures),
@@ -153,8 +161,15 @@ def find_drift(
     )
 
 
-def lint_tables(project: Project, specs: Specs, selection: Selection, on_read: OnRead = ignore_progress) -> Linted:
-    """The lint findings on the selected tables in their planned state, including tables without changes.
+def lint_tables(
+    project: Project,
+    specs: Specs,
+    selection: Selection,
+    on_read: OnRead = ignore_progress,
+    dbt: Sequence[DbtTable] = (),
+) -> Linted:
+    """The lint findings on the selected tables in their planned state, including tables without changes. ``dbt`` are
+    the tables of a dbt project.
 
     Reads the history of each table, and the layout of partitioned ones. Failures and errors as in ``make_plan``.
     """
@@ -167,7 +182,11 @@ def lint_tables(project: Project, specs: Specs, selection: Selection, on_read: O
         subject = table_subject(
             spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime
         )
-        tables.append(LintedTable(spec.name.text, lint(subject, spec.name, "lint", project.config.severities)))
+        severities = project.config.severities
+        theirs = [each for each in dbt if each.name.key == spec.name.key]
+        shared = dbt_findings(spec, theirs, live.known_commits, project.catalog, project.dialect)
+        found = (*lint(subject, spec.name, "lint", severities), *graded(shared, spec.name, severities))
+        tables.append(LintedTable(spec.name.text, found))
     return Linted(
         tables=tuple(sorted(tables, key=lambda table: table.name)),
         failures=_sorted(failures),
@@ -291,7 +310,7 @@ def _read_as(
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The live tables, each read to the depth that ``depth_of`` returns."""
     requests = (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in located.tables)
-    for done, found in enumerate(read_many(requests, cache=project.commits, options=project.stores)):
+    for done, found in enumerate(read_many(requests, cache=project.cache, options=project.stores)):
         on_read(done + 1, len(located.tables))
         spec, _ = located.tables[done]
         if isinstance(found, LiveError):

@@ -3,7 +3,7 @@
 Two ways to hold it. In a UDF: the writer calls the SQL function ``hold``, a Python UDF that comes back only when the
 test lets it go. Delta opens a write's transaction before it runs the write's query, so a writer that is inside ``hold``
 has read its version of the table and not yet committed. A UDF runs in a process of its own: it and the test meet over
-a socket. Nobody sleeps.
+a socket. No one sleeps.
 
     with Writer(spark, "INSERT INTO t SELECT hold(id) FROM range(1)") as writer:
         writer.wait_inside()
@@ -56,6 +56,7 @@ class Hold(Enum):
 
     IN_UDF = auto()
     AT_COMMIT = auto()
+    """Its first commit, or the one whose number is given."""
 
 
 class Writer:
@@ -66,7 +67,9 @@ class Writer:
     so that a failing test leaves no thread behind.
     """
 
-    def __init__(self, spark: Any, write: str | Callable[[Any], object], hold: Hold = Hold.IN_UDF) -> None:
+    def __init__(
+        self, spark: Any, write: str | Callable[[Any], object], hold: Hold = Hold.IN_UDF, *, commit: int = 1
+    ) -> None:
         self._write: Callable[[Any], object] = write if callable(write) else lambda session: session.sql(write)
         self._session = spark.newSession()
         self._door: _Door | _Observer
@@ -74,7 +77,7 @@ class Writer:
             self._door = _Door()
             self._session.udf.register("hold", _hold(self._door.port), "bigint")
         else:
-            self._door = _Observer(spark)
+            self._door = _Observer(spark, commit)
         self._ended: Ended | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -105,7 +108,7 @@ class Writer:
         """Let it go on, wait for its end, and say how it ended."""
         self._door.open()
         self._thread.join(TIMEOUT)
-        assert self._ended is not None, "the writer was let go and never ended"
+        assert self._ended is not None, "the writer was released and never ended"
         return self._ended
 
     def _run(self) -> None:
@@ -120,7 +123,7 @@ class Writer:
 
 
 class _Door:
-    """A listening socket: whoever connects is inside, and is let go by the end of the connection."""
+    """A listening socket: whoever connects is inside, and is released by the end of the connection."""
 
     def __init__(self) -> None:
         self.events: queue.SimpleQueue[Literal["inside", "ended"]] = queue.SimpleQueue()
@@ -161,12 +164,12 @@ class _Door:
 
 
 class _Observer:
-    """Delta's ``TransactionExecutionObserver``, which lets the first commit of its thread wait.
+    """Delta's ``TransactionExecutionObserver``, which lets one commit of its thread wait.
 
     Every method of the interface is answered, those of Scala's traits too, under the names that the JVM has for them.
     """
 
-    def __init__(self, spark: Any) -> None:
+    def __init__(self, spark: Any, number: int = 1) -> None:
         from pyspark.java_gateway import ensure_callback_server_started
 
         ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
@@ -174,7 +177,7 @@ class _Observer:
         self._delta = spark._jvm.org.apache.spark.sql.delta
         self._none = spark._jvm.scala.Option.empty
         self._open = threading.Event()
-        self._met = False
+        self._number = number
 
     class Java:
         implements = ("org.apache.spark.sql.delta.TransactionExecutionObserver",)
@@ -200,8 +203,8 @@ class _Observer:
         return prepare.apply()
 
     def beginDoCommit(self) -> None:  # noqa: N802
-        if not self._met:
-            self._met = True
+        self._number -= 1
+        if self._number == 0:
             self.events.put("inside")
             self._open.wait(TIMEOUT)
 
@@ -226,7 +229,7 @@ class _Observer:
 class Breaking:
     """An observer whose thread's commit of some number, from 1, does not come about: a chain breaks off before it.
 
-    The thread is the one that runs a table's statements: ``at_statements`` is told of the events of an apply, and hangs
+    The thread is the one that runs a table's statements: ``at_statements`` gets the events of an apply, and hangs
     itself up there before each statement.
     """
 
@@ -277,7 +280,7 @@ def _hold(port: int) -> Callable[[int], int]:
             with socket.create_connection(("127.0.0.1", port)) as door:
                 door.recv(1)
         except OSError:
-            return value  # the door is open: nobody listens any more
+            return value  # the door is open: no one listens any more
         return value
 
     return hold

@@ -28,7 +28,7 @@ class Faults:
     latency: float = 0.0
     """Seconds by which each answer is late."""
     denied: tuple[str, ...] = ()
-    """Parts of the paths that nobody may touch."""
+    """Parts of the paths that no one may touch."""
     refused: tuple[str, ...] = ()
     """Rights that the caller lacks, as ``delete _tablectl/guards``: put, get, list or delete, and a part of the key."""
     lost_puts: int = 0

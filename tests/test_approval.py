@@ -81,13 +81,13 @@ def refused(plan: Plan) -> str:
     return caught.value.message
 
 
-def test_the_honest_plan_is_applied(lake: Repository, fake_spark: FakeSpark) -> None:
+def test_an_unedited_plan_is_applied(lake: Repository, fake_spark: FakeSpark) -> None:
     report = applied(tablectl.plan())
     assert {run.outcome for run in report.tables} == {RunOutcome.APPLIED}
     assert applied(tablectl.plan()).exit_code == 0
 
 
-def test_a_table_that_no_policy_declares(lake: Repository, fake_spark: FakeSpark) -> None:
+def test_a_plan_with_a_table_that_no_policy_declares_is_refused(lake: Repository, fake_spark: FakeSpark) -> None:
     """The forger plans it by policies of his own, and puts it into a plan with the digest of the merged ones."""
     honest = tablectl.plan()
     own = lake.root / "own.yaml"
@@ -162,7 +162,7 @@ def test_a_table_that_a_pattern_matches_is_compared_with_the_pattern(lake: Repos
     assert refused(plan) == f"{lake.name('events')}: `max_bytes` is not what the policies declare"
 
 
-def test_a_weaker_word_is_not_the_declared_one(lake: Repository, fake_spark: FakeSpark) -> None:
+def test_a_plan_of_a_stricter_value_than_the_declared_one_is_refused(lake: Repository, fake_spark: FakeSpark) -> None:
     """``purged`` satisfies ``disabled``; a policy that says ``disabled`` asks for no rewrite all the same."""
     plan = tablectl.plan()
     lake.policies({"events": "{deletion_vectors: disabled, max_bytes: 1 GB}"})
@@ -171,7 +171,7 @@ def test_a_weaker_word_is_not_the_declared_one(lake: Repository, fake_spark: Fak
     )
 
 
-def test_values_are_compared_as_the_environment_and_the_variables_give_them(
+def test_plan_values_are_compared_with_those_of_the_environment_and_variables(
     lake: Repository, fake_spark: FakeSpark
 ) -> None:
     Path("tablectl.yaml").write_text("env: {dev: {variables: {TEAM: dev}}, prod: {variables: {TEAM: pay}}}\n")
@@ -185,7 +185,7 @@ def test_values_are_compared_as_the_environment_and_the_variables_give_them(
     assert tablectl.apply(plan).committed
 
 
-def test_a_dropped_change_is_seen_under_the_lease(lake: Repository, fake_spark: FakeSpark) -> None:
+def test_a_plan_from_which_a_change_was_removed_is_stale(lake: Repository, fake_spark: FakeSpark) -> None:
     plan = forged(
         tablectl.plan(),
         lambda table: replace(table, changes=tuple(each for each in table.changes if each.attribute != "clustering")),
@@ -196,7 +196,7 @@ def test_a_dropped_change_is_seen_under_the_lease(lake: Repository, fake_spark: 
     assert run.message == "the policies also ask for clustering, which the plan does not hold"
 
 
-def test_a_refusal_that_was_taken_out_is_found_again(lake: Repository, fake_spark: FakeSpark) -> None:
+def test_a_plan_from_which_a_refusal_was_removed_is_refused(lake: Repository, fake_spark: FakeSpark) -> None:
     """``lint: error`` of the repository refuses what the forger's copy of the plan no longer mentions."""
     Path("tablectl.yaml").write_text("lint: {P002: error}\n")
     honest = tablectl.plan()
@@ -207,7 +207,7 @@ def test_a_refusal_that_was_taken_out_is_found_again(lake: Repository, fake_spar
     assert run.message == f"{table.refusals[0].change}: {table.refusals[0].reason}"
 
 
-def test_a_size_that_was_forged_is_asked_of_the_table(lake: Repository, fake_spark: FakeSpark) -> None:
+def test_max_bytes_uses_the_size_of_the_live_table_not_of_the_plan(lake: Repository, fake_spark: FakeSpark) -> None:
     def small(table: TablePlan) -> TablePlan:
         return replace(table, basis=replace(table.basis, bytes=5, files=1))
 
@@ -220,7 +220,7 @@ def test_a_size_that_was_forged_is_asked_of_the_table(lake: Repository, fake_spa
     assert applied(plan, max_bytes=10_000).exit_code == 0
 
 
-def test_tables_together_rewrite_no_more_than_they_may(repo: Repository, fake_spark: FakeSpark) -> None:
+def test_max_bytes_limits_all_tables_together(repo: Repository, fake_spark: FakeSpark) -> None:
     vectors: dict[str, Any] = {
         "features": ["deletionVectors"],
         "vectors": 1,
@@ -241,7 +241,7 @@ def test_tables_together_rewrite_no_more_than_they_may(repo: Repository, fake_sp
     assert sorted(str(run.outcome) for run in report.tables) == ["applied", "applied", "refused"]
 
 
-def test_a_tag_that_was_dropped_dodges_no_calendar(lake: Repository, fake_spark: FakeSpark) -> None:
+def test_a_plan_without_a_declared_tag_is_refused_by_the_calendar(lake: Repository, fake_spark: FakeSpark) -> None:
     Path("tablectl.yaml").write_text('window: {deny: [{cron: "* * * * *", duration: 1h, tags: [ledger]}]}\n')
     honest = tablectl.plan()
     outcomes = {run.name: run.outcome for run in applied(honest).tables}
@@ -251,9 +251,7 @@ def test_a_tag_that_was_dropped_dodges_no_calendar(lake: Repository, fake_spark:
     )
 
 
-def test_without_policies_the_plan_is_believed_and_the_user_is_told(
-    lake: Repository, cli: Cli, fake_spark: FakeSpark
-) -> None:
+def test_apply_without_policies_needs_the_option_and_warns(lake: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
     Path("p.json").write_bytes(dump_plan(forged(tablectl.plan(), FORGERIES[1][1], lake.name("orders"))))
     shutil.rmtree("policies")
     ran = cli("apply", "p.json")
@@ -266,7 +264,7 @@ def test_without_policies_the_plan_is_believed_and_the_user_is_told(
     assert Logged(lake.lake / "orders").properties["owner.team"] == "mallory"
 
 
-def test_policies_may_be_named_beside_the_plan(lake: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+def test_apply_takes_the_paths_of_policies(lake: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
     Path("policies").rename("mine")
     assert cli("plan", "mine", "--out", "p.json").code == 0
     assert cli("apply", "p.json").code == 64
@@ -326,7 +324,7 @@ def completed(body: Body) -> bytes | None:
 
 
 @pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
-def test_every_field_of_a_plan_forged_and_sealed(
+def test_no_edited_field_of_a_plan_sends_another_statement(
     lake: Repository, fake_spark: FakeSpark, tmp_path: Path, capsys: pytest.CaptureFixture[str], step: int
 ) -> None:
     """Each is refused, or sends nothing that the honest plan would not send."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -31,7 +33,7 @@ def _imports(file: Path) -> Iterator[str]:
 
 
 def _importers(module: str) -> set[str]:
-    """The packages (or top-level modules) of tablectl that import a module, be it inside a function."""
+    """The packages (or top-level modules) of tablectl that import a module, even inside a function."""
     return {
         file.relative_to(_PACKAGE).parts[0]
         for file in _FILES
@@ -169,3 +171,31 @@ def test_codes_of_findings_are_unique() -> None:
     ]
     assert codes
     assert len(set(codes)) == len(codes)
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    places: dict[str, list[str]] = {}
+    for file in _FILES:
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(file.relative_to(_PACKAGE)))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+_GENERATORS = {"codes_page"}
+"""Functions that only the publishers of generated pages call (``tests/*/publish.py``)."""
+_OF_THE_API = {"to_markdown", "to_html", "_repr_html_"}
+"""Methods that users and notebooks call."""
+
+
+def test_no_function_or_class_is_used_by_tests_alone() -> None:
+    words: Counter[str] = Counter()
+    for file in (*_FILES, *_PACKAGE.rglob("*.j2"), *(_PACKAGE.parent / "tablectl_guard").rglob("*.py")):
+        words.update(re.findall(r"\w+", file.read_text(encoding="utf-8")))
+    unused = {
+        node.name
+        for file in _FILES
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and words[node.name] == 1 and not node.decorator_list
+    }
+    assert unused - _GENERATORS - _OF_THE_API - {name for name in unused if name.startswith("__")} == set()

@@ -41,7 +41,7 @@ def test_a_held_writer_goes_on_when_nothing_was_in_its_way(spark: Any, table: st
     assert rows(spark, table) == [1, 7]
 
 
-def test_two_writers_are_held_at_once_and_let_go_in_any_order(spark: Any, table: str, tmp_path: Path) -> None:
+def test_two_writers_are_held_at_once_and_released_in_any_order(spark: Any, table: str, tmp_path: Path) -> None:
     def append(session: Any) -> None:
         frame = session.sql("SELECT hold(id) AS id FROM range(2, 3)")
         frame.write.format("delta").mode("append").save(str(tmp_path / "t"))
@@ -85,7 +85,7 @@ def test_an_optimize_that_begins_again_is_held_once(spark: Any, table: str) -> N
     assert rows(spark, table) == [0, 1]
 
 
-def test_nobody_else_is_held_while_one_is(spark: Any, table: str) -> None:
+def test_only_the_chosen_writer_is_held(spark: Any, table: str) -> None:
     with (
         Writer(spark, f"INSERT INTO {table} VALUES (1)", Hold.AT_COMMIT) as first,
         Writer(spark, f"INSERT INTO {table} VALUES (2)", Hold.AT_COMMIT) as second,

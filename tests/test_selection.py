@@ -188,7 +188,7 @@ def test_directories_need_no_engine(tmp_path: Path) -> None:
     assert list(where(placed(f"  delta.`{tmp_path}/*`:\n"))) == [f"delta.`{tmp_path}/a`"]
 
 
-def test_a_pattern_that_matches_nothing_is_told(tmp_path: Path) -> None:
+def test_a_pattern_that_matches_nothing_is_reported(tmp_path: Path) -> None:
     found = placed(f"  sales.x*:\n  sales.*:\n  sales.b:\n  delta.`{tmp_path}/*`:\n", engine(b="/w/b"))
     assert found.unmatched == (f"delta.`{tmp_path}/*`", "sales.x*")
     assert list(where(found)) == ["sales.b"]

@@ -21,7 +21,7 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
 from tablectl.version import __version__
-from tablectl.workflow import Control, LogReader, make_plan, run
+from tablectl.workflow import Control, LogReader, make_plan, quiet_within, run
 from tests.cli.log_lake import LogEngine, Logged, append, create
 
 HERE = SourceFile("lake.yaml", 1, 1)
@@ -83,7 +83,7 @@ def test_two_names_that_lead_to_one_table_are_failures_of_both(tmp_path: Path) -
     assert len(plan.tables) == 1
 
 
-def test_vectors_are_counted_only_where_they_shall_be_purged(tmp_path: Path) -> None:
+def test_vectors_are_counted_only_where_they_are_to_be_purged(tmp_path: Path) -> None:
     facts = {"delta.enableDeletionVectors": "true"}
     one = create(tmp_path / "a", vectors=2, features=["deletionVectors"], properties=facts)
     two = create(tmp_path / "b", vectors=2, features=["deletionVectors"], properties=facts)
@@ -113,7 +113,7 @@ def streamed(path: Path, commits: int) -> Path:
 
 
 @pytest.mark.parametrize("commits", [19, 20, 200])
-def test_a_nightly_job_of_an_old_client_is_expected_beside_a_stream(tmp_path: Path, commits: int) -> None:
+def test_a_nightly_job_of_an_old_client_is_expected_next_to_a_stream(tmp_path: Path, commits: int) -> None:
     """A job that runs for hours is in flight although the newest twenty commits are those of the stream."""
     plan = planned(spec(f"delta.`{streamed(tmp_path / 'a', commits)}`", VECTORS))
     (statement,) = plan.tables[0].statements
@@ -172,8 +172,8 @@ def test_a_forged_cache_changes_a_plan_but_not_an_apply(tmp_path: Path) -> None:
     cached = Project(Config(), source=EngineSource(open=LogEngine), environ=where, cached=True)
     assert make_plan(cached, given, Selection()).tables[0].statements[0].phase is Phase.CLOSED
     (file,) = (tmp_path / "tablectl").iterdir()
-    file.write_text(file.read_text().replace('["delta-spark",4,0,1]', '["delta-spark",4,4,0]'))
-    plan = make_plan(cached, given, Selection())
+    file.write_bytes(file.read_bytes().replace(b'["delta-spark",4,0,1]', b'["delta-spark",4,4,0]'))
+    plan = make_plan(replace(cached), given, Selection())
     assert plan.tables[0].statements[0].phase is Phase.FREE
     (table,) = run(project(LogEngine), plan, Control()).tables
     assert table.outcome is RunOutcome.REFUSED
@@ -225,7 +225,7 @@ def test_nothing_to_do_opens_no_engine(tmp_path: Path) -> None:
     assert run(project(pytest.fail), planned(), Control()).exit_code == 0
 
 
-def test_a_stop_before_the_run_begins_is_heeded(tmp_path: Path) -> None:
+def test_a_stop_before_the_run_begins_is_obeyed(tmp_path: Path) -> None:
     plan = planned(spec(f"delta.`{create(tmp_path / 'a')}`"))
     control = Control()
     control.stop.set()
@@ -243,3 +243,11 @@ def test_the_log_reader_reads_at_a_version(tmp_path: Path) -> None:
     nowhere_to_be_found = pytest.raises(LiveError)
     with nowhere_to_be_found:
         LogReader().read(name, str(path), version=7)
+
+
+@pytest.mark.parametrize(
+    ("when", "within", "seconds"),
+    [("", "", None), (None, None, None), ("quiet", None, 21_600), ("quiet", "90m", 5400), ("quiet", "7d", 604_800)],
+)
+def test_the_time_to_wait_for_a_quiet_moment(when: str | None, within: str | None, seconds: float | None) -> None:
+    assert quiet_within(when, within) == seconds

@@ -56,9 +56,9 @@ class Table:
     statements: Sequence[str]
     ids: Sequence[int] = tuple(range(10))
     row: Mapping[str, Any] = field(default_factory=lambda: {"id": _APPENDED})
-    """What each client appends; nothing where this tool cannot make such a value for every client."""
+    """What each client appends; nothing where this tool cannot make such a value forevery client."""
     holds: str = "true"
-    """What holds for every row, of those that were appended too."""
+    """What holds forevery row, of those that were appended too."""
 
 
 _INSERT = "INSERT INTO {t} SELECT id FROM range(10)"

@@ -9,7 +9,7 @@ from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.hooks import TableHooks
 from tablectl.applying.retry import longest_watch
 from tablectl.applying.run_report import RunOutcome, TableRun
-from tablectl.applying.scheduler import Job, Later, Rules, Scheduler
+from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.lease import Renewer
 from tablectl.leases.lease_records import tail
@@ -42,7 +42,7 @@ def run_owed_hooks(
     by_name = {place.name: place for place in places}
     seen: dict[str, Mapping[str, Sighting]] = {}
 
-    def step(job: Job) -> TableRun | Later[TableRun | None] | None:
+    def step(job: QueuedJob) -> TableRun | Later[TableRun | None] | None:
         try:
             place = by_name[job.key]
             return _settle(window, claim, records(place.location), place, seen)
@@ -50,7 +50,7 @@ def run_owed_hooks(
             return None
 
     rules: Rules[TableRun | None] = Rules(left_out=lambda _job, _reason: None)
-    runs = Scheduler(window.clock, parallel, window.stop, rules).run(map(Job, by_name), step)
+    runs = Scheduler(window.clock, parallel, window.stop, rules).run(map(QueuedJob, by_name), step)
     return {name: run for name, run in runs.items() if run is not None}
 
 

@@ -27,7 +27,7 @@ from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try
 from tablectl.applying.returning_writers import watch
 from tablectl.applying.run_report import QuietStart, RunOutcome, RunReport, TableRun
 from tablectl.applying.run_table import preflight, run_table, unexpected
-from tablectl.applying.scheduler import STOPPED, Job, Later, Rules, Scheduler
+from tablectl.applying.scheduler import STOPPED, Later, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement import may_renew
 from tablectl.delta.names import canonical_location, matches
@@ -166,7 +166,7 @@ def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
         on_progress=tally.tell,
     )
     scheduler = Scheduler(window.clock, schedule.parallel, window.stop, rules)
-    results = scheduler.run([Job(key) for key in tasks], lambda job: tasks[job.key].step())
+    results = scheduler.run([QueuedJob(key) for key in tasks], lambda job: tasks[job.key].step())
     return {name: run for runs in results.values() for name, run in runs.items()}
 
 

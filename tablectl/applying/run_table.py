@@ -20,13 +20,14 @@ from tablectl.applying.remaining import (
     check_landed,
     error_text,
     is_too_young,
-    missing_statements,
     planned_phase,
+    remaining_statements,
     separate_commits,
     why_waiting,
 )
 from tablectl.applying.rewrite import check_rewritable, check_rewrites
 from tablectl.applying.run_report import RunOutcome, StatementRun, TableRun
+from tablectl.applying.stamp import read_stamp
 from tablectl.applying.statement import (
     Landed,
     LandedElsewhere,
@@ -138,8 +139,11 @@ def _run_statements(session: TableSession) -> LiveTable | None:
     while True:
         live = session.read() if attempts.failed is None else _read_again(session, attempts.failed)
         session.note(live)
+        _check_metadata(session, live)
         try:
-            missing = missing_statements(plan, live, window.engine.dialect, window.addressed(plan.table, plan.location))
+            missing = remaining_statements(
+                plan, live, window.engine.dialect, window.addressed(plan.table, plan.location)
+            )
         except StopTableError:
             if was_reached(session):
                 return None
@@ -151,6 +155,25 @@ def _run_statements(session: TableSession) -> LiveTable | None:
             return live
         if _may_run(session, statement, live):
             attempts.note(statement, _run_statement(session, statement, live), window)
+
+
+def _check_metadata(session: TableSession, live: LiveTable) -> None:
+    """Raise ``StopTableError`` if the catalog names a newer change of metadata than the plan saw, and it is not one of
+    this plan. The catalog's number moves only with metadata, so new data does not make a plan stale.
+    """
+    planned, now = session.plan.basis.metadata_version, live.catalog.metadata_version if live.catalog else None
+    if planned is None or now is None or now <= planned:
+        return
+    made = next((each for each in session.window.reader.commits(session.plan.location, after=now - 1)[-1:]), None)
+    stamp = read_stamp(made.user_metadata) if made else None
+    if stamp is not None and stamp.plan == session.window.stamp.plan:
+        return
+    who = f", {made.operation} by {made.user or made.client.text()}" if made else ""
+    raise StopTableError(
+        RunOutcome.STALE,
+        f"the metadata changed since the plan: its catalog names version {now}{who}, and the plan saw {planned}",
+        "plan again",
+    )
 
 
 @dataclass(frozen=True, slots=True)

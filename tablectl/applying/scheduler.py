@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class QueuedJob:
     """A job before it starts."""
 
     key: str
@@ -64,11 +64,11 @@ class Later(Generic[T]):
 class Rules(Generic[T]):
     """The callbacks of a scheduler."""
 
-    left_out: Callable[[Job, str], T]
+    left_out: Callable[[QueuedJob, str], T]
     """The result of a job that was not started, given the reason."""
-    halts: Callable[[Job, T], str] = lambda _job, _result: ""
+    halts: Callable[[QueuedJob, T], str] = lambda _job, _result: ""
     """Called with each result: returns a reason for which no further job starts, or an empty string."""
-    on_wait: Callable[[Job, Later[T], float], None] = lambda _job, _later, _since: None
+    on_wait: Callable[[QueuedJob, Later[T], float], None] = lambda _job, _later, _since: None
     """Called repeatedly for a waiting job, with the moment at which it began to wait, on the clock's ``monotonic``."""
     on_progress: Callable[[Progress], None] = lambda _progress: None
     """Called whenever the numbers have changed."""
@@ -80,7 +80,7 @@ STOPPED = "stopped before its turn"
 
 @dataclass(frozen=True, slots=True)
 class _Waiting(Generic[T]):
-    job: Job
+    job: QueuedJob
     at: float
     later: Later[T] | None = None
     """``None`` before the first step."""
@@ -114,7 +114,7 @@ class Scheduler(Generic[T]):
         self._reason = ""
         self._told: Progress | None = None
 
-    def run(self, jobs: Iterable[Job], step: Callable[[Job], T | Later[T]]) -> Mapping[str, T]:
+    def run(self, jobs: Iterable[QueuedJob], step: Callable[[QueuedJob], T | Later[T]]) -> Mapping[str, T]:
         """The result of every job by key. ``step`` is called in a worker, never concurrently for the same job.
 
         Whatever ``step`` or a callback raises ends the run and is raised, as is what a signal handler raises: ``stop``
@@ -132,7 +132,7 @@ class Scheduler(Generic[T]):
                 raise
         return self._results
 
-    def _advance(self, pool: ThreadPoolExecutor, step: Callable[[Job], T | Later[T]]) -> None:
+    def _advance(self, pool: ThreadPoolExecutor, step: Callable[[QueuedJob], T | Later[T]]) -> None:
         if self._stop.is_set() or self._reason:
             self._leave_out()
         else:
@@ -162,7 +162,7 @@ class Scheduler(Generic[T]):
             self._results[key] = each.later.result
         self._waiting.clear()
 
-    def _start(self, pool: ThreadPoolExecutor, step: Callable[[Job], T | Later[T]]) -> None:
+    def _start(self, pool: ThreadPoolExecutor, step: Callable[[QueuedJob], T | Later[T]]) -> None:
         busy = Counter(each.job.driver for each in self._running.values())
         # A job that ends when all others have ended is polled once more at that point, whenever its next step is due.
         alone = all(each.idles for each in (*self._waiting.values(), *self._running.values()))

@@ -149,6 +149,13 @@ class Attribute(ABC):
         del change, live, target
         return None
 
+    def rejected_together(self, declared: Mapping[str, Value]) -> tuple[str, ...]:
+        """The keys of an attribute with several keys whose declared values Delta rejects together on every table; none
+        if it takes them.
+        """
+        del declared
+        return ()
+
     @abstractmethod
     def act(self, change: Change, basis: Basis) -> Action:
         """The action that makes the change. It depends only on the arguments, so that a loaded plan can derive it

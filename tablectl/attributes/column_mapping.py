@@ -14,6 +14,7 @@ from tablectl.attributes.base import NO_NEEDS, Action, ChangeTarget, Needs, Step
 from tablectl.attributes.rewrite_limits import why_no_rewrite
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
+from tablectl.delta.keys import MANIFEST
 from tablectl.delta.names import ColumnPath, column_text
 from tablectl.model.operations import RemoveMapping, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -27,6 +28,10 @@ _NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
 """Characters that a column name must not contain if data files use the same name."""
 
 
+_MAPPING_METADATA = '"delta.columnMapping.'
+"""How the keys of a mapped column begin in the text of a schema."""
+
+
 class ColumnMapping(WordAttribute):
     """The attribute ``column_mapping``."""
 
@@ -38,6 +43,7 @@ class ColumnMapping(WordAttribute):
         words=get_args(ColumnMappingValue),
     )
     keys = (keys.COLUMN_MAPPING,)
+    contradictions = (("name", f"properties.{MANIFEST}", "true"),)
 
     def read(self, live: LiveTable, key: str) -> Value:
         """``name``, ``id`` or ``none``. ``id`` supports everything that ``name`` does, but is a different format."""
@@ -76,6 +82,14 @@ def _against_mapping(change: Change, live: LiveTable, target: ChangeTarget) -> I
             fix="leave `column_mapping` out: columns can be renamed and dropped as they are; "
             "or apply `column_mapping: none` with `rewrite: allowed` first",
             condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+        )
+    elif _MAPPING_METADATA in live.schema.text:
+        yield Refusal(
+            change=change.id,
+            reason="columns of the table already have ids or physical names, although its columns are not mapped: "
+            "an old version of Delta left them there, and mapping by them could read the wrong columns",
+            fix="copy the table (CREATE TABLE … AS SELECT), or leave the mapping off",
+            condition="DELTA_ENABLING_COLUMN_MAPPING_DISALLOWED_WHEN_COLUMN_MAPPING_METADATA_ALREADY_EXISTS",
         )
     if is_true(target.property(live, keys.MANIFEST)):
         yield Refusal(

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 from tablectl.attributes.base import Action, ChangeTarget, Needs, Step, WordAttribute, is_true, put_back
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
+from tablectl.delta.keys import MANIFEST
 from tablectl.delta.protocol import PROTECTION
 from tablectl.model.operations import DropFeature, Purge, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -45,6 +46,7 @@ class DeletionVectors(WordAttribute):
         words=get_args(DeletionVectorsValue),
     )
     keys = (keys.DELETION_VECTORS,)
+    contradictions = (("enabled", f"properties.{MANIFEST}", "true"),)
 
     def read(self, live: LiveTable, key: str) -> Value:
         """``enabled``, ``disabled``, ``purged``, ``protected`` or ``dropped``.
@@ -88,6 +90,14 @@ class DeletionVectors(WordAttribute):
                 reason="the table is, or would be, readable as Iceberg, whose readers do not know deletion vectors",
                 fix="declare `uniform: none` too, or leave deletion vectors off",
                 condition="DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_SHOULD_BE_DISABLED",
+            )
+        formats = (target.property(live, keys.UNIFORM_FORMATS) or "").lower().split(",")
+        if change.after == "enabled" and "hudi" in {each.strip() for each in formats}:
+            return Refusal(
+                change=change.id,
+                reason="the table is readable as Hudi, whose readers do not know deletion vectors",
+                fix=f"take hudi out of {keys.UNIFORM_FORMATS} yourself, or leave deletion vectors off",
+                condition="DELTA_UNIVERSAL_FORMAT_VIOLATION",
             )
         return None
 

@@ -15,7 +15,8 @@ from tablectl.delta import keys
 from tablectl.delta.columns import Column, columns_of
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
-from tablectl.delta.names import NameSyntaxError, column_text, parse_column
+from tablectl.delta.names import NameSyntaxError, column_text, fold_column, parse_column
+from tablectl.delta.properties import parse_columns
 from tablectl.delta.schema import Schema
 from tablectl.model.operations import ClusterBy, Repartition, ReplacePartitions
 from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
@@ -123,7 +124,7 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
     if not dialect_of(target.dialect).rewrite_measured:
         yield ("what a rewrite preserves was tested on open-source Delta only", _in_place(change), "")
     yield from _bad_columns(change, live)
-    yield from _lost(live, target)
+    yield from _lost_by_rewrite(change, live, target)
 
 
 def _in_place(change: Change) -> str:
@@ -158,11 +159,12 @@ def _bad_columns(change: Change, live: LiveTable) -> Iterator[_Problem]:
         yield "no column would remain besides the partition columns", "name fewer columns", condition
 
 
-def _lost(live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
+def _lost_by_rewrite(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
     """What the rewrite would lose or change although no policy declares it (docs/partitioning.md)."""
     if live.clustering and not any(isinstance(each, ClusterBy) for each in target.operations):
         columns = ", ".join(column_text(path) for path in live.clustering)
         yield f"the table is clustered by {columns}, which a rewrite removes", "declare `clustering: none` too", ""
+    yield from _against_statistics(change, live)
     if (target.property(live, keys.APPEND_ONLY) or "").lower() == "true":
         fix = f"declare {keys.APPEND_ONLY}: null under `properties`"
         yield "the table is append-only: Delta takes no overwrite", fix, "DELTA_CANNOT_MODIFY_APPEND_ONLY"
@@ -178,6 +180,21 @@ def _lost(live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
         return
     for column in described:
         yield from _lost_of(column)
+
+
+def _against_statistics(change: Change, live: LiveTable) -> Iterator[_Problem]:
+    """The overwrite runs before the list of columns with statistics changes, so the stored list counts."""
+    try:
+        named = parse_columns(live.property(keys.STATISTICS_COLUMNS) or "")
+    except ValueError:
+        return
+    for name in _names(change.after):
+        if fold_column((name,)) in named:
+            yield (
+                f"{name} is among the columns with statistics, and Delta keeps none of a partition column",
+                f"leave {name} out of `data_skipping` and apply that first",
+                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
+            )
 
 
 def _lost_of(column: Column) -> Iterator[_Problem]:

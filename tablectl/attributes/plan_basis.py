@@ -29,5 +29,6 @@ def basis_of(live: LiveTable, options: TableOptions = NO_OPTIONS, runtime: str =
         marks=live.marks,
         truncation=live.truncation.due if live.truncation else 0,
         options=options,
+        metadata_version=live.catalog.metadata_version if live.catalog else None,
         runtime=runtime,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tablectl.attributes.base import Action, Attribute, ChangeTarget, Needs, Step
+from tablectl.attributes.base import Action, Attribute, ChangeTarget, Needs, Step, is_true
 from tablectl.attributes.deletion_vectors import BESIDE_MANIFEST
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
@@ -18,6 +18,10 @@ from tablectl.model.text import cut
 _OVER_VECTORS = (
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
 )
+
+
+_FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+"""The columns that the change data feed adds. Their letter case counts (``CDCReader.checkMetadataChange``)."""
 
 
 class Properties(Attribute):
@@ -48,16 +52,15 @@ class Properties(Attribute):
                 yield Change(attribute=self.name, key=key, before=found, after=declared[key])
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Symlink manifests and deletion vectors exclude each other (delta-1.3)."""
-        wanted = (target.property(live, keys.DELETION_VECTORS) or "false").lower() == "true"
-        if change.key == keys.MANIFEST and str(change.after).lower() == "true" and (wanted or live.vectors):
-            return Refusal(
-                change=change.id,
-                reason="symlink manifests cannot say that a row is deleted, "
-                "and the table has or will have deletion vectors",
-                fix="declare `deletion_vectors: purged` and apply that first",
-                condition=BESIDE_MANIFEST if wanted else _OVER_VECTORS,
-            )
+        """Symlink manifests exclude deletion vectors and mapped columns, and the change data feed needs its own column
+        names (delta-1.3, delta-1.8).
+        """
+        if not is_true(None if change.after is None else str(change.after)):
+            return None
+        if change.key == keys.MANIFEST:
+            return _against_manifest(change, live, target)
+        if change.key == keys.CHANGE_DATA_FEED:
+            return _against_feed(change, live)
         return None
 
     def act(self, change: Change, basis: Basis) -> Action:
@@ -77,6 +80,40 @@ class Properties(Attribute):
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """Symlink manifests exclude deletion vectors, old ones too."""
         return Needs(vectors=key == keys.MANIFEST and str(value).lower() == "true")
+
+
+def _against_manifest(change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    wanted = is_true(target.property(live, keys.DELETION_VECTORS))
+    if wanted or live.vectors:
+        return Refusal(
+            change=change.id,
+            reason="symlink manifests cannot say that a row is deleted, "
+            "and the table has or will have deletion vectors",
+            fix="declare `deletion_vectors: purged` and apply that first",
+            condition=BESIDE_MANIFEST if wanted else _OVER_VECTORS,
+        )
+    mode = (target.property(live, keys.COLUMN_MAPPING) or "none").lower()
+    if mode != "none":
+        return Refusal(
+            change=change.id,
+            reason=f"the table maps its columns by {mode}, and readers of symlink manifests do not know the names in "
+            "the data files; Delta takes the property, and then every write fails after its commit",
+            fix="declare `column_mapping: none` and apply that first, or leave the manifests off",
+            condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
+        )
+    return None
+
+
+def _against_feed(change: Change, live: LiveTable) -> Refusal | None:
+    taken = [field.name for field in live.schema.fields if field.name in _FEED_COLUMNS]
+    if not taken:
+        return None
+    return Refusal(
+        change=change.id,
+        reason=f"the table has a column {taken[0]}, a name that the change data feed needs for itself",
+        fix=f"rename the column, or leave {keys.CHANGE_DATA_FEED} out",
+        condition="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
+    )
 
 
 def _operation(key: str, value: Value) -> Operation:

@@ -80,6 +80,12 @@ class Retention(Attribute):
             fix="declare a `log` that is at least as long as `deleted_files`",
         )
 
+    def rejected_together(self, declared: Mapping[str, Value]) -> tuple[str, ...]:
+        """Both keys, if the log is declared shorter than deleted files."""
+        lengths = [_micros(_DEFAULTS[key] if declared.get(key) == DEFAULT else declared.get(key)) for key in _KEYS]
+        log, files = lengths
+        return tuple(_KEYS) if log is not None and files is not None and log < files else ()
+
     def act(self, change: Change, basis: Basis) -> Action:
         """Sets or unsets one property. Nothing is deleted by the change itself."""
         key, value = _KEYS[change.key], str(change.after)

@@ -14,6 +14,7 @@ from tablectl.attributes.base import Action, ChangeTarget, Needs, Step, WordAttr
 from tablectl.attributes.rewrite_limits import why_too_large
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
+from tablectl.delta.keys import MANIFEST
 from tablectl.delta.names import column_text
 from tablectl.model.operations import (
     Operation,
@@ -50,7 +51,7 @@ class Uniform(WordAttribute):
     contradictions = tuple(
         (version, *other)
         for version in ("iceberg_v1", "iceberg_v2")
-        for other in (("deletion_vectors", "enabled"), ("column_mapping", "none"))
+        for other in (("deletion_vectors", "enabled"), ("column_mapping", "none"), (f"properties.{MANIFEST}", "true"))
     )
 
     def read(self, live: LiveTable, key: str) -> Value:

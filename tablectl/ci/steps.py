@@ -27,6 +27,7 @@ from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
 from tablectl.reports.since import read_groups, since_text
 from tablectl.saved_plan import read_plan
+from tablectl.written_files import write_file
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _ARTIFACT = re.compile(r"https://[A-Za-z0-9._:/-]+\Z")
@@ -163,7 +164,7 @@ def find_step(job: CiJob) -> int:
     archive = github.download(f"actions/artifacts/{found.artifact}/zip", ARCHIVE_BYTES)
     folder = _new_folder(job, "reviewed")
     for name, data in unpack(archive, f"the plan of run {found.run}").items():
-        (folder / name).write_bytes(data)
+        write_file(folder / name, data, private=True)  # a plan can hold values that reports hide
     job.output(run=found.run, pull_request=found.pull_request or "", digest=found.digest)
     of = f" of #{found.pull_request}" if found.pull_request else ""
     job.tell("notice", f"applying the plan{of} that run {found.run} made")
@@ -259,7 +260,7 @@ def run_step(name: str, job: CiJob) -> int:
         return int(STEPS[name](job))
     except TablectlError as error:
         job.tell("error", f"{error.message}\nWhat to do: {error.hint}" if error.hint else error.message)
-        job.summary(_said(f"tablectl {name}", str(error)))
+        job.summary(_output_block(f"tablectl {name}", str(error)))
         return error.exit_code
     except OSError as error:
         job.tell("error", f"{error.filename or name}: {error.strerror or error}")
@@ -284,10 +285,10 @@ def _digest(job: CiJob, env: str | None) -> str:
 
 def _failed(title: str, subject: str, ran: CommandResult) -> str:
     """A report for a command that failed without one."""
-    return f"{_said(f'{title}: failed', ran.err)}\n\n{marker(subject, DEFAULT)}\n"
+    return f"{_output_block(f'{title}: failed', ran.err)}\n\n{marker(subject, DEFAULT)}\n"
 
 
-def _said(title: str, text: str) -> str:
+def _output_block(title: str, text: str) -> str:
     return f"**⛔ {title}**\n\n{said(text[-_MOST_SAID:].strip() or 'nothing was said')}"
 
 

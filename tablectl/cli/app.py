@@ -25,7 +25,7 @@ from tablectl.cli.formats import (
     StatusFormat,
     check_format,
 )
-from tablectl.cli.output import Output, let_go
+from tablectl.cli.output import Output, flush_streams
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
     ApplyCommandOptions,
@@ -116,9 +116,15 @@ VarOpt = Annotated[
         help="Value of ${NAME} in policies. Default: the variable TABLECTL_VAR_NAME. Repeatable.",
     ),
 ]
+ChangedSinceOpt = Annotated[
+    str,
+    typer.Option(
+        "--changed-since", metavar="REF", help="Include only tables whose policy differs from that at a Git commit."
+    ),
+]
 NoCacheOpt = Annotated[
     bool,
-    typer.Option("--no-cache", help="Read the commits of the last 30 days again instead of using the cache."),
+    typer.Option("--no-cache", help="Read every table from its log alone, and keep nothing for the next command."),
 ]
 TableArg = Annotated[
     str, typer.Argument(metavar="TABLE", help="Table identifier, as in policies.", autocompletion=complete.tables)
@@ -212,7 +218,7 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         out.fail(error)
         return error.exit_code
     finally:
-        let_go()
+        flush_streams()
 
 
 def _run(args: Sequence[str], out: Output) -> int:
@@ -277,6 +283,14 @@ def plan(
     shown_as: Annotated[
         str, typer.Option("--as", metavar="DIALECT", help="Show the plan as if engine.dialect were this one.")
     ] = "",
+    shard: Annotated[
+        str,
+        typer.Option("--shard", metavar="N/COUNT", help="Plan one of COUNT parts of the tables, for parallel jobs."),
+    ] = "",
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Join the plans of all shards: PATHS are the plan files of `--shard`.")
+    ] = False,
+    changed_since: ChangedSinceOpt = "",
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
@@ -284,7 +298,7 @@ def plan(
 
     Example: tablectl plan --out plans/today.json
     """
-    from tablectl.cli.plan import plan_command  # noqa: PLC0415
+    from tablectl.cli.plan import merge_command, plan_command  # noqa: PLC0415
     from tablectl.delta.dialects import EVERY_DIALECT  # noqa: PLC0415
 
     if out and out.suffix != ".json":
@@ -292,10 +306,19 @@ def plan(
     request = _request(paths, var, env, remote, (select, tag, exclude))
     bounds = max_tables, size("--max-bytes", max_bytes)
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
+    request = replace(request, changed_since=changed_since)
     if shown_as not in {"", *EVERY_DIALECT}:
         raise UsageError(f"--as {shown_as!r} is no dialect", f"known are {', '.join(sorted(EVERY_DIALECT))}")
-    request = replace(request, shown_as=shown_as)
+    if merge and (shard or shown_as or select or exclude or tag):
+        raise UsageError(
+            "--merge takes plans as they are", "give --shard, --as, --select, --exclude and --tag to `plan`"
+        )
+    if shard and shown_as:
+        raise UsageError("--as shows a plan for another dialect, which has no shards", "leave one of the two out")
+    request = replace(request, shown_as=shown_as, shard=shard)
     reports = ReportFiles.of(format, report, out)
+    if merge:
+        return merge_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
     return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
 
 
@@ -309,7 +332,13 @@ def lint(
     var: VarOpt = None,
     env: EnvOpt = None,
     format: LintFormatOpt = ReportFormat.TEXT,  # noqa: A002
+    changed_since: ChangedSinceOpt = "",
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
+    dbt: Annotated[
+        Path | None,
+        typer.Option("--dbt", metavar="MANIFEST", help="manifest.json of a dbt project: report what both set."),
+    ] = None,
 ) -> int:
     """Check tables for risky settings. Every table is checked, changed or not.
 
@@ -317,8 +346,9 @@ def lint(
     """
     from tablectl.cli.lint import lint_command  # noqa: PLC0415
 
-    request = _request(paths, var, env, remote, (select, tag, exclude))
-    return lint_command(request, ctx.obj, format)
+    request = replace(_request(paths, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
+    request = replace(request, changed_since=changed_since)
+    return lint_command(request, ctx.obj, format, dbt)
 
 
 @app.command()
@@ -432,7 +462,6 @@ def apply(
         bool,
         typer.Option("--require-signature", help="Refuse a plan without a signature of one of `signatures.signers`."),
     ] = False,
-    no_cache: NoCacheOpt = False,
 ) -> int:
     """Run a plan in one protected window.
 
@@ -455,7 +484,7 @@ def apply(
         raise UsageError("--require-signature is for a saved plan", "for example: apply p.json --require-signature")
     request = _request(policies, var, env, remote, (select, tag, exclude))
     bounds = max_tables, size("--max-bytes", max_bytes)
-    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
+    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=True, verbose=verbose)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
     quiet = quiet_within(when, within)
@@ -483,6 +512,7 @@ def drift(
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     verbose: VerboseOpt = False,
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Show differences from the policies and the commit that caused each. Exits with code 2 if there are any.
@@ -493,7 +523,7 @@ def drift(
 
     if yes and not adopt:
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
-    request = replace(_request(paths, var, env, remote, (select, tag, exclude)), verbose=verbose)
+    request = replace(_request(paths, var, env, remote, (select, tag, exclude)), verbose=verbose, no_cache=no_cache)
     return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftCommandOptions(look_back, adopt, yes))
 
 
@@ -575,7 +605,12 @@ def import_(
     var: VarOpt = None,
     env: EnvOpt = None,
     format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
+    from_dbt: Annotated[
+        Path | None,
+        typer.Option("--from-dbt", metavar="MANIFEST", help="Read a dbt manifest.json instead of live tables."),
+    ] = None,
 ) -> int:
     """Write policies from live tables. A plan of these policies has no changes.
 
@@ -585,7 +620,12 @@ def import_(
 
     target = None if output is None or str(output) == "-" else output
     options = ImportOptions(tuple(tables or ()), everything, target, force)
-    return import_command(_request(None, var, env, remote), ctx.obj, format, options)
+    request = replace(_request(None, var, env, remote), no_cache=no_cache)
+    if from_dbt is not None:
+        from tablectl.cli.import_dbt import import_dbt_command  # noqa: PLC0415
+
+        return import_dbt_command(request, ctx.obj, format, options, from_dbt)
+    return import_command(request, ctx.obj, format, options)
 
 
 @app.command()
@@ -747,6 +787,7 @@ def status(
     env: EnvOpt = None,
     format: StatusFormatOpt = StatusFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Show the state of every table: policy, drift, last apply, protocol, debt, retention.
@@ -760,7 +801,7 @@ def status(
     reports = replace(reports, shown=format is not StatusFormat.PARQUET)
     for _, each in reports.files:
         check_format("status", each, OF_STATUS)
-    request = _request(None, var, env, remote, (select, tag, exclude))
+    request = replace(_request(None, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
     asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, parquet, to, not reports.shown)
     return status_command(request, ctx.obj, reports, asked)
 

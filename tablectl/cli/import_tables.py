@@ -17,9 +17,7 @@ def import_command(request: CommandRequest, out: Output, form: ReportFormat, opt
     """Write policies from live tables to standard output or to a file."""
     project = request.open(out)
     asked = requested_tables(_asked(options, project.catalog), project.catalog, project.variables)
-    if options.output is not None and options.output.exists() and not options.force:
-        hint = "name another file, or write over it with --force"
-        raise TablectlError(f"{options.output}: the file exists, and import does not overwrite it", hint)
+    check_output(options)
     besides = shown_path(options.output) if options.output else ""
     known = declared_already(project.any_policies(), besides)
     with project, out.progress() as on_read:
@@ -35,6 +33,13 @@ def import_command(request: CommandRequest, out: Output, form: ReportFormat, opt
     elif form is ReportFormat.TEXT:
         out.result(found.text)
     return found.exit_code
+
+
+def check_output(options: ImportOptions) -> None:
+    """Raise ``TablectlError`` if the output file exists and may not be overwritten."""
+    if options.output is not None and options.output.exists() and not options.force:
+        hint = "name another file, or write over it with --force"
+        raise TablectlError(f"{options.output}: the file exists, and import does not overwrite it", hint)
 
 
 def _asked(options: ImportOptions, catalog: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -14,12 +14,15 @@ from tablectl.cli.request import CommandRequest
 from tablectl.delta.dialects import dialect_of
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
+from tablectl.planning.merge_plans import merge_plans
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.spec import Specs
+from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render
+from tablectl.saved_plan import read_plan
 from tablectl.written_files import write_file
 
 _SHOWN = 5
@@ -45,6 +48,38 @@ def plan_command(
         context = started.timed(Context(pending_fails=detailed_exitcode))
         if request.shown_as:
             _note_default_levels(specs, project.dialect, opened.dialect, out)
+    if request.shard:
+        out.note(f"shard {request.shard}: {len(plan.tables) + len(plan.unchanged)} tables; `--merge` joins all shards")
+    return _shown(plan, project, request, out, _Target(save, reports, context))
+
+
+def merge_command(
+    request: CommandRequest, out: Output, save: Path | None, reports: ReportFiles, *, detailed_exitcode: bool
+) -> ExitCode:
+    """Show the plan that the plans of all shards make together, and save it. Returns the exit code of ``plan``."""
+    if not request.paths:
+        raise UsageError(
+            "--merge needs the plans of all shards", "for example: plan --merge shards/*.json --out p.json"
+        )
+    plan = merge_plans([(str(path), read_plan(path)) for path in request.paths])
+    with replace(request, paths=(), env=plan.env).open(out) as project:
+        reports.check()
+    context = Context(pending_fails=detailed_exitcode)
+    return _shown(plan, project, replace(request, paths=()), out, _Target(save, reports, context))
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where a plan goes."""
+
+    save: Path | None
+    reports: ReportFiles
+    context: Context
+
+
+def _shown(plan: Plan, project: Project, request: CommandRequest, out: Output, target: _Target) -> ExitCode:
+    """Writes the reports of a plan, and saves it unless it is too large. Returns the exit code."""
+    save, reports, context = target.save, target.reports, target.context
     over = limit_exceeded(request, plan)
     if save and not over:
         write_file(save, dump_plan(plan), private=project.mask.plan(plan) != plan)
@@ -61,7 +96,7 @@ def plan_command(
         todo = any(table.applies for table in plan.tables)
         how = f"; run `tablectl apply {shlex.quote(str(save))}` to make it so" if todo else ""
         out.note(f"saved to {save}{how}")
-    return plan_exit_code(plan, detailed=detailed_exitcode)
+    return plan_exit_code(plan, detailed=target.context.pending_fails)
 
 
 def _note_default_levels(specs: Specs, shown: str, own: str, out: Output) -> None:

@@ -16,6 +16,7 @@ from tablectl.leases.clock import SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import LimitError, TablectlError
 from tablectl.model.plan import Plan
+from tablectl.planning.merge_plans import Shard
 from tablectl.planning.plan_file import digest_of
 from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.policy_lines import Sources, policy_lines_of
@@ -42,15 +43,17 @@ class Started:
         return replace(context, began=int(self.at * 1000), seconds=monotonic() - self.moment)
 
 
-def selection_of(request: CommandRequest) -> Selection:
-    """The tables that the options select."""
-    return Selection(request.select, request.tags, request.excluded)
+def selection_of(request: CommandRequest, project: Project | None = None) -> Selection:
+    """The tables that the options select. ``project`` is needed for ``--changed-since``."""
+    shard = Shard.parse(request.shard) if request.shard else None
+    changed = project.changed_since(request.changed_since) if project is not None and request.changed_since else None
+    return Selection(request.select, request.tags, request.excluded, shard, changed)
 
 
 def plan_with_progress(project: Project, specs: Specs, request: CommandRequest, out: Output) -> Plan:
     """The plan of a command, with its progress, and a warning for each pattern that matches no table."""
     with out.progress() as on_read:
-        plan = make_plan(project, specs, selection_of(request), on_read)
+        plan = make_plan(project, specs, selection_of(request, project), on_read)
     warn_unmatched(specs, plan.unmatched, out)
     return plan
 

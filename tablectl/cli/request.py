@@ -38,10 +38,14 @@ class CommandRequest:
     max_bytes: int | None = None
     shown_as: str = ""
     """The dialect of ``plan --as``; empty for that of the configuration."""
+    shard: str = ""
+    """The part of the tables to plan, such as ``2/8``; empty for all of them."""
     verbose: bool = False
     """Whether text shows each table in full, instead of groups of equal changes."""
+    changed_since: str = ""
+    """A commit: only tables whose policy differs from it. Empty for all tables."""
     no_cache: bool = False
-    """Whether all commits are read again, instead of those that are not in the user's cache."""
+    """Whether tables are read from their logs alone. An apply does so always."""
 
     def open(self, out: Output, plan: Plan | None = None, directory: Path = Path()) -> Project:
         """The repository in a directory, in the environment of a saved plan if there is one. Raises as

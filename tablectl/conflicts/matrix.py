@@ -101,11 +101,11 @@ def _outcome(
     own = _worst([each.committed for each in won if not each.automatic], lost)
     if not own.succeeds or not any(each.automatic for each in won):
         return own
-    beside = _worst([each.committed for each in won], lost)
-    if beside.succeeds:
+    compacted = _worst([each.committed for each in won], lost)
+    if compacted.succeeds:
         return own
-    reason = f"{beside.reason}, by the automatic compaction after {committed.name}"
-    return replace(beside, result=ConflictResult.MAY_FAIL, reason=reason)
+    reason = f"{compacted.reason}, by the automatic compaction after {committed.name}"
+    return replace(compacted, result=ConflictResult.MAY_FAIL, reason=reason)
 
 
 def _worst(won: Sequence[CommittedTransaction], lost: Sequence[CurrentTransaction]) -> ConflictOutcome:

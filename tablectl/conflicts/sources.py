@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,7 +18,7 @@ _ACID = "https://docs.databricks.com/aws/en/lakehouse/acid"
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReferenceSection:
     """A section of ``docs/reference/delta.md``."""
 
     text: str
@@ -87,85 +86,87 @@ FACTS: Mapping[str, str] = MappingProxyType(
 )
 """What Databricks documents: source id → fact."""
 
-SECTIONS: Mapping[str, Section] = MappingProxyType(
+SECTIONS: Mapping[str, ReferenceSection] = MappingProxyType(
     {
-        "delta-0": Section("clients, sessions and error messages", f"{_DELTA}/python/delta/exceptions/base.py"),
-        "delta-1": Section("what each statement commits", f"{_SPARK}/commands/alterDeltaTableCommands.scala"),
-        "delta-1.0": Section(
+        "delta-0": ReferenceSection(
+            "clients, sessions and error messages", f"{_DELTA}/python/delta/exceptions/base.py"
+        ),
+        "delta-1": ReferenceSection("what each statement commits", f"{_SPARK}/commands/alterDeltaTableCommands.scala"),
+        "delta-1.0": ReferenceSection(
             "statements, transactions, keys and protocol upgrades", f"{_SPARK}/commands/alterDeltaTableCommands.scala"
         ),
-        "delta-1.1": Section(
+        "delta-1.1": ReferenceSection(
             "each setting: its statement, its commits and what they do to concurrent writes",
             f"{_SPARK}/commands/alterDeltaTableCommands.scala",
         ),
-        "delta-1.2": Section("the isolation level: what can be set, what is read", f"{_SPARK}/DeltaConfig.scala"),
-        "delta-1.3": Section(
+        "delta-1.2": ReferenceSection(
+            "the isolation level: what can be set, what is read", f"{_SPARK}/DeltaConfig.scala"
+        ),
+        "delta-1.3": ReferenceSection(
             "deletion vectors: on, off, purged, dropped", f"{_SPARK}/PreDowngradeTableFeatureCommand.scala"
         ),
-        "delta-1.4": Section(
+        "delta-1.4": ReferenceSection(
             "liquid clustering: columns, statistics, what clears it", f"{_SPARK}/commands/alterDeltaTableCommands.scala"
         ),
-        "delta-1.5": Section(
+        "delta-1.5": ReferenceSection(
             "partition columns: what changes them", f"{_SPARK}/schema/ImplicitMetadataOperation.scala"
         ),
-        "delta-1.6": Section("row tracking and its backfill", f"{_SPARK}/commands/alterDeltaTableCommands.scala"),
-        "delta-1.7": Section("column mapping", f"{_SPARK}/DeltaColumnMapping.scala"),
-        "delta-1.8": Section("single properties with rules of their own", f"{_SPARK}/DeltaConfig.scala"),
-        "delta-1.9": Section(
+        "delta-1.6": ReferenceSection(
+            "row tracking and its backfill", f"{_SPARK}/commands/alterDeltaTableCommands.scala"
+        ),
+        "delta-1.7": ReferenceSection("column mapping", f"{_SPARK}/DeltaColumnMapping.scala"),
+        "delta-1.8": ReferenceSection("single properties with rules of their own", f"{_SPARK}/DeltaConfig.scala"),
+        "delta-1.9": ReferenceSection(
             "properties that only change metadata, with defaults and validations", f"{_SPARK}/DeltaConfig.scala"
         ),
-        "delta-1.10": Section("UniForm (Iceberg)", f"{_SPARK}/commands/ReorgTableForUpgradeUniformHelper.scala"),
-        "delta-1.11": Section("catalog-managed tables", f"{_SPARK}/catalog/AbstractDeltaCatalog.scala"),
-        "delta-1.12": Section(
+        "delta-1.10": ReferenceSection(
+            "UniForm (Iceberg)", f"{_SPARK}/commands/ReorgTableForUpgradeUniformHelper.scala"
+        ),
+        "delta-1.11": ReferenceSection("catalog-managed tables", f"{_SPARK}/catalog/AbstractDeltaCatalog.scala"),
+        "delta-1.12": ReferenceSection(
             "constraints, NOT NULL and identity columns", f"{_SPARK}/commands/alterDeltaTableCommands.scala"
         ),
-        "delta-1.13": Section("features and the protocol that each needs", f"{_SPARK}/TableFeature.scala"),
-        "delta-1.14": Section("operation names in the history", f"{_SPARK}/DeltaOperations.scala"),
-        "delta-1.15": Section("features that DROP FEATURE can remove", f"{_SPARK}/TableFeature.scala"),
-        "delta-1.16": Section("what differs on Databricks", _CONFLICTS),
-        "delta-2": Section("the order of the conflict checks", f"{_SPARK}/ConflictChecker.scala"),
-        "delta-2.1": Section(
+        "delta-1.13": ReferenceSection("features and the protocol that each needs", f"{_SPARK}/TableFeature.scala"),
+        "delta-1.14": ReferenceSection("operation names in the history", f"{_SPARK}/DeltaOperations.scala"),
+        "delta-1.15": ReferenceSection("features that DROP FEATURE can remove", f"{_SPARK}/TableFeature.scala"),
+        "delta-1.16": ReferenceSection("what differs on Databricks", _CONFLICTS),
+        "delta-2": ReferenceSection("the order of the conflict checks", f"{_SPARK}/ConflictChecker.scala"),
+        "delta-2.1": ReferenceSection(
             "protocol changes and the order of checks: `ConflictChecker.checkConflicts`",
             f"{_SPARK}/ConflictChecker.scala",
         ),
-        "delta-2.2": Section(
+        "delta-2.2": ReferenceSection(
             "metadata changes: `ConflictChecker.attemptToResolveMetadataConflicts`; Kernel; delta-rs",
             f"{_SPARK}/ConflictChecker.scala",
         ),
-        "delta-2.3": Section(
+        "delta-2.3": ReferenceSection(
             "domains, clustering: `ConflictChecker.checkIfDomainMetadataConflict`", f"{_SPARK}/ConflictChecker.scala"
         ),
-        "delta-2.4": Section(
+        "delta-2.4": ReferenceSection(
             "the level that a commit is checked at: `OptimisticTransaction`, `TransactionHelper`",
             f"{_SPARK}/OptimisticTransaction.scala",
         ),
-        "delta-2.5": Section(
+        "delta-2.5": ReferenceSection(
             "retries: `OptimizeTableCommand`, `commitLarge`", f"{_SPARK}/commands/OptimizeTableCommand.scala"
         ),
-        "delta-2.6": Section("a statement of tablectl commits, then a write", f"{_SPARK}/ConflictChecker.scala"),
-        "delta-2.7": Section("a write commits, then a statement of tablectl", f"{_SPARK}/ConflictChecker.scala"),
-        "delta-3": Section(
+        "delta-2.6": ReferenceSection(
+            "a statement of tablectl commits, then a write", f"{_SPARK}/ConflictChecker.scala"
+        ),
+        "delta-2.7": ReferenceSection(
+            "a write commits, then a statement of tablectl", f"{_SPARK}/ConflictChecker.scala"
+        ),
+        "delta-3": ReferenceSection(
             "files added and removed: `checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn` and the checks after it",
             f"{_SPARK}/ConflictChecker.scala",
         ),
-        "delta-4": Section("the transaction log: what each file holds, which one to read", _PROTOCOL),
-        "delta-5": Section("REORG and OPTIMIZE", f"{_SPARK}/commands/OptimizeTableCommand.scala"),
-        "delta-6": Section("streams that read: `DeltaSource.scala`, measured", f"{_SPARK}/sources/DeltaSource.scala"),
+        "delta-4": ReferenceSection("the transaction log: what each file holds, which one to read", _PROTOCOL),
+        "delta-5": ReferenceSection("REORG and OPTIMIZE", f"{_SPARK}/commands/OptimizeTableCommand.scala"),
+        "delta-6": ReferenceSection(
+            "streams that read: `DeltaSource.scala`, measured", f"{_SPARK}/sources/DeltaSource.scala"
+        ),
     }
 )
 """What open-source Delta does, read in its code or measured: source id → section."""
-_FACT = re.compile(r"\bD\d+\b")
-_SECTION = re.compile(r"\bdelta-\d+(?:\.\d+)?\b")
-
-
-def facts_in(source: str) -> tuple[str, ...]:
-    """The ids of the facts in a source."""
-    return tuple(_FACT.findall(source))
-
-
-def sections_in(text: str) -> tuple[str, ...]:
-    """The ids of the sections in a text."""
-    return tuple(_SECTION.findall(text))
 
 
 def page_of(fact: str) -> str:

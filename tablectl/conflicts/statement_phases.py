@@ -26,7 +26,7 @@ _MORE_WRITERS = (
     "not all commits of the last 30 days were read, so that another client may write this table, and tablectl assumes "
     "the strictest conflict checks; to change that, declare its clients under `clients`"
 )
-_IN_CATALOG = "it changes the catalog's entry of the table, and no source says what that does to concurrent writes"
+_IN_CATALOG = "it changes the catalog's entry of the table, which no documented rule about conflicts covers"
 _NOBODY_SAYS = "unknown: no source says whether concurrent writes fail"
 _UNDOCUMENTED = "an undocumented error"
 

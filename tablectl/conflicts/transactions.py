@@ -47,7 +47,6 @@ class Reads:
 
 
 NOTHING = Reads()
-EVERYTHING = Reads(partitions=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

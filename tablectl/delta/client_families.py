@@ -52,7 +52,7 @@ class ClientFamily:
     """Whether the partition columns that its commits name are those of the write, and not of the table."""
 
 
-_FAILED = "Failed to commit transaction: "
+COMMIT_FAILED = "Failed to commit transaction: "
 """How the text of each conflict of delta-rs begins."""
 
 DATABRICKS = ClientFamily(
@@ -75,18 +75,18 @@ DELTA_RS = ClientFamily(
     commit_error="CommitFailedError",
     # CommitConflictError in crates/core/src/kernel/transaction/conflict_checker.rs, inside TransactionError.
     commit_messages=(
-        ("DELTA_PROTOCOL_CHANGED", _FAILED + "Protocol changed since last commit"),
-        ("DELTA_METADATA_CHANGED", _FAILED + "Metadata changed since last commit."),
-        ("DELTA_CONCURRENT_APPEND", _FAILED + "Commit failed: a concurrent transactions added new data."),
+        ("DELTA_PROTOCOL_CHANGED", COMMIT_FAILED + "Protocol changed since last commit"),
+        ("DELTA_METADATA_CHANGED", COMMIT_FAILED + "Metadata changed since last commit."),
+        ("DELTA_CONCURRENT_APPEND", COMMIT_FAILED + "Commit failed: a concurrent transactions added new data."),
         (
             "DELTA_CONCURRENT_DELETE_READ",
-            _FAILED + "Commit failed: a concurrent transaction deleted data this operation read.",
+            COMMIT_FAILED + "Commit failed: a concurrent transaction deleted data this operation read.",
         ),
         (
             "DELTA_CONCURRENT_DELETE_DELETE",
-            _FAILED + "Commit failed: a concurrent transaction deleted the same data your transaction deletes.",
+            COMMIT_FAILED + "Commit failed: a concurrent transaction deleted the same data your transaction deletes.",
         ),
-        ("DELTA_CONCURRENT_TRANSACTION", _FAILED + "Concurrent transaction failed."),
+        ("DELTA_CONCURRENT_TRANSACTION", COMMIT_FAILED + "Concurrent transaction failed."),
     ),
     partitions_in_commits=False,
 )

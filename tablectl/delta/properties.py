@@ -88,6 +88,16 @@ def _one_of(*words: str) -> PropertyValues:
     return PropertyValues(parse, f"one of {', '.join(words)}")
 
 
+def _parse_format_version(text: str) -> tuple[int, ...]:
+    """Delta writes by the newest version that it knows up to this one, so the text must name one from 1.0.0 on
+    (``ParquetFormatVersion.resolve``).
+    """
+    match = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})", text)
+    if match is None or int(match[1]) < 1:
+        raise ValueError("needs a version of the Parquet format with three numbers, such as 2.12.0")
+    return tuple(map(int, match.groups()))
+
+
 def parse_columns(text: str) -> frozenset[ColumnPath]:
     """The folded columns of a list such as ``delta.dataSkippingStatsColumns``: ``id, address.city, `a.b```."""
     return frozenset(map(fold_column, split_columns(text)))
@@ -117,6 +127,7 @@ _TEXT = PropertyValues(str, "")
 _BOOLEAN = PropertyValues(parse_boolean, "true or false")
 _INTERVALS = PropertyValues(parse_interval, "an interval such as 'interval 7 days'")
 _COLUMNS = PropertyValues(parse_columns, "a list of columns")
+_FORMAT_VERSION = PropertyValues(_parse_format_version, "a version of the Parquet format such as 2.12.0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +176,14 @@ _PROPERTIES = (
     PropertyType("delta.dataSkippingStringPrefixLength", _whole(0)),
     PropertyType(keys.DELETED_FILE_RETENTION, _INTERVALS),
     PropertyType(keys.TRUNCATION_RETENTION, _INTERVALS),
-    PropertyType("delta.enableChangeDataFeed", _BOOLEAN, default="false", feature="changeDataFeed"),
+    PropertyType(keys.CHANGE_DATA_FEED, _BOOLEAN, default="false", feature="changeDataFeed"),
     PropertyType(keys.LOG_CLEANUP, _BOOLEAN),
     PropertyType("delta.enableFullRetentionRollback", _BOOLEAN),
     PropertyType(keys.IN_COMMIT_TIMESTAMPS, _BOOLEAN, feature="inCommitTimestamp"),
-    PropertyType("delta.enableTypeWidening", _BOOLEAN, feature="typeWidening"),
+    PropertyType(keys.TYPE_WIDENING, _BOOLEAN, feature="typeWidening"),
     PropertyType("delta.enableVariantShredding", _BOOLEAN, _OPEN_SOURCE, feature="variantShredding-preview"),
     PropertyType(keys.LOG_RETENTION, _INTERVALS),
-    PropertyType("delta.parquet.format.version", dialects=_OPEN_SOURCE),
+    PropertyType("delta.parquet.format.version", _FORMAT_VERSION, _OPEN_SOURCE),
     PropertyType("delta.randomPrefixLength", _whole(1)),
     PropertyType("delta.randomizeFilePrefixes", _BOOLEAN),
     PropertyType("delta.sampleRetentionDuration", _INTERVALS),
@@ -186,7 +197,7 @@ _BY_KEY: Mapping[tuple[str, str], PropertyType] = MappingProxyType(
     {(dialect, known.key.lower()): known for known in _PROPERTIES for dialect in known.dialects}
 )
 
-ALIASES: Mapping[str, str] = MappingProxyType({"delta.enablechangedatacapture": "delta.enableChangeDataFeed"})
+ALIASES: Mapping[str, str] = MappingProxyType({"delta.enablechangedatacapture": keys.CHANGE_DATA_FEED})
 """Folded old names of keys → current names; Delta reads both."""
 
 _SWITCHES: Mapping[tuple[str, str], str] = MappingProxyType(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
-from tablectl.delta.names import ColumnPath, fold_column
+from tablectl.delta.names import ColumnPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,6 @@ def _every(prefix: ColumnPath, fields: tuple[Field, ...]) -> Iterator[tuple[Colu
         path = (*prefix, field.name)
         yield path, field
         yield from _every(path, (*field.fields, *field.within))
-
-
-def same_column(one: ColumnPath, other: ColumnPath) -> bool:
-    """Whether two paths name the same column."""
-    return fold_column(one) == fold_column(other)
 
 
 def parse_schema(text: str) -> Schema:

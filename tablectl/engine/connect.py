@@ -46,10 +46,23 @@ def open_remote(url: str) -> Any:
 
 def clone(session: Any) -> Any:
     """A new session on the server of a session that was passed in."""
+    if not hasattr(session, "cloneSession"):
+        return _like(session)
     cloned = session.cloneSession()
     # PySpark 4.2 creates the clone without running __init__, and garbage collection reads this attribute.
     cloned.release_session_on_close = True
     return cloned
+
+
+def _like(session: Any) -> Any:
+    """A new session on the same server, for clients of Spark 4.0, which cannot clone one: databricks-connect 17. It
+    inherits no settings.
+    """
+    from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415, TID251  # only if Connect is used
+
+    builder = copy.deepcopy(session.client._builder)
+    getattr(builder, "_params", {}).pop("session_id", None)
+    return SparkSession(connection=builder, userId=session.client._user_id)
 
 
 class _CheckedStub:

@@ -22,6 +22,7 @@ from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import TableName, find_name
 from tablectl.delta.sql import quote_name, quote_text
 from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote
+from tablectl.engine.databricks import is_databricks, open_databricks
 from tablectl.engine.describe import describe, rows_of
 from tablectl.engine.errors import engine_error
 from tablectl.engine.facts import delta_location, not_found, schema_name, shown_facts
@@ -54,7 +55,7 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Where the session comes from: ``remote`` (``sc://…``), else a local session with the settings of ``conf``."""
+    """Where the session comes from: ``remote`` (``sc://…``, ``databricks``), else a local one with ``conf``."""
 
     dialect: str = DEFAULT_DIALECT
     remote: str | None = None
@@ -67,6 +68,8 @@ class SparkOptions:
     """Seconds for which the engine lets a statement run whose client is gone; ``None`` if not configured."""
     stores: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: NO_STORES)
     """The options of ``stores:`` by store kind, for a local session."""
+    serverless: bool = False
+    """Whether Databricks Connect uses serverless compute."""
 
 
 _DEFAULTS = SparkOptions()
@@ -297,15 +300,14 @@ class SparkEngine:
                 context.stop()
 
 
-def _has_file_system(session: Any, scheme: str) -> bool:
-    """Whether Hadoop finds a class for a scheme. Its error says whether the class or its name is missing."""
-    hadoop = session._jsparkSession.sessionState().newHadoopConf()
+def _has_file_system(session: Any, scheme: str) -> bool | None:
+    """Whether Hadoop finds a class for a scheme; ``None`` if it does not tell. Its error says what is missing."""
     try:
+        hadoop = session._jsparkSession.sessionState().newHadoopConf()
         session._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, hadoop)
-    except Exception as error:
-        if any(each in str(error) for each in ("UnsupportedFileSystemException", "ClassNotFoundException")):
-            return False
-        raise
+    except Exception as error:  # noqa: BLE001  # of py4j; what is not certain must not stop an apply
+        missing = ("UnsupportedFileSystemException", "ClassNotFoundException")
+        return False if any(each in str(error) for each in missing) else None
     return True
 
 
@@ -340,7 +342,7 @@ def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
     remote = options.remote or _remote_of(os.environ)
     if remote:
         _register_errors("delta.connect")
-        session = _connect(remote)
+        session = _on_databricks(options) if is_databricks(remote) else _connect(remote)
         link = ConnectLink(session, options.heartbeat, options.dead_after)
         try:
             check_answers(remote, session)
@@ -442,6 +444,10 @@ def _register_errors(module: str) -> None:
     """Delta's errors are typed only once one of its modules has registered them (delta-0)."""
     with suppress(ImportError):
         import_module(module)
+
+
+def _on_databricks(options: SparkOptions) -> Any:
+    return open_databricks(options.remote or "", serverless=options.serverless)
 
 
 def _remote_of(environ: Mapping[str, str]) -> str:

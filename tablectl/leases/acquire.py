@@ -70,11 +70,6 @@ class Blocked:
     holders: Mapping[str, Sighting]
 
 
-def try_acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
-    """Acquire the lease if it is free. Never waits. Raises ``WindowError`` if the store cannot be reached."""
-    return _take(store, claim, clock, new_id, dead=frozenset())
-
-
 def acquire_all(
     stores: Mapping[str, RecordStore],
     claim: Claim,

@@ -61,6 +61,19 @@ class FileAction:
     """The text that says by which columns the file is clustered; "" if there is none."""
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The totals of a version's files."""
+
+    files: int = 0
+    bytes: int = 0
+    vectors: int = 0
+
+    def plus(self, other: Counts) -> Counts:
+        """The sum of both."""
+        return Counts(self.files + other.files, self.bytes + other.bytes, self.vectors + other.vectors)
+
+
 def parse_json(raw: bytes) -> Any:
     """Parses one JSON value. Raises ``ValueError`` for other text, including JSON that Python can read but
     not encode.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 from tablectl.log.catalog_managed import open_log
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
-from tablectl.log.listing import GapError, parse_listing, segment
+from tablectl.log.listing import GapError, LogFiles, parse_listing, segment
 from tablectl.log.open_version import ListingGapError, read_twice
-from tablectl.log.parallel import in_order, threads_for
-from tablectl.log.reader import table_of
+from tablectl.log.reader import Reading, ReadRequest, read_each, table_of
+from tablectl.log.table_cache import NoCache, TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.plan import Value
 from tablectl.model.table import LOOK_BACK, Commit, LiveTable
@@ -24,6 +23,7 @@ MOST_COMMITS = 1000
 """The default maximum number of commits to walk per table."""
 
 _DEFAULT = StoreOptions()
+_NO_CACHE = NoCache()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +69,72 @@ class BlameResult:
     """Why the history could not be read. All answers are then unknown."""
 
 
-def blame_many(inquiries: Iterable[BlameQuery], options: StoreOptions = _DEFAULT) -> Generator[BlameResult, None, None]:
-    """The results for many tables, in the order of the queries. A table whose history cannot be read has ``trouble``
-    set.
+Asks = Callable[[int, LiveTable], BlameQuery | None]
+"""The questions about the table of a request, by the position of the request; ``None`` if there are none."""
+
+
+def read_and_blame(
+    requests: Iterable[ReadRequest],
+    asks: Asks,
+    *,
+    cache: TableCache = _NO_CACHE,
+    options: StoreOptions = _DEFAULT,
+) -> Generator[tuple[LiveTable, BlameResult | None] | LiveError, None, None]:
+    """Each table with the answers about it, in the order of the requests, in one pass: what was read of a table's log
+    for its state is not read again. The result for an unreadable table is its error.
     """
-    asked = list(inquiries)
-    threads = threads_for((each.live.location for each in asked), options)
-    with Stores(options) as stores, closing(in_order(lambda each: _trace(stores, each), asked, threads)) as found:
-        yield from found
+
+    def take(reading: Reading) -> tuple[LiveTable, BlameResult | None]:
+        query = asks(reading.position, reading.table)
+        return reading.table, None if query is None else _answered(reading, query)
+
+    yield from read_each(requests, take, cache=cache, options=options)
+
+
+def _answered(reading: Reading, query: BlameQuery) -> BlameResult:
+    history = reading.history
+    if history is None:
+        return _trace(reading.stores, query)
+    try:
+        listed = history if history.segment.files.whole else history.relisted(_whole(history.log))
+        return _walk(listed, query)
+    except (VanishedError, ListingGapError):
+        return _trace(reading.stores, query)
+    except LiveError as error:
+        return _unknown(query, error)
+
+
+def _unknown(query: BlameQuery, error: LiveError) -> BlameResult:
+    nothing = Origin(before=query.live.version + 1)
+    return BlameResult((nothing,) * len(query.questions), (), error)
 
 
 def _trace(stores: Stores, inquiry: BlameQuery) -> BlameResult:
     try:
         log = open_log(stores, inquiry.live.location, stores.managed(inquiry.live.location))
-        return read_twice(lambda: _walk(log, inquiry), lambda: _walk(log, inquiry))
+        return read_twice(lambda: _walk(_opened(log, inquiry), inquiry), lambda: _walk(_opened(log, inquiry), inquiry))
     except LiveError as error:
-        unknown = Origin(before=inquiry.live.version + 1)
-        return BlameResult((unknown,) * len(inquiry.questions), (), error)
+        return _unknown(inquiry, error)
 
 
-def _walk(log: TableLog, inquiry: BlameQuery) -> BlameResult:
+def _whole(log: TableLog) -> LogFiles:
+    return parse_listing(log.names(), whole=True)
+
+
+def _opened(log: TableLog, inquiry: BlameQuery) -> History:
+    try:
+        return History(log, segment(_whole(log), inquiry.live.version))
+    except GapError as error:
+        raise ListingGapError(f"{log.location}: {error}") from error
+
+
+def _walk(history: History, inquiry: BlameQuery) -> BlameResult:
     """Walks from the newest commit back until every question is answered. Reads a minimum number of commits in any
     case.
     """
-    try:
-        history = History(log, segment(parse_listing(log.names()), inquiry.live.version))
-    except GapError as error:
-        raise ListingGapError(f"{log.location}: {error}") from error
     found: dict[int, Origin] = {}
     walked: list[Commit] = []
-    for each in history.recent(inquiry.most):
+    for each in history.recent(inquiry.most, sure=LOOK_BACK):
         walked.append(each.commit)
         left = [index for index in range(len(inquiry.questions)) if index not in found]
         found |= _answers(each, left, inquiry, history)
@@ -141,7 +177,7 @@ def _may_matter(each: ParsedCommit) -> bool:
 def _earlier(live: LiveTable, history: History, version: int) -> LiveTable | None:
     """The table at an earlier version; ``None`` if the log no longer contains it."""
     try:
-        return table_of(live.name, history.at(version))
+        return table_of(live.name, history.at(version), known_first=True)
     except VanishedError:
         raise
     except (GapError, LiveError):

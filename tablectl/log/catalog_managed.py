@@ -94,15 +94,26 @@ class CatalogLog:
         """As ``TableLog.budget``."""
         return self.log.budget
 
+    @property
+    def parallel(self) -> bool:
+        """As ``TableLog.parallel``."""
+        return self.log.parallel
+
     def file(self, name: str) -> str:
         """As ``TableLog.file``."""
         return self.log.file(name)
 
     def names(self, after: str = "") -> list[str]:
         """As ``TableLog.names``, with each ratified commit under its published name."""
-        published = [
-            name for name in self.log.names(after) if not name.startswith(tuple(f"{each}/" for each in STAGED))
-        ]
+        return self._with_ratified(self.log.names(after), after)
+
+    def few_names(self) -> list[str] | None:
+        """As ``TableLog.few_names``."""
+        names = self.log.few_names()
+        return None if names is None else self._with_ratified(names, "")
+
+    def _with_ratified(self, listed: list[str], after: str) -> list[str]:
+        published = [name for name in listed if not name.startswith(tuple(f"{each}/" for each in STAGED))]
         known = set(published)
         staged = (commit_name(version) for version in self.managed.commits)
         return [*published, *(name for name in staged if name > after and name not in known)]
@@ -110,6 +121,10 @@ class CatalogLog:
     def check_sizes(self, names: Iterable[str]) -> None:
         """As ``TableLog.check_sizes``."""
         self.log.check_sizes(map(self._stored, names))
+
+    def identity(self, name: str) -> str:
+        """As ``TableLog.identity``."""
+        return self.log.identity(name)
 
     def exists(self) -> bool:
         """As ``TableLog.exists``."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from tablectl.delta.protocol import Protocol
 from tablectl.log.actions import (
+    Counts,
     DomainMetadata,
     FileAction,
     Metadata,
@@ -57,19 +57,6 @@ _STATE_BATCH = 1 << 13
 _DAMAGE = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, TypeError, ArithmeticError, MemoryError)
 """The errors that pyarrow and its values raise for a damaged file, found by flipping every bit of sample files."""
 _HINT = "the file is damaged: restore it from a copy, or delete it if every commit since version 0 is still there"
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """The totals of a version's files."""
-
-    files: int = 0
-    bytes: int = 0
-    vectors: int = 0
-
-    def plus(self, other: Counts) -> Counts:
-        """The sum of both."""
-        return Counts(self.files + other.files, self.bytes + other.bytes, self.vectors + other.vectors)
 
 
 def read_checkpoint(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from tablectl.log.checkpoint import MARKS, checkpoint_files
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
 from tablectl.log.listing import commit_name, parse_listing
@@ -34,6 +33,9 @@ def find_clustering_state(history: History) -> ClusteringState:
                 live.append((file.key[0], file.size, file.cluster))
             seen.add(file.key)
     if segment.checkpoint:
+        # Only a checkpoint needs pyarrow, which is slow to import.
+        from tablectl.log.checkpoint import MARKS, checkpoint_files  # noqa: PLC0415
+
         found = checkpoint_files(log, segment.checkpoint, seen, MARKS)
         live += [(file.key[0], file.size, file.cluster) for file in found]
     sizes: Counter[str] = Counter()
@@ -49,7 +51,8 @@ def find_clustering_state(history: History) -> ClusteringState:
 def _younger(history: History, commits: dict[int, ParsedCommit]) -> set[str] | None:
     """The files added after the commit that set the clustering columns; ``None`` if that commit is not available."""
     log, newest = history.log, history.segment.version
-    listed = parse_listing(log.names()).commits
+    files = history.segment.files
+    listed = (files if files.whole else parse_listing(log.names())).commits
     paths: set[str] = set()
     for version in range(newest, max(newest - MOST_COMMITS, -1), -1):
         commit = commits.get(version)

@@ -6,7 +6,7 @@ counts.
 
 from __future__ import annotations
 
-from tablectl.log.checkpoint import Counts, count_files
+from tablectl.log.actions import Counts
 from tablectl.log.history import read_commit
 from tablectl.log.listing import Segment, commit_name
 from tablectl.storage.table_log import TableLog
@@ -23,4 +23,9 @@ def replay(log: TableLog, segment: Segment) -> Counts:
             if file.added and file.key not in seen:
                 total = total.plus(Counts(1, file.size, 1 if file.key[1] else 0))
             seen.add(file.key)
-    return total.plus(count_files(log, segment.checkpoint, seen)) if segment.checkpoint else total
+    if segment.checkpoint is None:
+        return total
+    # Only a checkpoint needs pyarrow, which is slow to import.
+    from tablectl.log.checkpoint import count_files  # noqa: PLC0415
+
+    return total.plus(count_files(log, segment.checkpoint, seen))

@@ -35,6 +35,8 @@ class History:
         self._checksums: dict[int, Checksum | None] = {}
         self._doubted = False
         self._ahead: dict[str, Future[Any]] = {}
+        self._lowest = segment.version + 1
+        """The oldest commit that was prefetched so far."""
 
     def at(self, version: int) -> History:
         """The same log at an earlier version, sharing everything that was read. Raises ``GapError`` if too much of the
@@ -48,18 +50,21 @@ class History:
         """Prefetches up to ``count`` commits, from ``newest`` back, that exist and were not read yet; none if they are
         too large together.
         """
+        if not self.log.parallel:
+            return
         try:
             self._check_sizes(max(newest - count, -1))
         except OversizeError:
             return
         for version in range(newest, max(newest - count, -1), -1):
             wanted = version in self.segment.files.commits and version not in self._read
-            if wanted and not self._start(commit_name(version), self._commit_reader(version)):
-                return
+            if wanted:
+                self._start(commit_name(version), self._commit_reader(version))
+        self._lowest = min(self._lowest, max(newest - count, -1) + 1)
 
     def read_checksum_ahead(self, version: int) -> None:
         """Prefetches a checksum, if it exists."""
-        if version in self.segment.files.checksums:
+        if self.log.parallel and version in self.segment.files.checksums:
             self._start(checksum_name(version), self._checksum_reader(version))
 
     def commit(self, version: int) -> ParsedCommit:
@@ -95,17 +100,23 @@ class History:
         checksum = parse_checksum(raw)
         return checksum if checksum and belongs(checksum, self.commit(version)) else None
 
-    def recent(self, count: int) -> Iterator[ParsedCommit]:
-        """The newest commits, at most ``count``, as far back as the log has no gap.
+    def known(self, version: int) -> bool:
+        """Whether a commit was read, or is being read."""
+        return version in self._read or commit_name(version) in self._ahead
+
+    def recent(self, count: int, sure: int | None = None) -> Iterator[ParsedCommit]:
+        """The newest commits, at most ``count``, as far back as the log has no gap. The caller takes the first ``sure``
+        of them in any case, so no others are prefetched before.
 
         Commits before the checkpoint can be cleaned up at any time, so a missing one ends the history without an error.
         """
         version, base = self.segment.version, self.segment.base
+        first = version - (count if sure is None else min(sure, count))
         self._check_sizes(max(version - count, -1))
         for each in range(version, max(version - count, -1), -1):
             if each not in self.segment.files.commits:
                 return
-            self._read_on(each, each - (version - count))
+            self._read_on(each, each - (first if each > first else version - count))
             try:
                 commit = self.commit(each)
             except VanishedError:
@@ -113,6 +124,12 @@ class History:
                     raise
                 return
             yield commit
+
+    def on(self, wanted: Segment) -> History:
+        """Another segment of the same log, sharing everything that was read."""
+        other = copy(self)
+        other.segment = wanted
+        return other
 
     def relisted(self, files: LogFiles) -> History:
         """The same version, with another listing of its log."""
@@ -159,9 +176,14 @@ class History:
         self.log.check_sizes(commit_name(each) for each in unread if each in self.segment.files.commits)
 
     def _read_on(self, version: int, left: int) -> None:
-        """Prefetches the next commits when the prefetched ones are used up."""
-        if version not in self._read and commit_name(version) not in self._ahead:
-            self.read_ahead(version, min(left, AHEAD))
+        """Prefetches the next commits when half of the prefetched ones are used up, so that reads never pause."""
+        if not self.log.parallel or version - self._lowest >= AHEAD // 2:
+            return
+        if version < self._lowest:  # a walk that began further back
+            self._lowest = version + 1
+        newest, oldest = self._lowest - 1, version - min(left, AHEAD) + 1
+        if newest >= oldest:
+            self.read_ahead(newest, newest - oldest + 1)
 
     def _commit_reader(self, version: int) -> Callable[[], ParsedCommit]:
         return lambda: read_commit(self.log, commit_name(version), version)
@@ -169,14 +191,11 @@ class History:
     def _checksum_reader(self, version: int) -> Callable[[], bytes]:
         return lambda: self.log.read(checksum_name(version))
 
-    def _start(self, name: str, call: Callable[[], object]) -> bool:
-        """Starts a read unless it is already running. Returns whether the log can run reads in parallel."""
-        if name not in self._ahead:
-            started = self.log.start(call)
-            if started is None:
-                return False
+    def _start(self, name: str, call: Callable[[], object]) -> None:
+        """Starts a read unless it is already running."""
+        started = None if name in self._ahead else self.log.start(call)
+        if started is not None:
             self._ahead[name] = started
-        return True
 
     def _take(self, name: str, call: Callable[[], _Result]) -> _Result:
         """The result of a read. Waits for the prefetch if one was started."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from tablectl.storage.table_log import STAGED
 
-_COMMIT = re.compile(r"([0-9]{20})\.json")
-_CHECKSUM = re.compile(r"([0-9]{20})\.crc")
+_DIGITS = 20
+"""The length of a version in a name."""
 _CLASSIC = re.compile(r"([0-9]{20})\.checkpoint(?:\.([0-9]{10})\.([0-9]{10}))?\.parquet")
 _V2 = re.compile(r"([0-9]{20})\.checkpoint\.[0-9A-Za-z]{8}-[0-9A-Za-z-]{27}\.(?:json|parquet)")
 _COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
@@ -47,6 +47,8 @@ class LogFiles:
     """First and last version of each compacted log, ascending by the last."""
     staged: int = -1
     """The newest commit that a catalog has not published yet; -1 if there is none."""
+    whole: bool = False
+    """Whether these are all files of the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,13 @@ class Segment:
     version: int
     checkpoint: Checkpoint | None
     files: LogFiles
+    known: int = -1
+    """A version whose state is known without its files, instead of a checkpoint; -1 if there is none."""
 
     @property
     def base(self) -> int:
-        """The version of the checkpoint, -1 without one."""
-        return self.checkpoint.version if self.checkpoint else -1
+        """The version of the checkpoint, or the known one; -1 without them."""
+        return self.checkpoint.version if self.checkpoint else self.known
 
 
 def commit_name(version: int) -> str:
@@ -78,16 +82,23 @@ def compacted_name(first: int, last: int) -> str:
     return f"{first:020d}.{last:020d}.compacted.json"
 
 
-def parse_listing(names: Iterable[str]) -> LogFiles:
-    """Classifies the names of a listing. Names of other forms are ignored, as Delta does."""
+def parse_listing(names: Iterable[str], *, whole: bool = False) -> LogFiles:
+    """Classifies the names of a listing. Names of other forms are ignored, as Delta does. ``whole`` says that they are
+    all files of the log.
+    """
     commits, checksums, compacted, staged = set(), set(), [], -1
     checkpoints: dict[int, dict[int, dict[int, str]]] = {}
     for name in names:
-        if match := _COMMIT.fullmatch(name):
-            commits.add(int(match[1]))
-        elif match := _CHECKSUM.fullmatch(name):
-            checksums.add(int(match[1]))
-        elif match := _CLASSIC.fullmatch(name) or _V2.fullmatch(name):
+        version = name[:_DIGITS]
+        if version.isdigit() and version.isascii() and len(version) == _DIGITS:
+            kind = name[_DIGITS:]
+            if kind == ".json":
+                commits.add(int(version))
+                continue
+            if kind == ".crc":
+                checksums.add(int(version))
+                continue
+        if match := _CLASSIC.fullmatch(name) or _V2.fullmatch(name):
             part, parts = _part(match)
             checkpoints.setdefault(int(match[1]), {}).setdefault(parts, {})[part] = name
         elif match := _COMPACTED.fullmatch(name):
@@ -101,6 +112,7 @@ def parse_listing(names: Iterable[str]) -> LogFiles:
         checkpoints=tuple(checkpoint for checkpoint in complete if checkpoint),
         compacted=tuple(sorted(compacted, key=lambda pair: (pair[1], pair[0]))),
         staged=staged,
+        whole=whole,
     )
 
 

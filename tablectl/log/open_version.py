@@ -43,7 +43,7 @@ def with_version(log: TableLog, version: int | None, look_back: int, read: Calla
     """
     return read_twice(
         lambda: read(_segment(log, _listing(log, version, look_back), version)),
-        lambda: read(_segment(log, _checked(log, parse_listing(log.names())), version, alone=True)),
+        lambda: read(_segment(log, _checked(log, _whole(log)), version, alone=True)),
     )
 
 
@@ -89,14 +89,23 @@ def _listing_after(log: TableLog, after: int, until: int | None, limit: int) -> 
 
 
 def _listing(log: TableLog, version: int | None, look_back: int) -> LogFiles:
-    """One listing, from the last checkpoint if the hint about it is right, otherwise of the whole log."""
+    """One listing: of the whole log if one request has it, otherwise from the last checkpoint if the hint about it is
+    right.
+    """
+    names = log.few_names()
+    if names is not None:
+        return _checked(log, parse_listing(names, whole=True))
     hint = _last_checkpoint(log)
     start = max(hint - look_back, 0)
     if start > 0 and (version is None or version >= hint):
         files = parse_listing(log.names(f"{start:020d}"))
         if files.commits and any(_usable(checkpoint, version) for checkpoint in files.checkpoints):
             return _checked(log, files)
-    return _checked(log, parse_listing(log.names()))
+    return _checked(log, _whole(log))
+
+
+def _whole(log: TableLog) -> LogFiles:
+    return parse_listing(log.names(), whole=True)
 
 
 def _usable(checkpoint: Checkpoint, version: int | None) -> bool:

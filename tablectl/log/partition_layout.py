@@ -9,7 +9,6 @@ from statistics import median_low
 
 from tablectl.delta.schema import Schema
 from tablectl.log.actions import FileAction, Partition
-from tablectl.log.checkpoint import PARTITIONS, checkpoint_files
 from tablectl.log.history import read_commit
 from tablectl.log.listing import Segment, commit_name
 from tablectl.model.table import PartitionLayout
@@ -46,4 +45,7 @@ def _files(log: TableLog, segment: Segment) -> Iterator[FileAction]:
                 yield file
             seen.add(file.key)
     if segment.checkpoint:
+        # Only a checkpoint needs pyarrow, which is slow to import.
+        from tablectl.log.checkpoint import PARTITIONS, checkpoint_files  # noqa: PLC0415
+
         yield from checkpoint_files(log, segment.checkpoint, seen, PARTITIONS)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import TypeVar
 
 from tablectl.delta.names import TableName
 from tablectl.log.catalog_managed import CatalogLog, differences, managed_live_table, open_log
+from tablectl.log.clustering_state import find_clustering_state
+from tablectl.log.file_counts import replay
 from tablectl.log.history import History
-from tablectl.log.listing import Segment
+from tablectl.log.listing import GapError, LogFiles, Segment, commit_name, parse_listing, segment
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, threads_for
+from tablectl.log.partition_layout import measure_layout
 from tablectl.log.state import State, find_state
+from tablectl.log.table_cache import KnownState, NoCache, TableCache
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
-from tablectl.log.write_history import CommitCache, NoCache, read_write_history
+from tablectl.log.write_history import read_write_history
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
+from tablectl.model.text import printable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import TableLog
@@ -27,7 +34,9 @@ from tablectl.storage.table_log import TableLog
 MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""
 
+_Taken = TypeVar("_Taken")
 _DEFAULT = StoreOptions()
+_log = logging.getLogger(__name__)
 _NO_CACHE = NoCache()
 
 
@@ -42,13 +51,51 @@ class ReadRequest:
     depth: Callable[[LiveTable], Depth]
 
 
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """What is to be read of one table."""
+
+    version: int | None = None
+    """By default the newest."""
+    look_back: int = LOOK_BACK
+    """The maximum look-back of the request."""
+    ahead: int = 1
+    """The number of commits that it certainly needs."""
+
+
+_NEWEST = _Extent()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A table that was just read."""
+
+    position: int
+    """The place of its request, from 0."""
+    table: LiveTable
+    history: History | None
+    """What was read of its log; ``None`` if its catalog alone was asked."""
+    stores: Stores
+
+
+Take = Callable[[Reading], _Taken]
+
+
+def _only_table(reading: Reading) -> LiveTable:
+    return reading.table
+
+
+def _table_itself(table: LiveTable, _history: History | None) -> LiveTable:
+    return table
+
+
 def read_table(
     name: TableName,
     location: str,
     depth: Depth = WITH_HISTORY,
     *,
     version: int | None = None,
-    cache: CommitCache = _NO_CACHE,
+    cache: TableCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
 ) -> LiveTable:
     """The table at a version, by default the newest. ``cache`` as in ``read_many``.
@@ -59,14 +106,14 @@ def read_table(
     look_back = depth.look_back
     with Stores(options) as stores:
         request = ReadRequest(name, location, lambda _table: depth)
-        return _read_table(stores, request, cache, version, look_back=look_back, ahead=max(look_back, 1))
+        return _read_table(stores, request, cache, _table_itself, _Extent(version, look_back, max(look_back, 1)))
 
 
 def read_many(
     requests: Iterable[ReadRequest],
     *,
     threads: int | None = None,
-    cache: CommitCache = _NO_CACHE,
+    cache: TableCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
 ) -> Generator[LiveTable | LiveError, None, None]:
     """Reads many tables in the order of the requests. The result for an unreadable table is its error.
@@ -74,19 +121,39 @@ def read_many(
     ``threads`` is the number of tables that are read in parallel; by default it depends on where they lie. ``cache``
     keeps the commits that show who writes the tables.
     """
+    yield from read_each(requests, _only_table, threads=threads, cache=cache, options=options)
+
+
+def read_each(
+    requests: Iterable[ReadRequest],
+    take: Take[_Taken],
+    *,
+    threads: int | None = None,
+    cache: TableCache = _NO_CACHE,
+    options: StoreOptions = _DEFAULT,
+) -> Generator[_Taken | LiveError, None, None]:
+    """What ``take`` makes of each table, as ``read_many``. It runs where the table was read, with all that was read of
+    its log. It can run again, if the log changed meanwhile.
+    """
     asked = list(requests)
     if threads is None:
         threads = threads_for((request.location for request in asked), options)
     with Stores(options) as stores:
 
-        def one(request: ReadRequest) -> LiveTable | LiveError:
+        def one(item: tuple[int, ReadRequest]) -> _Taken | LiveError:
+            position, request = item
             try:
-                return _read_table(stores, request, cache)
+                return _read_table(
+                    stores, request, cache, lambda table, history: take(Reading(position, table, history, stores))
+                )
             except LiveError as error:
                 return error
 
-        with closing(in_order(one, asked, threads)) as found:
-            yield from found
+        try:
+            with closing(in_order(one, list(enumerate(asked)), threads)) as found:
+                yield from found
+        finally:
+            cache.flush()
 
 
 def read_commits(
@@ -140,21 +207,26 @@ def _lately(commits: Iterable[Commit], within: timedelta | None) -> Iterator[Com
 def _read_table(
     stores: Stores,
     request: ReadRequest,
-    cache: CommitCache,
-    version: int | None = None,
-    *,
-    look_back: int = LOOK_BACK,
-    ahead: int = 1,
-) -> LiveTable:
-    """``look_back`` is the maximum look-back of the request, ``ahead`` the number of commits that it
-    certainly needs.
-    """
+    cache: TableCache,
+    take: Callable[[LiveTable, History | None], _Taken],
+    extent: _Extent = _NEWEST,
+) -> _Taken:
+    """``take`` is what to make of the table."""
+    version, look_back = extent.version, extent.look_back
     managed = stores.managed(request.location)
     entries = _Entries(stores, request)
     if managed is not None and version is None:
-        return _read_managed(stores, request, managed, look_back, cache, entries)
+        return take(_read_managed(stores, request, managed, look_back, cache, entries), None)
     log = open_log(stores, request.location, managed)
-    return with_version(log, version, look_back, lambda wanted: _read_version(entries, log, wanted, ahead, cache))
+    kept = _read_kept(entries, log, cache) if version is None else None
+    if kept is not None:
+        return take(*kept)
+
+    def read(wanted: Segment) -> _Taken:
+        history = History(log, wanted)
+        return take(_read_version(entries, history, extent.ahead, cache), history)
+
+    return with_version(log, version, look_back, read)
 
 
 @dataclass(slots=True)
@@ -176,12 +248,64 @@ class _Entries:
         return known, self.request.depth(known)
 
 
+def _read_kept(entries: _Entries, log: TableLog, cache: TableCache) -> tuple[LiveTable, History] | None:
+    """The table from what the cache has, if that is still right."""
+    known = cache.state(log.location)
+    try:
+        return _read_known(entries, log, known, cache) if known else None
+    except (LiveError, GapError) as error:  # the log itself says what is wrong, if anything is
+        _log.debug("%s: not read from the cache: %s", printable(log.location), error)
+        return None
+
+
+def _read_known(
+    entries: _Entries, log: TableLog, known: KnownState, cache: TableCache
+) -> tuple[LiveTable, History] | None:
+    """The table from a kept state, at the cost of a listing and of the commits since then; ``None`` if the log is no
+    longer the one that the state was read from. Raises ``LiveError`` if it cannot be read.
+    """
+    files = _files_since(log, known.version)
+    identity = log.identity(commit_name(known.version))
+    newest = max(files.commits, default=-1)
+    unbroken = all(version in files.commits for version in range(known.version, newest + 1))
+    if not identity or identity != known.identity or not unbroken or files.staged > newest:
+        return None
+    history, state = History(log, Segment(newest, None, files, known.version)), known.state
+    if newest > known.version:
+        history.read_ahead(newest, newest - known.version)
+        state = find_state(history, before=known.state)
+    table, depth = entries.depth(_interpreted(entries.request.name, history, state))
+    if replace(depth, entry=False) != Depth():
+        whole = files if files.whole else parse_listing(log.names(), whole=True)
+        history = history.on(segment(whole, newest))
+        table = _deepened(table, depth, history, cache)
+    if newest > known.version:
+        _keep(history, state, cache)
+    return table, history
+
+
+def _files_since(log: TableLog, version: int) -> LogFiles:
+    """The files from a version on, or all of them where that costs no more."""
+    if log.parallel:
+        return parse_listing(log.names(f"{version:020d}"))
+    return parse_listing(log.names(), whole=True)
+
+
+def _keep(history: History, state: State, cache: TableCache) -> None:
+    """Keeps a state for the next read, if its version can be recognized then."""
+    log, version = history.log, history.segment.version
+    if version in history.segment.files.commits and not isinstance(log, CatalogLog):
+        identity = log.identity(commit_name(version))
+        if identity:
+            cache.keep(log.location, KnownState(version, identity, state))
+
+
 def _read_managed(
     stores: Stores,
     request: ReadRequest,
     managed: ManagedTable,
     look_back: int,
-    cache: CommitCache,
+    cache: TableCache,
     entries: _Entries,
 ) -> LiveTable:
     """The state from the catalog's answer alone; the log is read only if more is asked for, and then compared.
@@ -201,7 +325,7 @@ def _read_managed(
         return replace(table, catalog=replace(table.catalog, unread=error.message))
 
 
-def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth, cache: CommitCache) -> LiveTable:
+def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth, cache: TableCache) -> LiveTable:
     history = History(log, wanted)
     logged = table_of(table.name, history)
     assert table.catalog is not None
@@ -210,27 +334,36 @@ def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth
     return _deepened(counted, depth, history, cache)
 
 
-def _read_version(entries: _Entries, log: TableLog, wanted: Segment, ahead: int, cache: CommitCache) -> LiveTable:
-    history = History(log, wanted)
-    history.read_ahead(wanted.version, ahead)
-    history.read_checksum_ahead(wanted.version)
-    table, depth = entries.depth(table_of(entries.request.name, history))
+def _read_version(entries: _Entries, history: History, ahead: int, cache: TableCache) -> LiveTable:
+    history.read_ahead(history.segment.version, ahead)
+    history.read_checksum_ahead(history.segment.version)
+    found, state = _state_of(entries.request.name, history)
+    _keep(history, state, cache)
+    table, depth = entries.depth(found)
     return _deepened(table, depth, history, cache)
 
 
-def table_of(name: TableName, history: History) -> LiveTable:
-    """The table in the log, without a history. Raises ``LiveError`` if the log is not sufficient."""
+def table_of(name: TableName, history: History, *, known_first: bool = False) -> LiveTable:
+    """The table in the log, without a history. Raises ``LiveError`` if the log is not sufficient. ``known_first`` as in
+    ``find_state``.
+    """
+    return _state_of(name, history, known_first=known_first)[0]
+
+
+def _state_of(name: TableName, history: History, *, known_first: bool = False) -> tuple[LiveTable, State]:
     try:
-        return _interpreted(name, history)
+        state = find_state(history, known_first=known_first)
+        return _interpreted(name, history, state), state
     except LiveError:
         # A damaged checksum can contain nonsense. If the checksum is not the cause, the commits give the same error.
         if not history.doubt_checksums():
             raise
-        return _interpreted(name, history)
+        state = find_state(history)
+        return _interpreted(name, history, state), state
 
 
-def _interpreted(name: TableName, history: History) -> LiveTable:
-    log, state = history.log, find_state(history)
+def _interpreted(name: TableName, history: History, state: State) -> LiveTable:
+    log = history.log
     check_protocol(state.protocol, log.location, through_catalog=isinstance(log, CatalogLog))
     if not isinstance(log, CatalogLog):
         check_properties(state.metadata, log.location)
@@ -254,29 +387,19 @@ def _interpreted(name: TableName, history: History) -> LiveTable:
 
 
 def _counted(state: State) -> tuple[int | None, int | None, int | None]:
-    """Files, bytes and vectors, if the checksum and the protocol determine them."""
-    checksum = state.checksum
+    """Files, bytes and vectors, if the state and the protocol determine them."""
     # No file has a deletion vector without the feature: DROP FEATURE purges them before it removes the feature.
-    vectors = 0 if not state.protocol.has("deletionVectors") else checksum.vectors if checksum else None
-    return (checksum.files, checksum.bytes, vectors) if checksum else (None, None, vectors)
+    return state.files, state.bytes, state.vectors if state.protocol.has("deletionVectors") else 0
 
 
-def _deepened(table: LiveTable, depth: Depth, history: History, cache: CommitCache) -> LiveTable:
+def _deepened(table: LiveTable, depth: Depth, history: History, cache: TableCache) -> LiveTable:
     if depth.counts and None in {table.files, table.bytes, table.vectors}:
-        # Only these branches need pyarrow, which is slow to import.
-        from tablectl.log.file_counts import replay  # noqa: PLC0415
-
         total = replay(history.log, history.segment)
         table = replace(table, files=total.files, bytes=total.bytes, vectors=total.vectors)
     if depth.layout and table.partition_columns and (table.files or 0) <= MOST_FILES:
-        from tablectl.log.partition_layout import measure_layout  # noqa: PLC0415  # pyarrow, as above
-
         layout = measure_layout(history.log, history.segment, table.partition_columns, table.schema, MOST_FILES)
         table = replace(table, layout=layout)
     if depth.marks is not None:
-        # pyarrow, as above
-        from tablectl.log.clustering_state import find_clustering_state  # noqa: PLC0415
-
         table = replace(table, marks=find_clustering_state(history), optimize=depth.marks)
     if depth.truncation:
         table = replace(table, truncation=find_truncation(table, history))

@@ -15,6 +15,8 @@ from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.model.errors import LiveError
 
+_NOT_CLUSTERED = DomainMetadata(CLUSTERING, "", removed=True)
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -24,8 +26,10 @@ class State:
     metadata: Metadata
     clustering: DomainMetadata | None
     """``None``, or a removed one, if the table has no clustering columns."""
-    checksum: Checksum | None
-    """The checksum of this version; ``None`` if there is none to trust."""
+    files: int | None = None
+    """Files, bytes and deletion vectors, if a checksum of this version has them."""
+    bytes: int | None = None
+    vectors: int | None = None
 
 
 @dataclass(slots=True)
@@ -36,7 +40,7 @@ class StateFindings:
     metadata: Metadata | None = None
     clustering: DomainMetadata | None = None
 
-    def take(self, source: ParsedCommit | Checksum) -> None:
+    def take(self, source: ParsedCommit | Checksum | State) -> None:
         """Takes the actions that are still missing."""
         self.protocol = self.protocol or source.protocol
         self.metadata = self.metadata or source.metadata
@@ -50,9 +54,16 @@ class StateFindings:
         return self.clustering is not None or not self.protocol.has("clustering")
 
 
-def find_state(history: History) -> State:
-    """Walks a segment. Raises ``LiveError`` if a file is damaged, or if the log does not define the table."""
+def find_state(history: History, *, known_first: bool = False, before: State | None = None) -> State:
+    """Walks a segment. Raises ``LiveError`` if a file is damaged, or if the log does not define the table.
+
+    ``before`` is the state at the segment's base, if that is known.
+
+    With ``known_first``, commits that were read before are used before a checksum is read. The state then has none.
+    """
     segment = history.segment
+    if known_first and (state := _known_state(history)):
+        return state
     newest = history.checksum(segment.version)
     findings = StateFindings()
     if segment.version in segment.files.commits:
@@ -60,7 +71,7 @@ def find_state(history: History) -> State:
     if newest is not None:
         findings.take(newest)
     if not findings.complete:
-        _walk(history, findings)
+        _walk(history, findings, before)
     if not findings.complete and segment.checkpoint is not None:
         _take_checkpoint(history, findings)
     if findings.protocol is None or findings.metadata is None:
@@ -69,10 +80,28 @@ def find_state(history: History) -> State:
             f"{history.log.location}: no {lacking} action up to version {segment.version} of its log",
             "the log is damaged: every Delta table has one in its first commit",
         )
-    return State(findings.protocol, findings.metadata, findings.clustering, newest)
+    counts = (newest.files, newest.bytes, newest.vectors) if newest else (None, None, None)
+    return State(findings.protocol, findings.metadata, findings.clustering, *counts)
 
 
-def _walk(history: History, findings: StateFindings) -> None:
+def _known_state(history: History) -> State | None:
+    """The state from commits that were read before; ``None`` if they are not sufficient, or if only a checksum counts
+    the deletion vectors.
+    """
+    findings = StateFindings()
+    for version in range(history.segment.version, history.segment.base, -1):
+        if not history.known(version):
+            return None
+        findings.take(history.commit(version))
+        if findings.complete:
+            break
+    if not findings.complete or findings.protocol is None or findings.metadata is None:
+        return None
+    vectors = findings.protocol.has("deletionVectors")
+    return None if vectors else State(findings.protocol, findings.metadata, findings.clustering)
+
+
+def _walk(history: History, findings: StateFindings, before: State | None) -> None:
     for step in history.steps():
         findings.take(step)
         if not findings.complete and (checksum := history.checksum(step.commit.version)):
@@ -80,7 +109,10 @@ def _walk(history: History, findings: StateFindings) -> None:
         if findings.complete:
             return
     base = history.segment.base
-    if base >= 0 and base in history.segment.files.commits and (checksum := history.checksum(base)):
+    if before is not None:
+        findings.take(before)
+        findings.clustering = findings.clustering or _NOT_CLUSTERED
+    elif base >= 0 and base in history.segment.files.commits and (checksum := history.checksum(base)):
         findings.take(checksum)
 
 
@@ -94,4 +126,4 @@ def _take_checkpoint(history: History, findings: StateFindings) -> None:
     clustering = next((domain for domain in domains if domain.name == CLUSTERING), None)
     findings.protocol = findings.protocol or protocol
     findings.metadata = findings.metadata or metadata
-    findings.clustering = findings.clustering or clustering or DomainMetadata(CLUSTERING, "", removed=True)
+    findings.clustering = findings.clustering or clustering or _NOT_CLUSTERED

@@ -14,7 +14,7 @@ from tablectl.delta import keys
 from tablectl.delta.properties import parse_interval
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
-from tablectl.log.listing import commit_name, parse_listing
+from tablectl.log.listing import LogFiles, commit_name, parse_listing
 from tablectl.model.table import HistoryTruncation, LiveTable
 from tablectl.storage.table_log import VanishedError
 
@@ -49,7 +49,7 @@ def find_truncation(live: LiveTable, history: History) -> HistoryTruncation | No
     if live.protocol.has(PROTECTION):
         first = max(first, _protected_before(live))
     log = history.log
-    checkpoints = sorted(each.version for each in parse_listing(log.names()).checkpoints)
+    checkpoints = sorted(each.version for each in _listed(history).checkpoints)
     version = next((each for each in checkpoints if each >= first), None)
     if version is None or version > live.version or not first:
         return HistoryTruncation()
@@ -58,6 +58,12 @@ def find_truncation(live: LiveTable, history: History) -> HistoryTruncation | No
     except VanishedError:
         return HistoryTruncation()
     return HistoryTruncation(_due(at, _retention(live)) if at else 0)
+
+
+def _listed(history: History) -> LogFiles:
+    """All files of the log."""
+    files = history.segment.files
+    return files if files.whole else parse_listing(history.log.names(), whole=True)
 
 
 def _due(checkpoint: int, retention: int) -> int:
@@ -75,7 +81,7 @@ def _retention(live: LiveTable) -> int:
 def _last_mark(live: LiveTable, history: History) -> int:
     """The newest version that names a vector or has vectors enabled; -1 if no available version does."""
     log = history.log
-    commits = parse_listing(log.names()).commits
+    commits = _listed(history).commits
     for version in range(live.version, max(live.version - _MOST, -1), -1):
         if version not in commits:
             return -1

@@ -8,14 +8,14 @@ with the same versions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
-from typing import Protocol
 
 from tablectl.log.commits import CommitSyntaxError
 from tablectl.log.history import History
 from tablectl.log.listing import LogFiles, parse_listing
+from tablectl.log.table_cache import TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.table import NOTHING_SET, Commit, LiveTable, WriteHistory
 from tablectl.model.writers import STAMP
@@ -35,49 +35,10 @@ _PARAMETERS = ("mode", "partitionBy", "queryId")
 _METRICS = ("executionTimeMs", "execution_time_ms")
 """How long an operation took, as Delta Spark and delta-rs record it."""
 _JOB = ("jobName", "jobId")
-_WITHOUT_CACHE: Mapping[int, Commit] = MappingProxyType({})
+_NOTHING: Mapping[int, Commit] = MappingProxyType({})
 
 
-class CommitCache(Protocol):
-    """Keeps the commits of tables. It may forget everything at any time."""
-
-    def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
-        """The kept commits of a table by version; empty if there are none."""
-        ...
-
-    def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
-        """Keeps the commits of a table, instead of those kept before. Never raises."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class NoCache:
-    """Keeps nothing."""
-
-    def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
-        """Always empty."""
-        return _WITHOUT_CACHE
-
-    def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
-        """Does nothing."""
-
-
-@dataclass(slots=True)
-class MemoryCache:
-    """Keeps the commits of the tables of one run."""
-
-    tables: dict[tuple[str, str], Mapping[int, Commit]] = field(default_factory=dict)
-
-    def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
-        """As ``CommitCache.load``."""
-        return self.tables.get((location, table_id), _WITHOUT_CACHE)
-
-    def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
-        """As ``CommitCache.store``."""
-        self.tables[location, table_id] = commits
-
-
-def read_write_history(table: LiveTable, history: History, cache: CommitCache) -> WriteHistory:
+def read_write_history(table: LiveTable, history: History, cache: TableCache) -> WriteHistory:
     """The write history of a table. Raises ``LiveError`` if the log cannot be read."""
     deep = history.relisted(_listed(history))
     top, files = history.segment.version, deep.segment.files.commits
@@ -123,7 +84,7 @@ def _listed(history: History) -> LogFiles:
     """A listing that reaches as far back as commits are read."""
     files, top = history.segment.files, history.segment.version
     start = max(top - MOST_COMMITS, 0)
-    if start in files.commits or 0 in files.commits:
+    if files.whole or start in files.commits or 0 in files.commits:
         return files
     return parse_listing(history.log.names(f"{start:020d}" if start else ""))
 
@@ -133,12 +94,12 @@ def _believed(history: History, kept: Mapping[int, Commit], first: int) -> Mappi
     listed = {version: commit for version, commit in kept.items() if version in history.segment.files.commits}
     usable = {version: listed[version] for version in listed if first <= version <= history.segment.version}
     if not usable:
-        return _WITHOUT_CACHE
+        return _NOTHING
     anchor = max(usable)
     try:
-        return usable if summary(history.commit(anchor).commit) == usable[anchor] else _WITHOUT_CACHE
+        return usable if summary(history.commit(anchor).commit) == usable[anchor] else _NOTHING
     except LiveError:
-        return _WITHOUT_CACHE
+        return _NOTHING
 
 
 def _newest_first(history: History, known: Mapping[int, Commit], first: int) -> Iterator[Commit]:

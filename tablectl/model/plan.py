@@ -296,6 +296,10 @@ class Basis:
     """When history may be deleted, in milliseconds since the epoch; 0 if no known commit delays it."""
     options: TableOptions = NO_OPTIONS
     """The policy's options, as opposed to its attributes."""
+    metadata_version: int | None = None
+    """The version of the last commit that changed metadata, as the catalog names it; ``None`` if the table's commits do
+    not go through its catalog.
+    """
     runtime: str = ""
     """The Databricks Runtime that the statements are for, as in ``engine.runtime``; empty if it is not stated."""
 
@@ -382,3 +386,5 @@ class Plan(ReportMethods):
     """Tables that already match their policies."""
     unmatched: tuple[str, ...] = ()
     """Patterns that match no live table."""
+    shard: str = ""
+    """The part of all tables that this is the plan of, such as ``2/8``; empty for all of them. Not written if empty."""

@@ -15,11 +15,12 @@ from tablectl.attributes.base import Action, Step
 from tablectl.conflicts.stale_handles import stale_handles
 from tablectl.conflicts.statement_phases import phase_of
 from tablectl.conflicts.streaming_readers import stopped_readers
+from tablectl.delta.databricks_runtimes import for_form
 from tablectl.delta.names import TableName
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties, render
 from tablectl.model.plan import Basis, Phase, Statement, strictest
-from tablectl.model.statement_forms import form_of
+from tablectl.model.statement_forms import UNVERIFIED, form_of
 from tablectl.model.text import LONGEST_VALUE, is_cut
 
 
@@ -125,12 +126,12 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         sql=render(operation, table),
         phase=phase,
         reason=verdict.reason + later,
-        evidence=_evidence(operation, table, dialect),
+        evidence=_evidence(operation, basis, table, dialect),
         only_if="vectors remain" if first.only_if_vectors else "",
         due=first.due,
         serves=tuple(dict.fromkeys(name for unit in group for name in (unit.change, *unit.step.also))),
         effect=operation.effect(basis),
-        fails=verdict.fails,
+        fails=verdict.fails if commits else _documented(operation, table) or verdict.fails,
         commits=tuple(commit.kind for commit in commits for _ in range(batches.get(commit.kind, 1))),
         readers=stopped_readers(commits),
         implies=operation.implied(basis),
@@ -143,11 +144,20 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
     )
 
 
-def _evidence(operation: Operation, table: TableName, dialect: str) -> Literal["", "documented, not verified here"]:
-    """Whether tests of tablectl run such a statement. A DataFrame write has no form: it is refused where it is not
-    tested.
+def _evidence(
+    operation: Operation, basis: Basis, table: TableName, dialect: str
+) -> Literal["", "documented, not verified here"]:
+    """Whether tests of tablectl run such a statement: none of them run one on a table that its catalog manages. A
+    DataFrame write has no form: it is refused where it is not tested.
     """
+    if basis.metadata_version is not None:
+        return UNVERIFIED
     return "" if operation.partition_columns is not None else form_of(render(operation, table)).evidence(dialect)
+
+
+def _documented(operation: Operation, table: TableName) -> str:
+    """Who fails by the documentation of a statement that makes no commit; empty if the table of runtimes has it not."""
+    return "; ".join(each.fails for each in for_form(form_of(render(operation, table)).id))
 
 
 def _id(group: list[_Unit], phase: Phase, operation: Operation) -> str:

@@ -28,14 +28,19 @@ def dump_plan(plan: Plan) -> bytes:
     """The plan file: sorted keys, no time, no host name. Equal plans give equal bytes, and the text is safe to print in
     logs.
     """
-    body = {**json_form(plan), "sha256": digest_of(plan)}
+    body = {**_body(plan), "sha256": digest_of(plan)}
     text = json.dumps(body, default=json_form, sort_keys=True, indent=1, ensure_ascii=False)
     return (escape_output(text) + "\n").encode()
 
 
 def digest_of(plan: Plan) -> str:
     """The SHA-256 that ``dump_plan`` writes."""
-    return _digest(plan)
+    return _digest(_body(plan))
+
+
+def _body(plan: Plan) -> dict[str, Any]:
+    """The keys of a plan file, without its digest."""
+    return {key: value for key, value in json_form(plan).items() if key != "shard" or value}
 
 
 def check_environment(plan: Plan, env: str | None) -> None:
@@ -144,6 +149,6 @@ def _no_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
 
 
-def _digest(body: Plan | dict[str, Any]) -> str:
+def _digest(body: dict[str, Any]) -> str:
     canonical = json.dumps(body, default=json_form, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -6,6 +6,7 @@ Precedence, lowest first: the file, the section of an environment, variables ``T
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,17 +24,18 @@ from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.store_options import OPTIONS, SECRETS
 from tablectl.policies.branch import BASE, combined, ignored
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
-from tablectl.policies.config_file import Keys, Places, as_node, read_values
+from tablectl.policies.config_file import Places, as_node, read_values
 from tablectl.policies.fields import (
-    Command,
-    Field,
+    CommandLine,
     FieldName,
+    Keys,
     LibraryOptions,
     ListOf,
     MapOf,
     Section,
     Text,
     Word,
+    YamlField,
     duration,
     environment_variables,
     flag,
@@ -180,6 +182,8 @@ class Config:
     window: WindowConfig = field(default_factory=WindowConfig)
     state: str | None = None
     """The location of lease records, if it is not next to the tables."""
+    cache: str = ""
+    """The directory of what earlier commands read of tables; empty for the user's cache directory."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     notify: tuple[NotifyConfig, ...] = ()
@@ -208,8 +212,8 @@ def _clean(given: str) -> str:
 
 
 def _remote(given: str) -> str:
-    if not _clean(given).startswith("sc://"):
-        raise ValueError("needs the address of a Spark Connect server, such as sc://host:15002")
+    if not re.fullmatch(r"sc://.+|databricks(://[A-Za-z0-9_. -]+)?", _clean(given), re.DOTALL):
+        raise ValueError("needs the address of a Spark Connect server, such as sc://host:15002, or databricks")
     return given
 
 
@@ -309,7 +313,7 @@ _NOTIFY = Section(
         "webhook": Text(
             parse=_clean, description="An https:// address that takes Slack's JSON; ${NAME} is an environment variable."
         ),
-        "command": Command(description="A command that gets the event as JSON on its standard input."),
+        "command": CommandLine(description="A command that gets the event as JSON on its standard input."),
         "timeout": whole(1, 120, "Seconds after which it is given up; default: 10."),
     },
     check=_no_receiver,
@@ -328,7 +332,9 @@ _ENGINE = Section(
         "dialect": Word(words=tuple(each.name for each in DIALECTS), description="The dialect of statements."),
         "runtime": Text(parse=parse_runtime, description="The Databricks Runtime of the engine, such as 15.4."),
         "remote": Text(
-            parse=_remote, description="A Spark Connect server to use instead of a Spark session in this process."
+            parse=_remote,
+            description="A Spark Connect server to use instead of a Spark session in this process; `databricks` or "
+            "`databricks://PROFILE` for Databricks Connect.",
         ),
         "conf": MapOf(of=Text(), description="Spark settings of a session in this process."),
         "exclusive_commits": flag(
@@ -347,9 +353,9 @@ _WINDOW = Section(
         "ttl": whole(10, 3600, "Seconds after which a lease that was not renewed may be taken over."),
         "drain": whole(0, 86_400, "Seconds that writers have to finish each time the gate becomes stricter."),
         "before": ListOf(
-            of=Command(), description="Commands that run before the first gate that stops more than schema changes."
+            of=CommandLine(), description="Commands that run before the first gate that stops more than schema changes."
         ),
-        "after": ListOf(of=Command(), description="Commands that run when the gate is open again."),
+        "after": ListOf(of=CommandLine(), description="Commands that run when the gate is open again."),
         "hook_timeout": whole(1, 3600, "Seconds after which a command is stopped and counts as failed."),
         "together": _globs("Names (globs) and tags of tables that share one window."),
         "quiet": number(
@@ -377,7 +383,7 @@ _STORES = Section(
         },
     },
 )
-_KEYS: Mapping[str, Field] = {
+_KEYS: Mapping[str, YamlField] = {
     "policies": Text(parse=_clean, description="The policy files: a file or a folder."),
     "variables": MapOf(
         of=Text(),
@@ -393,6 +399,10 @@ _KEYS: Mapping[str, Field] = {
     "state": Text(
         parse=_place,
         description="Where lease records are stored, if not next to the tables: an absolute path or a URI.",
+    ),
+    "cache": Text(
+        parse=_clean,
+        description="The directory of what earlier commands read of tables; by default the user's cache directory.",
     ),
     "stores": _STORES,
     "reports": Section(
@@ -410,7 +420,7 @@ _KEYS: Mapping[str, Field] = {
 """Every key of the top level and of an environment. A new key needs a field of its dataclass and an entry here, and
 nothing else.
 """
-_AT_THE_TOP: Mapping[str, Field] = {
+_AT_THE_TOP: Mapping[str, YamlField] = {
     "install": Section(
         make=InstallConfig,
         keys={

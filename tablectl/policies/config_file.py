@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.model.errors import Problem
+from tablectl.policies.fields import Keys, key_text
 from tablectl.policies.find_files import read_bytes, shown_path
-from tablectl.policies.suggestions import shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_document import parse_document
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
-
-Keys = tuple[str, ...]
-"""The keys that lead to a value."""
 
 Places = dict[Keys, SourceFile]
 """Position by keys. The items of a list are numbered from 1."""
@@ -63,12 +60,6 @@ def as_node(value: Any, places: Places, place: SourceFile, keys: Keys = ()) -> N
             return Scalar("", "null", here)
         case _:
             return Scalar(value, "str", here)
-
-
-def key_text(keys: Keys) -> str:
-    """The name of a setting in messages."""
-    name = ".".join(keys)
-    return f"`{name}`" if name.isprintable() else shown(name)
 
 
 def _plain_map(node: MapNode, keys: Keys, places: Places, reading: ValueReader) -> dict[str, Any]:

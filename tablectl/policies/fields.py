@@ -1,8 +1,8 @@
 """The field language of policy files and ``tablectl.yaml``: what a key takes, how it is read, and its JSON Schema.
 
-A tree of these fields describes each file: ``policy_fields`` and ``config``. ``Field.read`` reads a YAML node and
-reports all errors at once, each with its position. ``Field.schema`` describes the same field to editors. It may accept
-more than ``read`` in cases that JSON Schema cannot express.
+A tree of these fields describes each file: ``policy_fields`` and ``config``. ``YamlField.read`` reads a YAML node and
+reports all errors at once, each with its position. ``YamlField.schema`` describes the same field to editors. It may
+accept more than ``read`` in cases that JSON Schema cannot express.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from datetime import timedelta
 from typing import Any
 
 from tablectl.delta.credentials import find_credentials
-from tablectl.policies.config_file import Keys, key_text
 from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import VARIABLE
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, kind_of
 
 Schema = dict[str, Any]
+
+Keys = tuple[str, ...]
+"""The keys that lead to a value."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -32,6 +34,12 @@ _FLAG = ("true", "false")
 TEXT: Schema = {"type": ["string", "integer", "boolean"]}
 """The types that count as text. YAML reads a plain 60 or true as these types."""
 WITH_VARIABLE: Schema = {"type": "string", "pattern": VARIABLE}
+
+
+def key_text(keys: Keys) -> str:
+    """The name of a key in messages: ```engine.dialect```."""
+    name = ".".join(keys)
+    return f"`{name}`" if name.isprintable() else shown(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ class FieldName:
         """The example as a hint."""
         return f"for example `{self.example}`" if self.example else ""
 
-    def of(self, one: Field) -> FieldName:
+    def of(self, one: YamlField) -> FieldName:
         """The same name with the example of a field, if it has one."""
         return replace(self, example=f"{self.keys[-1]}: {one.example}") if one.example and self.keys else self
 
@@ -67,7 +75,7 @@ class FieldName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field(ABC):
+class YamlField(ABC):
     """What one key takes."""
 
     description: str = ""
@@ -102,7 +110,7 @@ class Field(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Field):
+class Text(YamlField):
     """A single value that ``parse`` converts."""
 
     parse: Callable[[str], object] = str
@@ -137,7 +145,7 @@ class Text(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word(Field):
+class Word(YamlField):
     """One of several words."""
 
     words: tuple[str, ...]
@@ -177,10 +185,10 @@ class Word(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListOf(Field):
+class ListOf(YamlField):
     """A list, read as a tuple."""
 
-    of: Field
+    of: YamlField
     what: str = ""
     """Its items, for messages: ``consents``."""
     item: str = ""
@@ -212,10 +220,10 @@ class ListOf(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MapOf(Field):
+class MapOf(YamlField):
     """A map with user-defined keys."""
 
-    of: Field
+    of: YamlField
     what: str = ""
     """Its keys and values, for messages: ``clients to versions``."""
     item: str = ""
@@ -252,7 +260,7 @@ class MapOf(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command(Field):
+class CommandLine(YamlField):
     """A command: a list of arguments, or a text that is split as a shell would split it. No shell runs it."""
 
     @property
@@ -285,7 +293,7 @@ class Command(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LibraryOptions(Field):
+class LibraryOptions(YamlField):
     """A map of single values with the keys of another library. Only the names of the keys are checked."""
 
     of: Text
@@ -328,10 +336,10 @@ class LibraryOptions(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section(Field):
+class Section(YamlField):
     """A map of known keys. ``make`` creates the record that holds them, with its defaults."""
 
-    keys: Mapping[str, Field]
+    keys: Mapping[str, YamlField]
     make: Callable[[], Any] = dict
     """Creates a dataclass with a field per key, or a map."""
     required: Sequence[str] = ()

@@ -16,7 +16,6 @@ from tablectl.model.table_options import CONSENTS, TableOptions, parse_size
 from tablectl.policies.fields import (
     TEXT,
     WITH_VARIABLE,
-    Field,
     FieldName,
     ListOf,
     MapOf,
@@ -24,6 +23,7 @@ from tablectl.policies.fields import (
     Section,
     Text,
     Word,
+    YamlField,
 )
 from tablectl.policies.identifiers import read_column, read_location
 from tablectl.policies.property_values import PropertiesField
@@ -39,7 +39,7 @@ _TAG = r"[A-Za-z0-9_./-]+"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnsField(Field):
+class ColumnsField(YamlField):
     """A list of columns, or one of several words. Read as a tuple of column names in their shortest spelling."""
 
     name: str
@@ -127,7 +127,7 @@ class ColumnsField(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocationField(Field):
+class LocationField(YamlField):
     """The location of a table."""
 
     @property
@@ -146,7 +146,7 @@ class LocationField(Field):
         return {"type": "string", "pattern": rf"^(/|[A-Za-z][A-Za-z0-9+.-]*:/|.*{VARIABLE})"}
 
 
-def field_of(value_type: ValueType) -> Field:
+def field_of(value_type: ValueType) -> YamlField:
     """The field of an attribute."""
     name, about = value_type.name, value_type.description
     example = value_type.example.strip("`").removeprefix(f"{name}: ")
@@ -208,12 +208,12 @@ def _once(items: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(items))
 
 
-ATTRIBUTE_FIELDS: Mapping[str, Field] = MappingProxyType(
+ATTRIBUTE_FIELDS: Mapping[str, YamlField] = MappingProxyType(
     {name: field_of(value_type) for name, value_type in VALUE_TYPES.items()}
 )
 """The fields of the attributes, in the order of plans."""
 
-OPTIONS: Mapping[str, Field] = MappingProxyType(
+OPTIONS: Mapping[str, YamlField] = MappingProxyType(
     {
         "rewrite": Word(
             words=("allowed", "refused"),
@@ -286,9 +286,9 @@ LOCATION = LocationField(
     example="s3://lake/sales/orders",
     editor={"examples": ["s3://lake/sales/orders"]},
 )
-INHERITED: Mapping[str, Field] = MappingProxyType({**ATTRIBUTE_FIELDS, **OPTIONS, "tags": TAGS})
+INHERITED: Mapping[str, YamlField] = MappingProxyType({**ATTRIBUTE_FIELDS, **OPTIONS, "tags": TAGS})
 """The fields of ``defaults`` and of a pattern."""
-OF_A_TABLE: Mapping[str, Field] = MappingProxyType({**INHERITED, "location": LOCATION})
+OF_A_TABLE: Mapping[str, YamlField] = MappingProxyType({**INHERITED, "location": LOCATION})
 
 
 def read_field(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,10 +73,10 @@ def merge(ranks: Ranks) -> tuple[ResolvedValue, ...]:
     layers = [layer for rank in ranks for layer in rank]
     keys = {key for layer in layers for key in (*layer.declared, *layer.unmanaged)}
     order = {name: index for index, name in enumerate(OF_A_TABLE)}
-    return tuple(_hear(key, ranks) for key in sorted(keys, key=lambda key: (order[key.partition(".")[0]], key)))
+    return tuple(_resolve_key(key, ranks) for key in sorted(keys, key=lambda key: (order[key.partition(".")[0]], key)))
 
 
-def _hear(key: str, ranks: Ranks) -> ResolvedValue:
+def _resolve_key(key: str, ranks: Ranks) -> ResolvedValue:
     all_declared = [
         (rank, declared_value) for rank, layers in enumerate(ranks) for declared_value in _all_declared(key, layers)
     ]
@@ -118,8 +118,8 @@ def check_exclusive(resolved: Sequence[ResolvedValue]) -> Problem | None:
 
     The problem is reported at the declaration with the higher precedence.
     """
-    said = {(each.key, each.won.given.value): each for each in resolved if each.won.given}
-    for pair in CONTRADICTIONS:
+    said = {(each.key, _folded(each)): each for each in resolved if each.won.given}
+    for pair in (*CONTRADICTIONS, *_within(resolved)):
         found = sorted((said[each] for each in pair if each in said), key=lambda each: each.rank)
         if len(found) == len(pair):
             return _contradiction(*found)
@@ -132,6 +132,23 @@ def check_exclusive(resolved: Sequence[ResolvedValue]) -> Problem | None:
     message = f"`{name}` and `{other}` exclude each other, and `{other}` stands at {elsewhere}"
     hint = f"remove one, or declare it `none`; `unmanaged: [{other}]` cancels an inherited one"
     return source.problem(message, hint)
+
+
+def _folded(resolved: ResolvedValue) -> Any:
+    """The value, with ``true`` in one spelling: Delta ignores its letter case."""
+    value = resolved.won.given.value if resolved.won.given else None
+    return value.lower() if isinstance(value, str) and value.lower() == "true" else value
+
+
+def _within(resolved: Sequence[ResolvedValue]) -> Iterator[tuple[tuple[str, Any], ...]]:
+    """The pairs of values that an attribute with several keys rejects together."""
+    declared = effective(resolved)
+    for name, value_type in VALUE_TYPES.items():
+        values = _under(declared, name) if value_type.fields else {}
+        if values:
+            rejected = attribute(name).rejected_together(values)
+            if rejected:
+                yield tuple((f"{name}.{key}", values[key]) for key in rejected)
 
 
 def _contradiction(one: ResolvedValue, other: ResolvedValue) -> Problem:

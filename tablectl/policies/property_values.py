@@ -8,7 +8,7 @@ from typing import Any
 from tablectl.attributes.policy import declarable_keys, why_refused
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import canonical_key, find_anywhere, find_known
-from tablectl.policies.fields import TEXT, Field, FieldName, Schema
+from tablectl.policies.fields import TEXT, FieldName, Schema, YamlField
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import cut, nearest, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
@@ -19,7 +19,7 @@ _VALUE: Schema = {"type": [*TEXT["type"], "null"]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PropertiesField(Field):
+class PropertiesField(YamlField):
     """A map of property keys to texts, or to null."""
 
     @property

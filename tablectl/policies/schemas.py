@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablectl.attributes.policy import EXCLUSIVE
-from tablectl.policies.config import CONFIG
-from tablectl.policies.fields import Field, Schema
+from tablectl.policies.fields import Schema, YamlField
 from tablectl.policies.policy_fields import ATTRIBUTE_FIELDS, INHERITED, OF_A_TABLE
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -20,6 +19,8 @@ _SHARED = (*ATTRIBUTE_FIELDS, "tags")
 
 def config_schema() -> Schema:
     """The schema of ``tablectl.yaml`` as JSON Schema 2020-12."""
+    from tablectl.policies.config import CONFIG  # noqa: PLC0415  # loads a YAML parser
+
     return {"$schema": _DIALECT, "title": "tablectl.yaml", **CONFIG.schema()}
 
 
@@ -55,7 +56,7 @@ def policy_schema() -> Schema:
     }
 
 
-def _fields(fields: Mapping[str, Field]) -> Schema:
+def _fields(fields: Mapping[str, YamlField]) -> Schema:
     return {
         name: {"$ref": f"#/$defs/{name}"} if name in _SHARED else field.schema(variables=True)
         for name, field in fields.items()

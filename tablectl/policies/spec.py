@@ -70,6 +70,12 @@ def in_order(specs: Iterable[TableSpec]) -> tuple[TableSpec, ...]:
     return tuple(sorted(specs, key=lambda spec: spec.name.key))
 
 
+def effect_of(spec: TableSpec, *, located: bool = True) -> dict[str, object]:
+    """What the declarations for a table amount to, in plain values, with its location if ``located``."""
+    found = _effective(spec)
+    return found if located else {key: value for key, value in found.items() if key != "location"}
+
+
 def _effective(spec: TableSpec) -> dict[str, object]:
     return {
         "table": spec.name.key,

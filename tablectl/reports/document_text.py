@@ -54,7 +54,8 @@ def document_text(document: Document, style: Style, *, verbose: bool = False) ->
     if document.subject == "Apply":
         lines += [line for note in document.notes for line in style.prose("", note, 0, 0)]
     folded = not verbose and any(card.details for card in document.cards)
-    hint = [style.paint(document.hint, "dim")] if folded and document.hint else []
+    said = style.prose("", document.hint, 0, 0) if folded else []
+    hint = [style.paint(line.strip(), "dim") for line in said]
     return "\n".join([*lines, *hint, *_summary(document, style)]) + "\n"
 
 
@@ -70,7 +71,7 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
         if not (isinstance(block, Paragraph) and len(card.names) > 1):
             lines += _block(block, style, 4 if not isinstance(block, Paragraph) else 2, verbose=False)
     if card.lasting:
-        lines += [*_labelled("stays", card.lasting, style), *_labelled("passing", card.effects, style)]
+        lines += [*_labelled("stays", card.lasting, style), *_labelled("during", card.effects, style)]
     else:
         lines += [line for each in card.effects for line in _clause(each, style)]
     if verbose:

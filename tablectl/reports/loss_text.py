@@ -22,8 +22,10 @@ def statement_loss(table: TablePlan, statement: Statement, now: datetime | None)
 
 
 def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
-    """What all statements of some tables are expected to cost; empty if that is not known of all of them."""
-    losses = [each.loss for each in tables]
+    """What all statements of some tables are expected to cost; empty if that is not known of all of them, or if one is
+    refused.
+    """
+    losses = [each.loss if each.applies else None for each in tables]
     known = [each for each in losses if each is not None and not each.unknown]
     if not known or len(known) < len(losses):
         return ""

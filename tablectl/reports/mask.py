@@ -269,7 +269,11 @@ def _keys_of(rule: LintRule) -> Iterable[str]:
 
 
 def _values(change: Change) -> Iterator[str]:
-    return (each for each in (change.before, change.after, *change.via) if isinstance(each, str))
+    for value in (change.before, change.after, *change.via):
+        if isinstance(value, str):
+            yield value
+        else:
+            yield from value or ()
 
 
 def _refusal(refusal: Refusal, secrets: _Secrets) -> Refusal:

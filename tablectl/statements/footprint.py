@@ -126,13 +126,16 @@ def _footprint(statement: ParsedStatement, subject: StatementTable, *, documente
         case exp.Merge():
             found = _Merge(node, scope, queries).footprint(documented=documented)
         case exp.Insert():
-            found = _Insert(node, scope, queries).footprint(statement.kind)
+            found = _Insert(node, scope, queries).footprint(Kind.APPEND if statement.matches else statement.kind)
+            if statement.matches:
+                # Which rows it replaces depends on those of its query.
+                found = replace(found, kind=Kind.REPLACE_WHERE, reads=UNKNOWN, rewrites=UNKNOWN, surely_reads=False)
         case _:
             found = _rewrite(statement, scope, subject)
     own = queries.own_reads()
     regions = [each.region for each in own]
     reads = either([*regions, *([found.reads] if found.reads else [])]) if own else found.reads
-    sure = found.reads is not None or any(each.certain for each in own)
+    sure = (found.reads is not None and found.surely_reads) or any(each.certain for each in own)
     if own and found.kind is Kind.APPEND:
         found = replace(found, kind=Kind.READING_INSERT, plain=None)
     return replace(found, reads=reads, surely_reads=sure, evolves=statement.evolves, assumed=queries.others())

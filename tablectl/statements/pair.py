@@ -193,7 +193,7 @@ def _most(current: Footprint, committed: Footprint, setting: ConflictContext) ->
     removed = tuple(File(path) for path in (common or ["other"])) if committed.rewrites.boxes else ()
     marks = committed.data_change and bool(removed) and bool(setting.vectors)
     return replace(
-        _winner(committed, setting),
+        _winner(committed),
         added=added,
         removed=removed,
         metadata=committed.most_metadata,
@@ -217,7 +217,7 @@ def _least(current: Footprint, committed: Footprint, setting: ConflictContext) -
         and (not setting.partitioned or covers(reads, committed.adds))
     )
     added = (File("new", _partition(_HERE, setting)),) if sure else ()
-    return replace(_winner(committed, setting), added=added, metadata=committed.metadata)
+    return replace(_winner(committed), added=added, metadata=committed.metadata)
 
 
 def _surely(current: Footprint) -> Footprint:
@@ -225,10 +225,10 @@ def _surely(current: Footprint) -> Footprint:
     return replace(current, evolves=False, draws=current.draws and current.kind is not Kind.MERGE)
 
 
-def _winner(committed: Footprint, setting: ConflictContext) -> CommittedTransaction:
+def _winner(committed: Footprint) -> CommittedTransaction:
     return CommittedTransaction(
         kind=committed.kind,
-        blind=committed.reads is None and setting.blind,
+        blind=committed.reads is None,  # clients that run SQL record blind appends as such
         protocol=committed.protocol,
         domains=committed.domains,
         data_change=committed.data_change,
@@ -241,7 +241,7 @@ def _losing(current: Footprint, setting: ConflictContext, *, files: tuple[str, .
     partitions: tuple[Partition, ...] | None = ((_HERE,),) if setting.partitioned else None
     reads = NOTHING if current.reads is None or not current.reads.boxes else Reads(partitions=partitions, files=files)
     made = replace(
-        _winner(current, setting),
+        _winner(current),
         added=(File("its own"),) if current.adds.boxes or current.data_change else (),
         removed=(File("removed"),) if current.rewrites.boxes else (),
         metadata=current.most_metadata,

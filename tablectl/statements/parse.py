@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -22,6 +22,7 @@ from tablectl.statements.actions import Action
 from tablectl.statements.commands import Command, parse_command
 from tablectl.statements.errors import StatementError
 from tablectl.statements.errors import shown_start as _start
+from tablectl.statements.tokens import TokenKind, first_word, tokens_of
 
 LONGEST = 65_536
 """Characters of a statement: longer ones are refused before they are parsed."""
@@ -29,7 +30,7 @@ DEEPEST = 60
 """Maximum depth of nested brackets."""
 _EVOLVES = re.compile(r"\s*(MERGE|INSERT)\s+(WITH\s+SCHEMA\s+EVOLUTION\s)", re.IGNORECASE)
 _TAKEN = (
-    "UPDATE, DELETE, MERGE, INSERT, INSERT OVERWRITE, INSERT … REPLACE WHERE, TRUNCATE, COPY INTO, ALTER TABLE, "
+    "UPDATE, DELETE, MERGE, INSERT, INSERT OVERWRITE, INSERT … REPLACE, TRUNCATE, COPY INTO, ALTER TABLE, "
     "COMMENT ON, OPTIMIZE, REORG, RESTORE, CREATE OR REPLACE TABLE and VACUUM"
 )
 _OPENS = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
@@ -39,7 +40,9 @@ _KNOWN_PARTS: Mapping[type[exp.Expr], frozenset[str]] = MappingProxyType(
         exp.Update: frozenset({"this", "expressions", "where", "with_"}),
         exp.Delete: frozenset({"this", "where", "with_"}),
         exp.Merge: frozenset({"this", "using", "on", "whens", "with_"}),
-        exp.Insert: frozenset({"this", "expression", "source", "overwrite", "where", "by_name", "with_", "hint"}),
+        exp.Insert: frozenset(
+            {"this", "expression", "source", "overwrite", "where", "by_name", "with_", "hint", "using"}
+        ),
         exp.TruncateTable: frozenset({"expressions", "partition"}),
     }
 )
@@ -61,6 +64,8 @@ class ParsedStatement:
     """Whether it may change the table's schema."""
     action: Action | None = None
     """What it does if it changes settings, files or the whole table; then ``node`` is the condition of its WHERE."""
+    matches: bool = False
+    """Whether it is an INSERT that replaces the rows that its query matches: ``REPLACE ON``, ``REPLACE USING``."""
     form: str = ""
     """The name of such a statement, for people."""
 
@@ -88,6 +93,8 @@ class ParsedStatement:
             return "TRUNCATE"
         if isinstance(self.node, exp.Insert) and self.node.args.get("overwrite"):
             return "INSERT OVERWRITE"
+        if self.matches:
+            return "INSERT … REPLACE ON"
         return {Kind.REPLACE_WHERE: "INSERT … REPLACE WHERE"}.get(self.kind, self.kind.value)
 
 
@@ -98,13 +105,41 @@ def parse_statement(sql: str) -> ParsedStatement:
     if command is not None:
         return _command(sql, command)
     found = _EVOLVES.match(sql)
-    # sqlglot does not support the clause.
-    plain = sql[: found.start(2)] + " " * (found.end(2) - found.start(2)) + sql[found.end(2) :] if found else sql
+    plain = _blanked(sql, found.start(2), found.end(2)) if found else sql
+    replaced = _replace_on(plain)
     try:
-        node = _parse(plain)
-        return _statement(sql, node, evolves=bool(found))
+        node = _parse(_blanked(plain, *replaced) if replaced else plain)
+        made = _statement(sql, node, evolves=bool(found))
+        matches = replaced is not None or (isinstance(node, exp.Insert) and bool(node.args.get("using")))
+        return replace(made, kind=Kind.REPLACE_WHERE, matches=True) if matches else made
     except RecursionError:
         raise _too_deep() from None
+
+
+def _blanked(sql: str, start: int, end: int) -> str:
+    """A statement without a clause that sqlglot does not support."""
+    return sql[:start] + " " * (end - start) + sql[end:]
+
+
+def _replace_on(sql: str) -> tuple[int, int] | None:
+    """Where the alias and the clause ``REPLACE ON condition`` of an INSERT begin and end; ``None`` without one."""
+    if first_word(sql) != "INSERT":
+        return None
+    tokens = tokens_of(sql)
+    words = [token.text.upper() if token.kind is TokenKind.WORD else "" for token in tokens]
+    at = next((i for i in range(len(words) - 1) if words[i : i + 2] == ["REPLACE", "ON"]), None)
+    if at is None or "SELECT" in words[:at]:
+        return None
+    depth, end = 0, len(sql)
+    for token, word in zip(tokens[at + 2 :], words[at + 2 :], strict=True):
+        depth += (token.text == "(") - (token.text == ")") if token.kind is TokenKind.SYMBOL else 0
+        if depth == 0 and word in {"SELECT", "WITH", "VALUES", "TABLE", "FROM"}:
+            end = token.start
+            break
+    # The table's name ends before its alias: two names follow each other without a dot.
+    names = [i for i in range(2, at) if tokens[i].kind is not TokenKind.SYMBOL and tokens[i - 1].text != "."]
+    alias = next((i for i in names if words[i] not in {"TABLE", "INTO"} and words[i - 1] not in {"TABLE", "INTO"}), at)
+    return tokens[alias].start, end
 
 
 def _command(sql: str, command: Command) -> ParsedStatement:

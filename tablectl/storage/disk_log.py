@@ -35,6 +35,11 @@ class DiskLog:
         if not self._is_folder(location):
             raise LiveError(f"{location}: no such directory")
 
+    @property
+    def parallel(self) -> bool:
+        """Always false: the disk answers faster than threads can switch."""
+        return False
+
     def file(self, name: str) -> str:
         """As ``TableLog.file``."""
         return f"{self.location}/{LOG}/{name}"
@@ -50,7 +55,7 @@ class DiskLog:
         """The files and the directories in a directory of the log."""
         names, folders = list[str](), set[str]()
         try:
-            with self._told(folder), os.scandir(self.file(folder)) as entries:
+            with self._explained_errors(folder), os.scandir(self.file(folder)) as entries:
                 for entry in entries:
                     if entry.is_file():
                         names.append(entry.name)
@@ -60,6 +65,10 @@ class DiskLog:
             pass
         return names, folders
 
+    def few_names(self) -> list[str]:
+        """As ``TableLog.few_names``. A directory is listed whole in any case."""
+        return self.names()
+
     def check_sizes(self, names: Iterable[str]) -> None:
         """As ``TableLog.check_sizes``."""
         sizes = dict[str, int]()
@@ -67,6 +76,14 @@ class DiskLog:
             with suppress(OSError, ValueError):
                 sizes[name] = Path(self.file(name)).stat().st_size
         self.budget.check(sizes)
+
+    def identity(self, name: str) -> str:
+        """As ``TableLog.identity``."""
+        try:
+            found = Path(self.file(name)).stat()
+        except (OSError, ValueError):
+            return ""
+        return f"{found.st_size}/{found.st_mtime_ns}/{found.st_ino}"
 
     def exists(self) -> bool:
         """As ``TableLog.exists``."""
@@ -80,12 +97,12 @@ class DiskLog:
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
         """As ``TableLog.read``."""
-        with self._told(name):
+        with self._explained_errors(name):
             return read_regular(self.file(name), limit)
 
     def lines(self, name: str) -> Generator[bytes, None, None]:
         """As ``TableLog.lines``."""
-        with self._told(name), io.BufferedReader(open_regular(self.file(name)), _BUFFER) as file:
+        with self._explained_errors(name), io.BufferedReader(open_regular(self.file(name)), _BUFFER) as file:
             self.budget.take_file(name, os.fstat(file.fileno()).st_size)
             while line := file.readline(LINE_BYTES + 1):
                 if len(line) > LINE_BYTES:
@@ -94,7 +111,7 @@ class DiskLog:
 
     def open(self, name: str) -> io.BufferedReader:
         """As ``TableLog.open``."""
-        with self._told(name):
+        with self._explained_errors(name):
             return io.BufferedReader(open_regular(self.file(name)), _BUFFER)
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
@@ -106,7 +123,7 @@ class DiskLog:
         return map(call, items)
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
+    def _explained_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import obstore
-from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError
+from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, PreconditionError
 from obstore.store import ObjectStore
 
 from tablectl.compat import Self
@@ -28,9 +28,11 @@ from tablectl.storage.failures import Failure, explain
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
 from tablectl.storage.range_file import RangeFile
 from tablectl.storage.read_budget import OversizeError, ReadBudget
-from tablectl.storage.table_log import DENIED, LINE_BYTES, TableLog, VanishedError
+from tablectl.storage.table_log import DENIED, LINE_BYTES, PAGE, TableLog, VanishedError
 
-if TYPE_CHECKING:  # writers do without it: only catalogs make such records
+if TYPE_CHECKING:  # writers do without the records that only catalogs make; obstore has these types for checkers alone
+    from obstore import GetOptions, ObjectMeta
+
     from tablectl.model.managed_table import CatalogEntry, ManagedTable
 
 _CHUNK = 1 << 20
@@ -143,10 +145,15 @@ class ObjectLog:
         self._prefix = prefix
         self._root = f"{prefix}/{LOG}" if prefix else LOG
         self.budget = ReadBudget(location)
-        self._sizes: dict[str, int] = {}
-        """The sizes of the listed files."""
+        self._listed: dict[str, ObjectMeta] = {}
+        """The listed files."""
         self._large = threading.Lock()
         """Held while a large file is read: thirty commits are prefetched, and each can have a line of many MiB."""
+
+    @property
+    def parallel(self) -> bool:
+        """Always true."""
+        return True
 
     def file(self, name: str) -> str:
         """As ``TableLog.file``."""
@@ -154,17 +161,32 @@ class ObjectLog:
 
     def names(self, after: str = "") -> list[str]:
         """As ``TableLog.names``, with the one listing that every store supports."""
-        skip = len(self._root) + 1
         offset = f"{self._root}/{after}" if after else None
         with self._translated(""):
-            pages = obstore.list(self._store, self._root, offset=offset)
-            found = {meta["path"][skip:]: meta["size"] for page in pages for meta in page}
-        self._sizes |= found
+            pages = obstore.list(self._store, self._root, offset=offset, chunk_size=PAGE)
+            return self._kept(meta for page in pages for meta in page)
+
+    def few_names(self) -> list[str] | None:
+        """As ``TableLog.few_names``."""
+        with self._translated(""):
+            page = next(iter(obstore.list(self._store, self._root, chunk_size=PAGE)), ())
+            return self._kept(page) if len(page) < PAGE else None
+
+    def _kept(self, listed: Iterable[ObjectMeta]) -> list[str]:
+        """The names of listed files, whose sizes are kept."""
+        skip = len(self._root) + 1
+        found = {meta["path"][skip:]: meta for meta in listed}
+        self._listed |= found
         return list(found)
 
     def check_sizes(self, names: Iterable[str]) -> None:
         """As ``TableLog.check_sizes``, from the last listing."""
-        self.budget.check({name: self._sizes[name] for name in names if name in self._sizes})
+        self.budget.check({name: self._listed[name]["size"] for name in names if name in self._listed})
+
+    def identity(self, name: str) -> str:
+        """As ``TableLog.identity``."""
+        meta = self._listed.get(name)
+        return "" if meta is None else f"{meta['e_tag'] or ''}/{meta['size']}/{meta['last_modified'].isoformat()}"
 
     def exists(self) -> bool:
         """Always false: object stores have no directories."""
@@ -222,8 +244,14 @@ class ObjectLog:
         """As ``TableLog.open``."""
 
         def opened(store: ObjectStore, path: str) -> RangeFile:
-            size = obstore.head(store, path)["size"]
-            return RangeFile(size, _Blocks(store, path, size))
+            meta = self._listed.get(name) or obstore.head(store, path)
+            blocks = _Blocks(store, path, meta["size"], meta["e_tag"])
+
+            def fetch(start: int, size: int) -> bytes:
+                with self._translated(name):
+                    return blocks(start, size)
+
+            return RangeFile(meta["size"], fetch)
 
         return self._get(name, opened)
 
@@ -255,6 +283,8 @@ class ObjectLog:
             raise self._error(name, self._bucket.failure)
         try:
             yield
+        except PreconditionError as error:
+            raise VanishedError(f"{self.file(name)}: replaced while it was read") from error
         except (NotFoundError, FileNotFoundError) as error:
             failure = explain(error, self._bucket.family)
             if failure.lasting:
@@ -280,10 +310,12 @@ class ObjectLog:
 class _Blocks:
     """Fetches ranges of a stored file: one request for each, or none if the last one fetched these bytes."""
 
-    def __init__(self, store: ObjectStore, path: str, size: int) -> None:
+    def __init__(self, store: ObjectStore, path: str, size: int, tag: str | None) -> None:
         self._store = store
         self._path = path
         self._size = size
+        self._tag = tag
+        """What the file must still be: its size may come from a listing, and writers may replace a checkpoint."""
         self._block = (0, b"")
         """The last fetched bytes and their start. The end of a small file, with its footer, is the whole file."""
 
@@ -291,6 +323,12 @@ class _Blocks:
         first, block = self._block
         if not first <= start <= start + size <= first + len(block):
             first, length = start, min(max(size, _BLOCK), self._size - start)
-            block = bytes(obstore.get_range(self._store, self._path, start=first, length=length))
+            block = self._fetched(first, length)
             self._block = (first, block)
         return block[start - first : start - first + size]
+
+    def _fetched(self, start: int, length: int) -> bytes:
+        if self._tag is None:
+            return bytes(obstore.get_range(self._store, self._path, start=start, length=length))
+        options: GetOptions = {"range": (start, start + length), "if_match": self._tag}
+        return bytes(obstore.get(self._store, self._path, options=options).bytes())

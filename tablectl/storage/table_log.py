@@ -14,8 +14,10 @@ LINE_BYTES = 16 << 20
 """The maximum size of one line of JSON, and of a file that is read whole."""
 STAGED = ("_staged_commits", "_commits")
 """Directories of the log in which a catalog keeps commits that it has not published yet."""
-AHEAD = 32
+AHEAD = 64
 """The number of commits of one table that are read in parallel."""
+PAGE = 1000
+"""The number of files that a store lists with one request."""
 DENIED = "the reader needs to list and to get objects below the table"
 
 _Result = TypeVar("_Result")
@@ -39,6 +41,11 @@ class TableLog(Protocol):
         """What was read of this log, and may be."""
         ...
 
+    @property
+    def parallel(self) -> bool:
+        """Whether reads in parallel gain anything."""
+        ...
+
     def file(self, name: str) -> str:
         """A file's name for messages."""
         ...
@@ -49,9 +56,19 @@ class TableLog(Protocol):
         """
         ...
 
+    def few_names(self) -> list[str] | None:
+        """All files, unordered, as ``names``; ``None`` if one request does not list them."""
+        ...
+
     def check_sizes(self, names: Iterable[str]) -> None:
         """Raises ``OversizeError`` if files whose lines will be read exceed the budget together. Files of unknown size
         count when they are opened.
+        """
+        ...
+
+    def identity(self, name: str) -> str:
+        """A text that differs for every content that a listed file can have had: of a disk its size, time and inode, of
+        a store its tag. Empty if the file is unknown.
         """
         ...
 

@@ -25,7 +25,7 @@ from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
 from tablectl.leases.lease_records import LeaseRecord
 from tablectl.leases.owner import current_owner
-from tablectl.model.errors import one_line
+from tablectl.model.errors import WindowError, one_line
 from tablectl.storage.records import is_new, open_records, real_place
 from tablectl.version import __version__
 from tablectl.writers.gate_entry import UNDELETED, GateEntry, GuardTimeout, StoredGuard
@@ -232,13 +232,21 @@ class _Entry:
             self.attendant.dismiss()
 
 
+def _is_surely_new(location: str) -> bool:
+    """Whether there is no table. If that cannot be known, the guard's own first request says why."""
+    try:
+        return is_new(location)
+    except WindowError:
+        return False
+
+
 def _begin(terms: GuardOptions, location: str) -> _Entry | None:
     """Pass the gate. ``None`` if the table does not exist yet: no apply can run on it, and the guard must not block its
     creation.
     """
     state = terms.state or os.environ.get("TABLECTL_STATE") or None
     may_be_new = terms.target.location is not None and state is None
-    if may_be_new and is_local(location) and is_new(location):
+    if may_be_new and is_local(location) and _is_surely_new(location):
         _log.info(_NEW, terms.target.text)
         return None
     entry = _Entry(terms, location, state)

@@ -26,7 +26,7 @@ from tablectl.model.table import (
     LiveTable,
     WriteHistory,
 )
-from tests.look_back import with_look_back
+from tests.builders import with_look_back
 
 # A parser of the statements
 
@@ -274,13 +274,13 @@ class FakeTable:
         self.history.append(Commit(version, self.at(version), operation, user, SPARK, stamp, bool(facts), not facts))
 
     def overwrite(self, stamp: str, kept: int, **facts: Any) -> None:
-        """The whole table written anew, with so many rows."""
+        """The whole table rewritten, with so many rows."""
         self.commit("WRITE", "apply", stamp, **facts)
         self.rows[-1] = kept
         self.history[-1] = replace(self.history[-1], overwrites=True, changes_data=True)
 
     def set_property(self, key: str, value: str | None, user: str = "ben") -> None:
-        """Somebody else's ALTER."""
+        """Someone else's ALTER."""
         left = {name: text for name, text in self.live.properties.items() if name != key}
         self.commit("SET TBLPROPERTIES", user, properties=left if value is None else {**left, key: value})
 
@@ -609,7 +609,7 @@ class FakeEngine:
 
 
 def contended(times: int, condition: str = "DELTA_METADATA_CHANGED") -> Hook:
-    """So many times somebody else commits at the same moment."""
+    """So many times someone else commits at the same moment."""
     left = times
 
     def hook(table: FakeTable, _sql: str) -> None:
@@ -617,7 +617,7 @@ def contended(times: int, condition: str = "DELTA_METADATA_CHANGED") -> Hook:
         if left > 0:
             left -= 1
             table.commit("WRITE", "stream")
-            raise EngineError("somebody was faster", "run the command again", condition)
+            raise EngineError("someone was faster", "run the command again", condition)
 
     return hook
 
@@ -636,7 +636,7 @@ def fails(number: int, condition: str = "") -> Hook:
 
 
 def at(number: int, act: Callable[[FakeTable], object]) -> Hook:
-    """Somebody does something around the statement of that number, from 1."""
+    """Someone does something around the statement of that number, from 1."""
     count = 0
 
     def hook(table: FakeTable, _sql: str) -> None:

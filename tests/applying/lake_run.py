@@ -14,14 +14,13 @@ from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport, TableRun
 from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
-from tablectl.leases.acquire import try_acquire
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.planning.plan_table import plan_table
 from tablectl.storage.records import RecordStore
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable
-from tests.leases.lease_fakes import FakeClock, MemoryRecords, claim
+from tests.leases.lease_fakes import FakeClock, MemoryRecords, claim, try_acquire
 
 
 @dataclass
@@ -79,7 +78,7 @@ class Run:
         self.notify(event)
 
     def hold(self, name: str, who: str = "ben") -> Lease:
-        """Somebody else's lease, renewed whenever our clock moves."""
+        """Someone else's lease, renewed whenever our clock moves."""
         lease = try_acquire(self.stores[f"/lake/{name}"], claim(who), self.clock)
         assert isinstance(lease, Lease)
         before = self.clock.on_sleep

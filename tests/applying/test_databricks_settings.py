@@ -7,6 +7,7 @@ from typing import Any
 
 from tablectl.applying.run_report import RunOutcome
 from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.table import CatalogFacts
 from tests.applying.world import World
 
 MANAGED = CatalogEntry(managed=True, optimization="inherit", optimized=True)
@@ -56,6 +57,13 @@ def test_a_move_that_the_catalog_does_not_confirm_is_unknown() -> None:
     assert "the catalog does not confirm it" in run.message
 
 
+def test_a_plan_names_who_fails_by_the_documentation() -> None:
+    made = world(entry=EXTERNAL)
+    (statement,) = made.plan(managed="true").statements
+    assert statement.fails.startswith("jobs that use the path, and those on runtime 14.3 or older")
+    assert statement.evidence == "documented, not verified here"
+
+
 def test_everything_else_is_applied_before_the_table_moves() -> None:
     made = world(entry=EXTERNAL)
     assert made.run(made.plan(managed="true", isolation="Serializable")).outcome is RunOutcome.APPLIED
@@ -78,3 +86,40 @@ def test_automatic_clustering_is_applied_and_stays_as_the_columns_change() -> No
     assert made.run(plan).outcome is RunOutcome.APPLIED
     made.table.commit("CLUSTER BY", "databricks", clustering=(("id",),))
     assert made.run(plan, "bea").outcome is RunOutcome.ALREADY
+
+
+def managed(version: int) -> dict[str, Any]:
+    """What the catalog says after a change of metadata."""
+    return {"catalog": CatalogFacts(version)}
+
+
+def test_new_data_does_not_make_the_plan_of_a_catalog_managed_table_stale() -> None:
+    made = World()
+    made.lake.add("lake.s.orders", "/lake/orders", **managed(0))
+    plan = made.plan(isolation="Serializable")
+    made.table.commit("WRITE", "etl")
+    assert made.run(plan).outcome is RunOutcome.APPLIED
+
+
+def test_another_change_of_metadata_makes_it_stale_and_is_named() -> None:
+    made = World()
+    made.lake.add("lake.s.orders", "/lake/orders", **managed(0))
+    plan = made.plan(isolation="Serializable")
+    made.table.commit("ADD COLUMNS", "ben", **managed(1))
+    run = made.run(plan)
+    assert run.outcome is RunOutcome.STALE
+    assert "its catalog names version 1, ADD COLUMNS by ben, and the plan saw 0" in run.message
+    assert made.sent == []
+
+
+def test_the_commits_of_the_plan_itself_do_not_make_it_stale() -> None:
+    made = World()
+    made.lake.add("lake.s.orders", "/lake/orders", **managed(0))
+    plan = made.plan(isolation="Serializable", clustering=("id",))
+
+    def follows(table: Any, _sql: str) -> None:
+        table.states[-1] = replace(table.live, **managed(table.live.version))
+
+    made.after = follows
+    assert made.run(plan).outcome is RunOutcome.APPLIED
+    assert len(made.sent) == 2

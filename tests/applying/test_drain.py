@@ -93,7 +93,7 @@ def test_one_that_was_only_paused_is_seen_again_when_it_goes_on(run: Drain) -> N
     assert not run(limit=10).over
 
 
-def test_nobody_is_deleted_while_another_is_waited_for(run: Drain) -> None:
+def test_no_one_is_deleted_while_another_is_waited_for(run: Drain) -> None:
     guard(run, ttl=20)
     run.every(15, guard(run, ttl=20).beat)
     assert not run(limit=60).over
@@ -199,7 +199,7 @@ def test_a_store_that_comes_back_is_read_then(run: Drain) -> None:
     assert 30 <= left.seconds <= 32
 
 
-def test_a_store_that_goes_away_meanwhile_lets_nobody_pass_for_gone(run: Drain) -> None:
+def test_a_store_that_goes_away_meanwhile_lets_no_one_pass_for_gone(run: Drain) -> None:
     guard(run, ttl=600)
     run.after(5, lambda: setattr(run.store, "down", True))
     left = run(limit=60)
@@ -207,7 +207,7 @@ def test_a_store_that_goes_away_meanwhile_lets_nobody_pass_for_gone(run: Drain) 
 
 
 def test_time_without_a_look_counts_for_a_guards_age(run: Drain) -> None:
-    """Nobody can have renewed in a store that is down for all; whoever could has another beat when it is back."""
+    """No one can have renewed in a store that is down for all; whoever could has another beat when it is back."""
     guard(run, ttl=20)
     run.after(5, lambda: down(run, 50))
     left = run()
@@ -282,7 +282,7 @@ def test_a_stop_ends_it(run: Drain) -> None:
     gate=st.sampled_from([Gate.NO_SCHEMA, Gate.APPENDS_ONLY, Gate.CLOSED]),
     limit=st.floats(0, 500),
 )
-def test_nobody_alive_is_left_when_it_is_over(
+def test_no_one_alive_is_left_when_it_is_over(
     writers: list[tuple[GuardMode, float, float, float]], gate: Gate, limit: float
 ) -> None:
     run = Drain()

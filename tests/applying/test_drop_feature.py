@@ -143,7 +143,7 @@ def test_other_changes_of_a_table_that_waits_are_made_and_verified() -> None:
     assert (run.outcome, run.changed) == (RunOutcome.WAITING, ("isolation",))
 
 
-def test_somebody_who_turns_vectors_on_in_between_makes_it_stale() -> None:
+def test_someone_who_turns_vectors_on_in_between_makes_it_stale() -> None:
     made = world(**PURGED)
     plan = made.plan(deletion_vectors="dropped")
     made.before = at(1, lambda table: table.set_property("delta.enableDeletionVectors", "true"))

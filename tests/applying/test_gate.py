@@ -116,7 +116,7 @@ def test_the_gate_is_put_before_the_guards_are_listed(world: World) -> None:
     assert "guards/" in calls[calls.index("gate True") :]
 
 
-# Whom it waits for
+# Which writers it waits for
 
 
 @pytest.mark.parametrize("mode", list(GuardMode))
@@ -140,7 +140,7 @@ def test_the_lease_is_kept_through_a_long_drain(world: World) -> None:
     assert world.clock.now >= 1250
 
 
-def test_a_dead_writer_holds_nobody_up_for_good(world: World) -> None:
+def test_a_dead_writer_holds_no_one_up_for_good(world: World) -> None:
     guard(world, ttl=30)
     run = world.run(world.plan(isolation="Serializable"))
     assert run.outcome is RunOutcome.APPLIED
@@ -156,7 +156,7 @@ def test_a_writer_that_comes_later_waits_by_itself(world: World) -> None:
     assert run.drain_ms < 7000
 
 
-def test_who_is_waited_for_is_told_again_and_again(world: World) -> None:
+def test_who_is_waited_for_is_reported_again_and_again(world: World) -> None:
     writer = guard(world, "nightly load")
     alive(world, writer)
     world.clock.later(20, writer.end)
@@ -310,7 +310,7 @@ def test_guards_that_cannot_be_read_may_be_anybodys(world: World) -> None:
     assert [each.writer for each in run.casualties] == ["unknown"]
 
 
-# Every way out
+# Every exit
 
 
 def _bug(_table: FakeTable) -> None:
@@ -326,7 +326,7 @@ def _bug(_table: FakeTable) -> None:
         (at(1, lambda table: table.commit("REPLACE", table_id="another")), RunOutcome.STALE),
     ],
 )
-def test_the_gate_is_open_after_every_way_out(world: World, hook: Any, outcome: RunOutcome) -> None:
+def test_the_gate_is_open_after_every_exit(world: World, hook: Any, outcome: RunOutcome) -> None:
     world.before = hook
     run = world.run(world.plan(**settle()))
     assert run.outcome is outcome
@@ -343,7 +343,7 @@ def test_a_stop_opens_the_gate(world: World, step: str) -> None:
     assert gate_of(world) is Gate.OPEN
 
 
-def test_a_gate_that_cannot_be_opened_harms_no_verified_table(world: World) -> None:
+def test_a_gate_that_cannot_be_opened_fails_no_verified_table(world: World) -> None:
     def down(event: str) -> None:
         world.store.down = event == "after closed-set" or world.store.down
 
@@ -361,7 +361,7 @@ def test_a_gate_that_could_not_be_put_lets_no_statement_run(world: World) -> Non
     assert (run.outcome, run.message, world.sent) == (RunOutcome.FAILED, "the store is down", [])
 
 
-def test_the_time_that_the_gate_was_closed_is_told(world: World) -> None:
+def test_the_time_that_the_gate_was_closed_is_reported(world: World) -> None:
     world.before = at(1, lambda _table: setattr(world.clock, "now", world.clock.now + 7))
     run = world.run(world.plan(isolation="Serializable"))
     assert run.window_ms == 7000

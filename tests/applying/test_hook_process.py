@@ -127,7 +127,7 @@ def test_ctrl_c_is_for_the_run_and_not_for_the_hook(hook: Hook) -> None:
     assert hook.said == ["True"]
 
 
-def test_a_child_that_holds_the_output_holds_nobody_up(hook: Hook) -> None:
+def test_a_child_that_holds_the_output_holds_no_one_up(hook: Hook) -> None:
     child = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(5)'])"
     started = time.monotonic()
     assert hook(f"{child}; print('done')") == ""

@@ -83,7 +83,7 @@ def test_once_before_the_first_gate_that_stops_more_than_schema_changes(world: W
     assert hooks.gates[0] in {Gate.OPEN, Gate.NO_SCHEMA}
 
 
-def test_not_for_what_harms_nobody(world: World) -> None:
+def test_not_for_what_fails_no_one(world: World) -> None:
     world.table.commit("CLUSTER", clustering=(("id",),))
     hooks = Hooks(world)
     run = world.run(world.plan(clustering=("day",)))
@@ -114,7 +114,7 @@ def test_their_environment(world: World) -> None:
     ]
 
 
-def test_what_they_say_is_told_line_by_line(world: World) -> None:
+def test_what_they_say_is_reported_line_by_line(world: World) -> None:
     Hooks(world)
     world.run(world.plan(isolation="Serializable"))
     words = [event.words for event in world.told if event.step.startswith("hook")]
@@ -191,7 +191,7 @@ def test_what_ran_and_could_not_be_crossed_out_is_owed_once_more(world: World) -
     assert owed(world) == ("./resume.sh",)
 
 
-# Every way out
+# Every exit
 
 
 def _bug(_table: FakeTable) -> None:
@@ -206,7 +206,7 @@ def _bug(_table: FakeTable) -> None:
         (at(1, lambda table: table.commit("REPLACE", table_id="another")), RunOutcome.STALE),
     ],
 )
-def test_after_hooks_run_on_every_way_out(world: World, hook: Any, outcome: RunOutcome) -> None:
+def test_after_hooks_run_on_every_exit(world: World, hook: Any, outcome: RunOutcome) -> None:
     hooks = Hooks(world)
     world.before = hook
     run = world.run(world.plan(isolation="Serializable"))
@@ -238,10 +238,10 @@ def test_after_a_lost_lease(world: World) -> None:
     run = world.run(world.plan(isolation="Serializable"))
     assert run.outcome is RunOutcome.LEASE_LOST
     assert hooks.ran == ["./pause.sh", "./resume.sh"]
-    assert owed(world) == ("./resume.sh",)  # nobody may write there any more: the next apply does it again
+    assert owed(world) == ("./resume.sh",)  # no one may write there any more: the next apply does it again
 
 
-def test_a_hook_runner_with_a_bug_harms_no_report(world: World) -> None:
+def test_a_hook_runner_with_a_bug_breaks_no_report(world: World) -> None:
     hooks = Hooks(world)
 
     def bug(program: str) -> None:
@@ -357,7 +357,7 @@ def test_a_record_full_of_hooks_fills_no_report(world: World) -> None:
     refused = world.run(world.plan(isolation="Serializable"), "ben")
     assert len(refused.message) < 1000
     assert refused.message.isprintable()
-    world.proceed = "all of it is somebody's joke"
+    world.proceed = "all of it is someone's joke"
     run = world.run(world.plan(isolation="Serializable"), "ben")
     assert len(run.notes) == 11
     assert all(len(note) < 400 and note.isprintable() for note in run.notes)
@@ -383,7 +383,7 @@ def test_a_run_that_lost_its_lease_leaves_the_after_hooks_to_its_successor(world
     assert owed(world) == ("./resume.sh",)
 
 
-def test_a_broken_lease_that_nobody_took_still_runs_its_after_hooks(world: World) -> None:
+def test_a_broken_lease_that_no_one_took_still_runs_its_after_hooks(world: World) -> None:
     hooks = Hooks(world)
 
     def broken(event: str) -> None:

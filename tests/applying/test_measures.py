@@ -1,4 +1,4 @@
-"""What a run tells of itself: times, commits saved, whom it may have failed."""
+"""What a run tells of itself: times, commits saved, writers that it may have failed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_when_the_gate_was_what(world: World) -> None:
     assert shut.until - shut.since == run.window_ms
 
 
-def test_a_run_that_harms_nobody_has_no_window(world: World) -> None:
+def test_a_run_that_fails_no_one_has_no_window(world: World) -> None:
     takes(world, 3)
     run = world.run(world.plan(clustering=("day",)))
     assert (run.window_ms, run.drain_ms, run.rewrite_ms, run.exposed_ms) == (0, 0, 0, 0)
@@ -114,7 +114,7 @@ def test_what_a_statement_would_be_one_by_one(effect: CommitEffect, commits: int
 # Others inside the window
 
 
-def test_who_commits_while_the_gate_is_closed_is_told(world: World) -> None:
+def test_who_commits_while_the_gate_is_closed_is_reported(world: World) -> None:
     world.table.commit("WRITE", "early")
     plan = world.plan(**MANY)
     world.before = at(3, lambda table: table.commit("WRITE", "rude"))
@@ -169,7 +169,7 @@ def test_an_apply_that_had_lost_its_lease_is_named(world: World) -> None:
     assert not [each for each in run.casualties if "TBLPROPERTIES" in each.writer]
 
 
-# Whom it may have failed
+# Writers that it may have failed
 
 
 def at_work(world: World, ago: int = 60) -> None:
@@ -177,7 +177,7 @@ def at_work(world: World, ago: int = 60) -> None:
     world.table.at = lambda version: milliseconds(world.clock.utc()) - 1000 * ago + version
 
 
-def test_on_an_idle_table_nobody_may_have_failed(world: World) -> None:
+def test_on_an_idle_table_no_one_may_have_failed(world: World) -> None:
     at_work(world, ago=7 * 24 * 3600)
     for user in ("etl", "stream", "etl"):
         world.table.commit("WRITE", user)
@@ -198,7 +198,7 @@ def test_where_no_guard_was_seen_every_writer_at_work_may_have_failed(world: Wor
     assert all("MetadataChangedException" in each.fails for each in run.casualties)
 
 
-def test_what_harms_nobody_fails_nobody(world: World) -> None:
+def test_what_fails_no_one_fails_no_one(world: World) -> None:
     at_work(world)
     world.table.commit("WRITE", "etl")
     assert world.run(world.plan(clustering=("day",))).casualties == ()
@@ -229,7 +229,7 @@ def test_a_writer_that_came_to_a_closed_gate_and_waits_has_a_guard(world: World)
     assert (run.outcome, run.casualties) == (RunOutcome.APPLIED, ())
 
 
-def test_the_record_of_a_writer_that_died_as_it_waited_does_not_stay_for_ever(world: World) -> None:
+def test_the_record_of_a_writer_that_died_as_it_waited_does_not_stay_forever(world: World) -> None:
     guard = waiting(world)
     world.run(world.plan(isolation="Serializable"))
     assert guard.record.name not in world.store.kept
@@ -242,7 +242,7 @@ def test_one_that_began_to_wait_meanwhile_keeps_its_record(world: World) -> None
     assert came[0].record.name in world.store.kept
 
 
-def test_a_statement_that_failed_has_failed_nobody(world: World) -> None:
+def test_a_statement_that_failed_has_failed_no_one(world: World) -> None:
     at_work(world)
     world.table.commit("WRITE", "etl")
 

@@ -51,7 +51,7 @@ def test_who_is_a_writer(one: Commit, writes: bool) -> None:
 
 def test_writers_before_and_after() -> None:
     before = [commit(1), commit(2, "MERGE"), commit(3), commit(4, "STREAMING UPDATE", app="4f1c")]
-    after = [commit(7), commit(8, "DELETE", "somebody new")]
+    after = [commit(7), commit(8, "DELETE", "someone new")]
     found = writers_seen(before, after)
     assert found == (
         WriterRun(name="MERGE by etl", commits=1, last=1002, back=False),
@@ -61,7 +61,7 @@ def test_writers_before_and_after() -> None:
     assert [writer.name for writer in expected(found)] == ["WRITE by etl"]
 
 
-def test_no_history_knows_nobody() -> None:
+def test_no_history_knows_no_one() -> None:
     assert writers_seen([], [commit(1)]) == ()
 
 

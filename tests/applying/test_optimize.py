@@ -1,4 +1,4 @@
-"""Data that follows new clustering columns, on the fake lake: in the window, after a kill, and never for ever."""
+"""Data that follows new clustering columns, on the fake lake: in the window, after a kill, and never forever."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def left(made: World) -> list[str]:
 
 
 def write(table: FakeTable, files: int = 1) -> None:
-    """New data, which nobody clusters on its way in."""
+    """New data, which no one clusters on its way in."""
     marks = table.live.marks or ClusteringState()
     unclustered = marks.unclustered()
     more = FileGroup(files=unclustered.files + files, bytes=unclustered.bytes + 1000 * files)
@@ -63,7 +63,7 @@ def test_data_follows_in_the_rewrite_phase(optimize: Optimize, kept: tuple[str, 
     assert left(made) == []
 
 
-def test_nobody_who_does_not_ask_gets_an_optimize() -> None:
+def test_no_one_who_does_not_ask_gets_an_optimize() -> None:
     made = world("never")
     assert made.run(made.plan(**POLICY)).outcome is RunOutcome.APPLIED
     assert operations(made) == ["CLUSTER BY"]
@@ -105,7 +105,7 @@ def test_an_empty_table_has_nothing_to_optimize() -> None:
     assert [each.verb for each in made.plan(**POLICY).statements] == ["CLUSTER BY"]
 
 
-def test_columns_that_somebody_sets_in_between_are_not_optimized_by() -> None:
+def test_columns_that_someone_sets_in_between_are_not_optimized_by() -> None:
     made = world("full")
     made.run(made.plan(**POLICY))
     made.table.commit("CLUSTER BY", clustering=(("id",),), marks=MIXED)

@@ -9,12 +9,11 @@ import pytest
 
 from tablectl.applying.context import WindowSettings
 from tablectl.applying.owed_hooks import OwedHookTable
-from tablectl.leases.acquire import try_acquire
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
 from tablectl.model.calendar import Calendar, Rule
 from tests.applying.lake_run import Run, only, outcomes, plan_of
-from tests.leases.lease_fakes import claim
+from tests.leases.lease_fakes import claim, try_acquire
 
 CLOSED = Calendar(allow=(Rule(cron="0 22 * * *", duration=timedelta(hours=1)),))
 
@@ -87,7 +86,7 @@ def test_tables_that_owe_nothing_are_not_touched_and_not_told_of() -> None:
     assert (report.tables, case.run.kinds("a")) == ((), [])
 
 
-def test_without_hooks_nobody_is_asked() -> None:
+def test_without_hooks_no_one_is_asked() -> None:
     case = Settling("a", after=())
     case.owes("a", dead=False)
     case.run.stores["/lake/a"].down = True
@@ -104,7 +103,7 @@ def test_a_table_that_another_apply_holds_is_left_to_it() -> None:
     assert (report.tables, case.ran) == ((), [])
 
 
-def test_one_that_cannot_be_asked_stops_nobody() -> None:
+def test_one_that_cannot_be_asked_stops_no_one() -> None:
     case = Settling("ab")
     case.owes("b", dead=False)
     case.run.stores["/lake/a"].down = True
@@ -124,7 +123,7 @@ def test_a_stop_leaves_the_rest() -> None:
 
 
 def test_a_record_that_claims_a_long_ttl_is_not_waited_for() -> None:
-    """Nobody asked for this table by name, and whoever may write its directory may claim to be alive."""
+    """No one asked for this table by name, and whoever may write its directory may claim to be alive."""
     case = Settling("ab")
     store = case.run.stores["/lake/b"]
     lease = try_acquire(store, claim("mallory", ttl=3600), case.run.clock)

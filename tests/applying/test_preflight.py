@@ -43,7 +43,7 @@ def test_on_s3_a_driver_of_its_own_is_refused(location: str) -> None:
     assert "engine.exclusive_commits: true" in caught.value.hint
 
 
-def test_a_log_store_that_nobody_knows_to_be_exclusive_is_named() -> None:
+def test_a_log_store_that_no_one_knows_to_be_exclusive_is_named() -> None:
     with pytest.raises(StopTableError, match=r"the log store com.acme.Store does not"):
         check_commits(engine(s3a="com.acme.Store"), "s3a://lake/orders", exclusive=False)
 

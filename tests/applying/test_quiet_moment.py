@@ -124,7 +124,7 @@ def test_the_report_tells_expected_and_actual() -> None:
     )
 
 
-def test_what_waits_is_told() -> None:
+def test_what_waits_is_reported() -> None:
     busy = run()
     writes(one(busy), daytime)
     busy.apply()
@@ -321,7 +321,7 @@ def test_durations_are_told_in_hours_or_minutes(seconds: float, text: str) -> No
     assert duration_text(seconds) == text
 
 
-def test_guards_that_cannot_be_read_exclude_nobody() -> None:
+def test_guards_that_cannot_be_read_exclude_no_writer() -> None:
     records = MemoryRecords()
     FakeGuard(records, writer="nightly merge, ann@host 7")
     assert guarded_names(records) == {"nightly merge, ann@host 7", "nightly merge"}

@@ -101,7 +101,7 @@ class Race:
             assert not thread.is_alive(), "the applies wait for each other"
 
     def _owns(self, who: str) -> Any:
-        """Notes a statement that is sent under somebody else's lease."""
+        """Notes a statement that is sent under someone else's lease."""
 
         def check(table: Any, _sql: str) -> None:
             last = tail(self.stores[table.live.location])
@@ -112,7 +112,7 @@ class Race:
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))
-def test_of_equal_plans_each_table_is_changed_once_and_nobody_has_to_come_back(number: int) -> None:
+def test_of_equal_plans_each_table_is_changed_once_and_no_one_has_to_come_back(number: int) -> None:
     seed = random.Random(number)
     race = Race(seed, "abcdef"[: seed.randint(1, 6)])
     plan = race.plan(isolation="Serializable")

@@ -118,7 +118,7 @@ def test_so_does_an_interrupted_clock() -> None:
     assert outcomes(one.apply()) == {"a": "not drained"}
 
 
-def test_who_waits_is_told_for_what() -> None:
+def test_a_waiting_run_names_what_it_waits_for() -> None:
     one = run(wait=90)
     FakeGuard(one.stores["/lake/a"], ttl=80_000)
     one.apply()
@@ -128,7 +128,7 @@ def test_who_waits_is_told_for_what() -> None:
 
 
 def test_the_report_tells_of_all_tries() -> None:
-    """The first one made a commit that harms nobody, and its writer ended only for the second."""
+    """The first one made a commit that fails no one, and its writer ended only for the second."""
     one = Run(terms=WindowSettings(drain=0, wait=HOUR)).tables("a", clustering=(("id",),))
     writer = FakeGuard(one.stores["/lake/a"], mode=GuardMode.APPEND, ttl=80_000)
     one.clock.later(30, writer.end)

@@ -12,10 +12,10 @@ from tests.applying.lake_run import Run, only
 
 @pytest.fixture
 def run() -> Run:
-    """Two tables that a stream writes again and again, and somebody wrote once."""
+    """Two tables that a stream writes again and again, and someone wrote once."""
     made = Run(terms=WindowSettings(watch=600)).tables("ab")
     for table in made.lake.tables.values():
-        for user in ("stream", "somebody", "stream"):
+        for user in ("stream", "someone", "stream"):
             table.commit("WRITE", user)
     return made
 
@@ -31,12 +31,12 @@ def back(run: Run, name: str) -> dict[str, bool]:
 def test_it_ends_as_soon_as_all_are_back_that_may_be_expected(run: Run) -> None:
     run.clock.later(20, lambda: table(run, "a").commit("WRITE", "stream"))
     run.clock.later(40, lambda: table(run, "b").commit("WRITE", "stream"))
-    assert back(run, "a") == {"WRITE by stream": True, "WRITE by somebody": False}
+    assert back(run, "a") == {"WRITE by stream": True, "WRITE by someone": False}
     assert 1040 <= run.clock.now <= 1046
     assert run.released()
 
 
-def test_who_does_not_come_back_is_told(run: Run) -> None:
+def test_who_does_not_come_back_is_reported(run: Run) -> None:
     report = run.apply()
     assert run.clock.now == pytest.approx(1600)
     assert {writer.back for writer in only(report, "a").writers} == {False}
@@ -53,12 +53,12 @@ def test_the_leases_are_given_back_before(run: Run) -> None:
     assert kept == {"release"}
 
 
-def test_without_watch_nobody_waits(run: Run) -> None:
+def test_without_watch_no_one_waits(run: Run) -> None:
     run.terms = WindowSettings()
     report = run.apply()
     assert run.clock.now == 1000
     assert [only(report, name).watched for name in "ab"] == [False, False]
-    assert [writer.name for writer in only(report, "a").writers] == ["WRITE by somebody", "WRITE by stream"]
+    assert [writer.name for writer in only(report, "a").writers] == ["WRITE by someone", "WRITE by stream"]
 
 
 def test_a_table_without_a_commit_of_ours_is_not_watched(run: Run) -> None:

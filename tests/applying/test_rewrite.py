@@ -1,4 +1,4 @@
-"""A table written anew under other partition columns: what is looked at before and after, on a fake lake."""
+"""A table rewritten under other partition columns: what is looked at before and after, on a fake lake."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _put_back(table: FakeTable, schema: Schema) -> None:
     table.states[-1] = replace(table.states[-1], schema=schema)
 
 
-def test_a_writer_that_heeds_no_gate_ends_the_rewrite_and_loses_nothing(world: World) -> None:
+def test_a_writer_that_obeys_no_gate_ends_the_rewrite_and_loses_nothing(world: World) -> None:
     def append(table: FakeTable, _sql: str) -> None:
         table.commit("WRITE", "stream")
         raise EngineError("files were added", "run the command again", "DELTA_CONCURRENT_APPEND")

@@ -15,7 +15,6 @@ from tablectl.applying import scheduler
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.events import no_progress
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
-from tablectl.leases.acquire import try_acquire
 from tablectl.leases.clock import StoppedError, SystemClock
 from tablectl.leases.lease import Lease, Renewer
 from tablectl.leases.lease_records import LONGEST_TTL, LeaseRecord, dump_record, record_name
@@ -24,7 +23,7 @@ from tablectl.model.plan import Phase, Plan, Refusal, TableFailure
 from tablectl.storage.records import RecordStore
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes, plan_of
-from tests.leases.lease_fakes import Fault, MemoryRecords, acquire, claim
+from tests.leases.lease_fakes import Fault, MemoryRecords, acquire, claim, try_acquire
 
 # The queue
 
@@ -309,7 +308,7 @@ def test_one_table_under_two_names_is_refused_before_anything() -> None:
     assert (run.engine.sent, run.kinds("a")) == ([], [])
 
 
-# Every way out
+# Every exit
 
 
 class Gone(BaseException):
@@ -453,7 +452,7 @@ def test_the_exit_code_follows_the_design(tables: list[TableRun], failures: int)
     elif any(table.commits for table in tables):
         assert code == 5  # once an apply has committed anything, whatever goes wrong later is 5
     elif good and all(table.refusals for table in bad):
-        assert code == 5  # the plan's refusals and unreadable tables, beside others that are as declared
+        assert code == 5  # the plan's refusals and unreadable tables, next to others that are as declared
     else:
         holds = {ALONE[table.outcome] for table in bad} | ({1} if failures else set())
         assert code == next(each for each in (1, 5, 4, 3, 2) if each in holds)
@@ -467,7 +466,7 @@ def test_the_exit_code_of_one_table(outcome: RunOutcome) -> None:
 @pytest.mark.parametrize(
     ("outcome", "other"), [pair for pair in product(RunOutcome, [RunOutcome.APPLIED]) if ALONE[pair[0]] != 0]
 )
-def test_beside_an_applied_table_every_trouble_is_a_partial_run(outcome: RunOutcome, other: RunOutcome) -> None:
+def test_next_to_an_applied_table_every_trouble_is_a_partial_run(outcome: RunOutcome, other: RunOutcome) -> None:
     tables = [TableRun(name="a", outcome=other, commits=(COMMIT,)), TableRun(name="b", outcome=outcome)]
     assert report_of(tables).exit_code == 5
 

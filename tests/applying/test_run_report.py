@@ -83,7 +83,7 @@ def test_a_table_that_could_not_be_read() -> None:
     assert _report(RunOutcome.STALE, failures=1).exit_code is ExitCode.ERROR
 
 
-def test_a_report_survives_its_json() -> None:
+def test_a_report_is_read_back_from_its_json() -> None:
     report = _report(RunOutcome.APPLIED, RunOutcome.HELD, committed=True, failures=1)
     assert read_record(RunReport, json.dumps(report, default=json_form)) == report
     assert report.committed

@@ -17,7 +17,7 @@ from tablectl.applying.stamp import Stamp, read_stamp
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
-from tablectl.leases.acquire import break_lease, try_acquire
+from tablectl.leases.acquire import break_lease
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
@@ -37,8 +37,9 @@ from tests.applying.fake_lake import (
     fails,
     parse_sql,
 )
-from tests.applying.world import DIGEST, VECTORS, WITH_VECTORS, Kill, World, settle
-from tests.leases.lease_fakes import claim
+from tests.applying.world import DIGEST, WITH_VECTORS, Kill, World, settle
+from tests.builders import VECTORS
+from tests.leases.lease_fakes import claim, try_acquire
 
 
 @pytest.fixture
@@ -299,7 +300,7 @@ def test_so_is_a_table_replaced_afterwards(world: World) -> None:
     assert (run.outcome, run.later) == (RunOutcome.APPLIED, ("isolation",))
 
 
-def test_so_is_a_table_that_nobody_can_read_afterwards(world: World) -> None:
+def test_so_is_a_table_that_no_one_can_read_afterwards(world: World) -> None:
     plan = world.plan(isolation="Serializable")
     reads = 0
 
@@ -316,7 +317,7 @@ def test_so_is_a_table_that_nobody_can_read_afterwards(world: World) -> None:
 def test_what_does_not_read_as_declared_at_our_last_commit_is_unverified(world: World) -> None:
     world.table.set_property("debug", "on")
     plan = world.plan(**settle())
-    # Between the two statements somebody puts the first one's value back.
+    # Between the two statements someone puts the first one's value back.
     world.after = at(1, lambda table: table.set_property("owner.team", None, "eve"))
     run = world.run(plan)
     assert run.outcome is RunOutcome.UNVERIFIED
@@ -389,7 +390,7 @@ def test_it_is_given_up_at_last(world: World) -> None:
     world.before = contended(100)
     run = world.run(plan)
     assert (run.outcome, len(world.sent)) == (RunOutcome.FAILED, 5)
-    assert run.message == "[DELTA_METADATA_CHANGED] somebody was faster"
+    assert run.message == "[DELTA_METADATA_CHANGED] someone was faster"
     assert run.hint == "run the command again"
 
 
@@ -408,7 +409,7 @@ def test_each_statement_has_its_own_tries(world: World) -> None:
     assert (run.outcome, len(world.sent)) == (RunOutcome.APPLIED, 10)
 
 
-def test_contention_with_somebody_who_did_the_same_needs_no_more(world: World) -> None:
+def test_contention_with_someone_who_did_the_same_needs_no_more(world: World) -> None:
     plan = world.plan(isolation="Serializable")
 
     def faster(table: FakeTable, sql: str) -> None:
@@ -471,7 +472,7 @@ def test_so_it_does_on_the_way_to_purged(number: int) -> None:
     assert (run.outcome, len(world.sent), len(run.commits)) == (RunOutcome.APPLIED, 3, 3)
 
 
-def test_a_failed_statement_whose_table_cannot_be_read_is_told_as_such(world: World) -> None:
+def test_a_failed_statement_whose_table_cannot_be_read_is_reported_as_such(world: World) -> None:
     plan = world.plan(isolation="Serializable")
 
     def down(table: FakeTable, sql: str) -> None:
@@ -492,7 +493,7 @@ def test_a_table_that_cannot_be_read_fails(world: World) -> None:
     assert (run.outcome, run.message, world.sent) == (RunOutcome.FAILED, "/lake/orders: the disk is gone", [])
 
 
-def test_an_error_that_nobody_foresaw_is_the_tables_own(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_that_no_one_foresaw_is_the_tables_own(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.table.set_property("debug", "on")
     plan = world.plan(**settle())
 

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from tablectl.applying import scheduler as scheduler_module
 from tablectl.applying.events import Progress
-from tablectl.applying.scheduler import Job, Later, Rules, Scheduler
+from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
 from tablectl.leases.clock import StoppedError
 from tests.leases.lease_fakes import FakeClock
 
 
 @dataclass
 class Bench:
-    """A scheduler, its clock, and what its caller is told."""
+    """A scheduler, its clock, and what its caller learns."""
 
     workers: int = 1
     clock: FakeClock = field(default_factory=lambda: FakeClock(start=0))
@@ -31,7 +31,7 @@ class Bench:
     told: list[Progress] = field(default_factory=list)
     waits: list[tuple[str, str, float]] = field(default_factory=list)
 
-    def run(self, jobs: list[Job], step: object) -> dict[str, str]:
+    def run(self, jobs: list[QueuedJob], step: object) -> dict[str, str]:
         rules: Rules[str] = Rules(
             left_out=lambda _job, reason: f"left out: {reason}",
             halts=lambda job, _result: f"{job.key} said so" if job.key == self.halts else "",
@@ -41,8 +41,8 @@ class Bench:
         return dict(Scheduler(self.clock, self.workers, self.stop, rules).run(jobs, step))  # type: ignore[arg-type]
 
 
-def jobs(keys: str) -> list[Job]:
-    return [Job(key) for key in keys]
+def jobs(keys: str) -> list[QueuedJob]:
+    return [QueuedJob(key) for key in keys]
 
 
 # Order
@@ -51,7 +51,7 @@ def jobs(keys: str) -> list[Job]:
 def test_one_worker_runs_jobs_in_the_order_of_their_keys() -> None:
     ran: list[str] = []
 
-    def step(job: Job) -> str:
+    def step(job: QueuedJob) -> str:
         ran.append(job.key)
         return job.key.upper()
 
@@ -63,11 +63,11 @@ def test_a_job_begins_at_its_own_moment_and_holds_up_no_other() -> None:
     bench = Bench()
     began: dict[str, float] = {}
 
-    def step(job: Job) -> str:
+    def step(job: QueuedJob) -> str:
         began[job.key] = bench.clock.now
         return "done"
 
-    bench.run([Job("a", start=3600.0), Job("b"), Job("c", start=60.5)], step)
+    bench.run([QueuedJob("a", start=3600.0), QueuedJob("b"), QueuedJob("c", start=60.5)], step)
     assert began == {"b": 0.0, "c": 60.5, "a": 3600.0}
 
 
@@ -75,21 +75,21 @@ def test_each_driver_has_workers_of_its_own() -> None:
     bench = Bench(workers=1)
     both = threading.Barrier(2, timeout=30)
 
-    def step(_job: Job) -> str:
+    def step(_job: QueuedJob) -> str:
         both.wait()
         return "done"
 
-    assert len(bench.run([Job("a", driver="one"), Job("b", driver="two")], step)) == 2
+    assert len(bench.run([QueuedJob("a", driver="one"), QueuedJob("b", driver="two")], step)) == 2
 
 
 def test_a_job_moves_to_the_driver_that_its_step_names() -> None:
     seen: list[str] = []
 
-    def step(job: Job) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later[str]:
         seen.append(job.driver)
         return "done" if job.driver == "two" else Later(at=5.0, result="", driver="two")
 
-    assert Bench().run([Job("a", driver="one")], step) == {"a": "done"}
+    assert Bench().run([QueuedJob("a", driver="one")], step) == {"a": "done"}
     assert seen == ["one", "two"]
 
 
@@ -100,7 +100,7 @@ def test_a_job_that_waits_leaves_its_worker_to_the_others() -> None:
     bench = Bench(workers=1)
     ran: list[tuple[str, float]] = []
 
-    def step(job: Job) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later[str]:
         ran.append((job.key, bench.clock.now))
         if job.key == "a" and bench.clock.now < 30:
             return Later(at=bench.clock.now + 30, result="", words="asleep")
@@ -111,11 +111,11 @@ def test_a_job_that_waits_leaves_its_worker_to_the_others() -> None:
     assert (bench.waits[0], len(bench.waits)) == (("a", "asleep", 0.0), 30)
 
 
-def test_a_job_that_nobody_has_to_wait_for_is_asked_once_more_at_the_end() -> None:
+def test_a_job_that_no_one_has_to_wait_for_is_asked_once_more_at_the_end() -> None:
     bench = Bench(workers=1)
     asked: list[float] = []
 
-    def step(job: Job) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later[str]:
         if job.key == "b":
             bench.clock.now += 100
             return "done"
@@ -129,7 +129,7 @@ def test_a_job_that_nobody_has_to_wait_for_is_asked_once_more_at_the_end() -> No
 def test_and_it_goes_on_where_that_changed_something() -> None:
     free = [False]
 
-    def step(job: Job) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later[str]:
         if job.key == "b":
             free[0] = True
             return "done"
@@ -144,7 +144,7 @@ def test_and_it_goes_on_where_that_changed_something() -> None:
 def test_a_stop_leaves_out_what_was_not_begun_and_keeps_what_waits_as_it_is() -> None:
     bench = Bench(workers=1)
 
-    def step(job: Job) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later[str]:
         if job.key == "a":
             return Later(at=99.0, result="held")
         bench.stop.set()
@@ -160,7 +160,7 @@ def test_an_interrupted_clock_is_a_stop() -> None:
         raise StoppedError("stopped")
 
     bench.clock.on_sleep = stop
-    assert bench.run([Job("a", start=5.0)], lambda _job: "done") == {"a": "left out: stopped before its turn"}
+    assert bench.run([QueuedJob("a", start=5.0)], lambda _job: "done") == {"a": "left out: stopped before its turn"}
     assert bench.stop.is_set()
 
 
@@ -178,7 +178,7 @@ def test_a_result_may_stop_the_rest_with_a_reason() -> None:
 def test_what_a_step_raises_waits_for_the_others_and_is_raised() -> None:
     bench, ended = Bench(workers=2), threading.Event()
 
-    def step(job: Job) -> str:
+    def step(job: QueuedJob) -> str:
         if job.key == "a":
             raise ZeroDivisionError
         assert bench.stop.wait(30)
@@ -234,7 +234,7 @@ def test_whatever_jobs_wait_for_each_ends_once_and_never_runs_twice_at_a_time(
     steps: Counter[str] = Counter()
     wrong: list[str] = []
 
-    def step(job: Job) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later[str]:
         number = int(job.key)
         with lock:
             under_way[job.driver] += 1
@@ -251,7 +251,7 @@ def test_whatever_jobs_wait_for_each_ends_once_and_never_runs_twice_at_a_time(
         at = bench.clock.now + waits[number][taken]
         return Later(at=at, result="gave up", ends_when_idle=number in polite)
 
-    known = [Job(str(number), starts[number], drivers[number]) for number in range(len(waits))]
+    known = [QueuedJob(str(number), starts[number], drivers[number]) for number in range(len(waits))]
     results = bench.run(known, step)
     assert wrong == []
     assert set(results) == {job.key for job in known}

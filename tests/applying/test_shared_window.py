@@ -27,7 +27,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def group(names: str = "ab", others: str = "", **more: Any) -> Run:
-    """Tables that share a window, by a tag, beside others that do not."""
+    """Tables that share a window, by a tag, next to others that do not."""
     facts = more.pop("facts", {})
     run = Run(together=("ledger",), **more).tables(names + others, **facts)
     run.tags = dict.fromkeys(names, ("ledger",))
@@ -176,7 +176,7 @@ class Gone(BaseException):
 
 @pytest.mark.parametrize("step", ["leased", "fresh", "gate closed", "before closed-set", "after closed-set", "verify"])
 @pytest.mark.parametrize("error", [Gone, ZeroDivisionError])
-def test_whatever_is_raised_nobody_waits_for_it(step: str, error: type[BaseException]) -> None:
+def test_whatever_is_raised_no_one_waits_for_it(step: str, error: type[BaseException]) -> None:
     run = group("abc")
     plan = run.plan()
 

@@ -13,14 +13,13 @@ from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.statement import ANNOUNCE_EVERY, TAG, keep_announced, may_renew
 from tablectl.delta.names import parse_table
 from tablectl.delta.schema import parse_schema
-from tablectl.leases.acquire import try_acquire
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import Gate, LeaseRecord, RunningStatement, record_at, tail
 from tablectl.model.errors import EngineError
 from tablectl.model.table_options import TableOptions
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, at
 from tests.applying.world import Kill, World, settle
-from tests.leases.lease_fakes import Fault, acquire, claim
+from tests.leases.lease_fakes import Fault, acquire, claim, try_acquire
 
 NO_ANSWER = EngineError("the connection was reset", "see whether its server runs", unanswered=True)
 DAY: dict[str, Any] = {"partitioning": ("day",)}
@@ -160,7 +159,7 @@ def test_a_foreign_change_of_the_same_key_at_the_last_moment_is_reported(world: 
     assert run.message.endswith("by version 1 (SET TBLPROPERTIES)")
 
 
-def test_a_foreign_change_of_another_key_is_nobodys_trouble(world: World) -> None:
+def test_a_foreign_change_of_another_key_is_no_ones_trouble(world: World) -> None:
     plan = world.plan(properties={"owner.team": "web"})
     world.before = at(1, lambda table: table.set_property("other", "green"))
     run = world.run(plan)
@@ -242,7 +241,7 @@ def test_one_that_was_interrupted_in_time_failed_and_is_not_sent_again(world: Wo
 
 
 @pytest.mark.parametrize("says", [True, None], ids=["it runs", "it cannot tell"])
-def test_one_of_which_nobody_knows_is_unknown_and_the_gate_stays_shut_for_the_ttl(
+def test_one_of_which_no_one_knows_is_unknown_and_the_gate_stays_shut_for_the_ttl(
     world: World, says: bool | None
 ) -> None:
     engines(world, running={"*": says})
@@ -348,7 +347,7 @@ def test_without_a_bound_nothing_runs_but_with_a_reason(world: World) -> None:
     run = world.run(plan)
     assert (run.outcome, world.sent) == (RunOutcome.REFUSED, [])
     assert "engine.statement_bound" in run.hint
-    world.proceed = "nobody writes tonight"
+    world.proceed = "no one writes tonight"
     assert world.run(plan, "ben").outcome is RunOutcome.APPLIED
 
 
@@ -408,7 +407,7 @@ def test_a_reason_to_proceed_ends_that_wait(world: World) -> None:
 
 
 def test_a_tag_that_is_not_ours_is_never_interrupted(world: World) -> None:
-    """Whoever can write beside a table can write lease records."""
+    """Whoever can write next to a table can write lease records."""
     plan = world.plan(isolation="Serializable")
     lease = world.lease("ben")
     lease.announce(RunningStatement("connect host:1 s u", "nightly-load", 5))

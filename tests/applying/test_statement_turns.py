@@ -68,7 +68,7 @@ def test_one_after_the_other_and_those_with_a_shut_gate_first() -> None:
     assert second.got_it()
 
 
-def test_who_waits_is_told_for_whom() -> None:
+def test_a_waiting_run_names_its_holder() -> None:
     turns, clock = Turns(), FakeClock()
     first = turns.of("orders", clock)
     first.take(Lane.METADATA, waits, shut=False)
@@ -225,7 +225,7 @@ def test_a_table_whose_statement_fails_gives_its_turn_on() -> None:
 
     def fail(table: FakeTable, _sql: str) -> None:
         if table.live.location == "/lake/a":
-            raise RuntimeError("a fault of the engine that nobody foresaw")
+            raise RuntimeError("a fault of the engine that no one foresaw")
 
     run.engine.before = fail
     assert outcomes(run.apply()) == {"a": "failed", "b": "applied", "c": "applied"}

@@ -182,7 +182,7 @@ SWITCHES = {
         statement,
         "_wait_for_end",
         lambda *_: True,
-        lambda: test_statement.test_one_of_which_nobody_knows_is_unknown_and_the_gate_stays_shut_for_the_ttl(
+        lambda: test_statement.test_one_of_which_no_one_knows_is_unknown_and_the_gate_stays_shut_for_the_ttl(
             orders(), None
         ),
     ),
@@ -192,7 +192,7 @@ SWITCHES = {
         nothing,
         lambda: test_statement.test_the_statement_of_a_killed_run_is_ended_before_the_table_is_read(orders()),
     ),
-    "a change of somebody else that a statement went over is reported": Switch(
+    "a change of someone else that a statement went over is reported": Switch(
         table,
         "_check_between",
         nothing,

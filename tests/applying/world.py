@@ -14,7 +14,6 @@ from tablectl.applying.run_table import run_table
 from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
-from tablectl.delta.protocol import Protocol
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
 from tablectl.model.plan import TablePlan
@@ -22,10 +21,10 @@ from tablectl.model.table import Depth, LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.plan_table import plan_table
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, Hook
+from tests.builders import VECTORS
 from tests.leases.lease_fakes import FakeClock, MemoryRecords, acquire, claim
 
 DIGEST = "d1"
-VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
 WITH_VECTORS: dict[str, Any] = {
     "protocol": VECTORS,
     "properties": {"delta.enableDeletionVectors": "true"},

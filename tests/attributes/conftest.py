@@ -1,17 +1,15 @@
-"""A table to hold policies against: every fact can be given, the others are those of a plain young table."""
+"""A live table with columns of every kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import pytest
 
-from tablectl.delta.names import parse_table
-from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.model.table import LiveTable
-from tests.look_back import with_look_back
+from tests.builders import live_table
 
 SCHEMA = Schema(
     (
@@ -29,23 +27,7 @@ SCHEMA = Schema(
 )
 
 
-def _live(**facts: Any) -> LiveTable:
-    plain: dict[str, Any] = {
-        "name": parse_table("lake.s.t"),
-        "location": "/lake/t",
-        "version": 7,
-        "table_id": "0b1c",
-        "protocol": Protocol(1, 2),
-        "schema": SCHEMA,
-        "clients": (Client("delta-spark", (4, 4, 0)),),
-        "files": 12,
-        "bytes": 4_100_000,
-        "vectors": 0,
-    }
-    return LiveTable(**with_look_back({**plain, **facts}))
-
-
 @pytest.fixture(scope="session")
 def live() -> Callable[..., LiveTable]:
     """A table of version 7 without properties, written by Delta Spark 4.4."""
-    return _live
+    return partial(live_table, schema=SCHEMA)

@@ -56,7 +56,7 @@ from tablectl.planning.plan_table import plan_table
 from tablectl.policies.effective_policy import explain
 from tablectl.policies.policy_document import load_specs
 from tablectl.policies.schemas import policy_schema
-from tests.planning.conftest import _live
+from tests.builders import live_table
 
 def problems(entry):
     path = pathlib.Path("wrong.yaml")
@@ -71,14 +71,14 @@ path = pathlib.Path("policies.yaml")
 path.write_text("version: 1\\ntables:\\n  lake.s.t:\\n    append_only: yes\\n".replace("yes", '"yes"'))
 specs = load_specs([path], variables={}, environ={})
 (spec,) = specs.tables
-plan = plan_table(spec.policy, _live(), "oss")
+plan = plan_table(spec.policy, live_table(), "oss")
 about = explain_property("delta.APPENDONLY", "oss")
-entry = policy_of_table(_live(properties={"delta.appendOnly": "true"}), "oss")
+entry = policy_of_table(live_table(properties={"delta.appendOnly": "true"}), "oss")
 print(json.dumps({
     "sql": [each.sql for each in plan.statements],
     "undo": list(plan.undo),
     "phase": plan.statements[0].phase,
-    "stored": basis_of(_live(properties={"delta.appendOnly": "Some Text"})).stored_text("delta.appendOnly"),
+    "stored": basis_of(live_table(properties={"delta.appendOnly": "Some Text"})).stored_text("delta.appendOnly"),
     "explained": [each.key for each in explain(specs, "lake.s.t").resolved],
     "property": [about.attribute, about.description, list(about.codes)],
     "imported": [list(each) for each in entry.declared],

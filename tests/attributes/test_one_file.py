@@ -19,7 +19,7 @@ from tablectl.delta import keys
 from tablectl.delta.dialects import DIALECTS
 from tablectl.planning.explain_property import explain_property
 from tablectl.planning.import_table import policy_of_table
-from tests.attributes.conftest import _live as live
+from tests.builders import live_table as live
 
 _SOURCES = Path(tablectl.__file__).parent
 _STORED = [key for key in OWNED_KEYS if key != keys.CLUSTERING_COLUMNS]

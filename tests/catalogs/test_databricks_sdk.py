@@ -52,3 +52,18 @@ def test_its_unified_login_opens_a_catalog(server: UnityServer, monkeypatch: pyt
         {"lake": CatalogConfig(type="unity", login="databricks")}, lambda: pytest.fail("Spark"), {}
     )
     assert catalogs.location(parse_table("lake.sales.orders")) == "/w/orders"
+
+
+def test_settings_of_a_table_are_those_of_the_client(client: Any, server: UnityServer) -> None:
+    """The field names of ``TableInfo`` are the contract: an SDK that renames one fails here."""
+    from tablectl.catalogs.unity_tables import catalog_entry
+    from tablectl.model.managed_table import CatalogEntry
+
+    server.tables["sales.man"] |= {
+        "enable_predictive_optimization": "INHERIT",
+        "effective_predictive_optimization_flag": {"value": "ENABLE", "inherited_from_type": "CATALOG"},
+    }
+    table = client.tables.get("lake.sales.man")
+    assert table.enable_predictive_optimization.value == "INHERIT"
+    assert table.effective_predictive_optimization_flag.value.value == "ENABLE"
+    assert catalog_entry(table.as_dict()) == CatalogEntry(managed=True, optimization="inherit", optimized=True)

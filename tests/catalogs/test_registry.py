@@ -128,7 +128,7 @@ def test_credentials_are_held_by_table_and_operation_and_renewed_before_they_exp
     assert token(catalogs, write=True) == "READ_WRITE-4"
 
 
-def test_obstore_is_told_an_expiry_before_the_true_one(catalogs: Catalogs, vending: Vending) -> None:
+def test_obstore_gets_an_expiry_before_the_true_one(catalogs: Catalogs, vending: Vending) -> None:
     provider = catalogs.provider(PLACE)
     assert provider is not None
     assert provider()["expires_at"] == START + timedelta(minutes=58)

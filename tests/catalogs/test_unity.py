@@ -1,4 +1,4 @@
-"""Unity Catalog as it answers, and as nobody wants it to answer."""
+"""Unity Catalog as it answers, and as no one wants it to answer."""
 
 from __future__ import annotations
 

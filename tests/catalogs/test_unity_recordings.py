@@ -16,11 +16,12 @@ import pytest
 from tablectl.catalogs.registry import Catalogs
 from tablectl.catalogs.spark import SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
-from tablectl.catalogs.unity_tables import managed_table, parse_load
+from tablectl.catalogs.unity_tables import catalog_entry, managed_table, parse_load
 from tablectl.delta.names import parse_table
 from tablectl.log.catalog_managed import CatalogLog
 from tablectl.log.reader import ReadRequest, newest_version, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.table import CatalogDifference, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
@@ -115,6 +116,16 @@ def test_tables_found_by_a_list_are_loaded_one_by_one(catalogs: Catalogs, server
     assert isinstance(live, LiveTable)
     assert live.clustering == (("id",),)
     assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("value", [None, "", "enable", "TRUE", 1, True, [], {}, {"value": ["ENABLE"]}, {"value": None}])
+def test_a_setting_in_another_form_says_nothing(value: Any) -> None:
+    given = {
+        "table_type": value,
+        "enable_predictive_optimization": value,
+        "effective_predictive_optimization_flag": value,
+    }
+    assert catalog_entry(given) == CatalogEntry()
 
 
 def test_both_spellings_of_clustering_columns_are_read() -> None:

@@ -28,7 +28,7 @@ from tests.chaos.logs import HandMade, rows, stamp
 
 @pytest.fixture
 def table(tmp_path: Path) -> HandMade:
-    """A table with one row of nobody's and one property."""
+    """A table with one row of no one's and one property."""
     made = HandMade(tmp_path / "t0")
     made.commit(made.metadata(stray="x"), made.add("first", rows(-1, [1])))
     return made
@@ -67,7 +67,7 @@ def test_a_table_that_holds_what_its_writer_was_told_breaks_nothing(table: HandM
 def test_a_row_that_is_there_twice_is_found(table: HandMade) -> None:
     table.commit(table.add("a", rows(1, [10])), table.add("b", rows(1, [10])), user="w-0")
     assert found_in(table, attempt("w-0", keys=(10,))) == [
-        "1 rows are there too often or as nobody wrote them, such as (1, 10, 7, 2)"
+        "1 rows are there too often or as no one wrote them, such as (1, 10, 7, 2)"
     ]
 
 
@@ -84,7 +84,7 @@ def test_a_value_that_a_later_rewrite_took_back_is_found(table: HandMade) -> Non
     attempts = [Attempt("w-0", 1, "t0", "append", ((10, 1),), told="ok"), attempt("w-1", "update", keys=(10,))]
     assert found_in(table, *attempts) == [
         "1 rows are lost or changed, such as (1, 10, 7, 2)",
-        "1 rows are there too often or as nobody wrote them, such as (1, 10, 1, 2)",
+        "1 rows are there too often or as no one wrote them, such as (1, 10, 1, 2)",
     ]
 
 
@@ -101,9 +101,9 @@ def test_more_commits_than_a_writer_was_told_of_are_found(table: HandMade, told:
     )
 
 
-def test_a_commit_of_nobody_is_found(table: HandMade) -> None:
+def test_a_commit_of_no_one_is_found(table: HandMade) -> None:
     table.commit(table.metadata(), operation="RESTORE")
-    assert found_in(table) == ["version 1 (RESTORE) is of nobody"]
+    assert found_in(table) == ["version 1 (RESTORE) is of no one"]
 
 
 def test_a_merge_changes_what_is_there_and_inserts_the_rest(table: HandMade) -> None:

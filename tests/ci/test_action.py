@@ -180,6 +180,17 @@ def test_actionlint_finds_nothing(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout) == (0, "")
 
 
+@pytest.mark.skipif(shutil.which("zizmor") is None, reason="zizmor is not installed (pip install zizmor)")
+def test_zizmor_finds_nothing(tmp_path: Path) -> None:
+    """The workflow of ``init`` and the action. Pages name actions by tags, for their readers, so they are left out."""
+    workflow = tmp_path / ".github" / "workflows" / "tablectl.yml"
+    workflow.parent.mkdir(parents=True)
+    workflow.write_text(WORKFLOW_TEXT)
+    command = ["zizmor", "--offline", str(workflow), str(ROOT / "action.yml")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+
+
 @pytest.mark.parametrize(
     ("mode", "extras", "locks", "more"),
     [
@@ -332,7 +343,7 @@ def test_the_life_of_a_change(
     assert [each["body"].split(":")[0] for each in github.comments[5]] == ["**🟡 Plan", "**✅ Apply"]
     assert job("drift")[0] == 0
 
-    set_property(orders, "owner.team", "somebody else")
+    set_property(orders, "owner.team", "someone else")
     assert job("drift")[0] == 2
     assert job("apply")[0] == 3, "stale"
     runner.event(inputs={})

@@ -10,7 +10,7 @@ from tests.ci.conftest import BOT, FakeGitHub
 REPORT = "**🟡 Plan: Changes pending** · 1 table\n\nmore\n\n<!-- tablectl plan -->\n"
 
 
-def test_it_is_made_once_and_then_written_over(github: FakeGitHub, client: GitHub) -> None:
+def test_the_comment_is_made_once_and_then_replaced(github: FakeGitHub, client: GitHub) -> None:
     mark = marker("plan", "tablectl")
     first = put_comment(client, 7, REPORT, find_comment(client, 7, mark))
     second = put_comment(client, 7, REPORT.replace("more", "less"), find_comment(client, 7, mark))
@@ -19,14 +19,14 @@ def test_it_is_made_once_and_then_written_over(github: FakeGitHub, client: GitHu
     assert "less" in kept["body"]
 
 
-def test_it_is_found_behind_many_others(github: FakeGitHub, client: GitHub) -> None:
+def test_the_comment_is_found_on_a_later_page(github: FakeGitHub, client: GitHub) -> None:
     github.comments[7] = [{"id": number, "user": BOT, "body": "hello"} for number in range(1, 131)]
     put_comment(client, 7, REPORT, find_comment(client, 7, "<!-- tablectl plan -->"))
     put_comment(client, 7, REPORT, find_comment(client, 7, "<!-- tablectl plan -->"))
     assert len(github.comments[7]) == 131
 
 
-def test_what_somebody_else_wrote_is_not_written_over(github: FakeGitHub, client: GitHub) -> None:
+def test_the_comment_of_another_account_is_not_replaced(github: FakeGitHub, client: GitHub) -> None:
     """Who wrote a comment can change it later."""
     person = {"login": "mallory", "type": "User", "id": 7}
     github.comments[7] = [

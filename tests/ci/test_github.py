@@ -21,7 +21,7 @@ def test_pages_are_read_to_their_end(github: FakeGitHub, client: GitHub) -> None
     assert github.tokens == {f"Bearer {TOKEN}"}
 
 
-def test_what_fails_for_now_is_asked_again(github: FakeGitHub, client: GitHub) -> None:
+def test_a_temporary_failure_of_the_server_is_retried(github: FakeGitHub, client: GitHub) -> None:
     github.comments[7] = [{"id": 1}]
     github.fail = [502, 429]
     assert [each["id"] for each in client.get("issues/7/comments")] == [1]
@@ -30,7 +30,7 @@ def test_what_fails_for_now_is_asked_again(github: FakeGitHub, client: GitHub) -
         client.get("issues/7/comments")
 
 
-def test_what_is_refused_is_not_asked_again(github: FakeGitHub, client: GitHub) -> None:
+def test_a_refused_request_is_not_retried(github: FakeGitHub, client: GitHub) -> None:
     github.fail = [403]
     with pytest.raises(GitHubError) as found:
         client.get("issues/7/comments")
@@ -38,7 +38,7 @@ def test_what_is_refused_is_not_asked_again(github: FakeGitHub, client: GitHub) 
     assert len(github.asked) == 1
 
 
-def test_nothing_is_made_twice(github: FakeGitHub, client: GitHub) -> None:
+def test_a_request_that_creates_is_not_retried(github: FakeGitHub, client: GitHub) -> None:
     github.fail = [502]
     with pytest.raises(GitHubError):
         client.post("issues/7/comments", body="x")
@@ -51,7 +51,7 @@ def test_a_server_that_is_not_there() -> None:
     assert found.value.status == 0
 
 
-def test_the_token_goes_over_no_open_line() -> None:
+def test_the_token_is_sent_over_https_only() -> None:
     with pytest.raises(UsageError):
         GitHub("http://api.github.example", REPOSITORY, TOKEN).get("x")
     with pytest.raises(UsageError, match="no token"):

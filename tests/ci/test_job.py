@@ -1,4 +1,4 @@
-"""What a job is told, and what it tells."""
+"""What a job reads and prints."""
 
 from __future__ import annotations
 

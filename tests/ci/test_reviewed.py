@@ -38,7 +38,7 @@ def refused(client: GitHub, plan_run: int | None = None) -> str:
     return found.value.message
 
 
-def test_it_is_the_newest_of_the_commit_that_was_merged(github: FakeGitHub, client: GitHub) -> None:
+def test_the_newest_plan_of_the_merged_commit_is_taken(github: FakeGitHub, client: GitHub) -> None:
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=OLDER)
     github.kept("tablectl-plan-pr-5", run=11, head=HEAD)
@@ -65,12 +65,12 @@ def test_a_commit_that_came_without_a_pull_request(github: FakeGitHub, client: G
     assert "no pull request was merged as" in refused(client)
 
 
-def test_a_pull_request_without_a_plan(github: FakeGitHub, client: GitHub) -> None:
+def test_a_merged_pull_request_without_a_plan_is_refused(github: FakeGitHub, client: GitHub) -> None:
     github.merged(5, head=HEAD, commit=COMMIT)
     assert refused(client) == "there is no plan of #5: none was made, or it is no longer kept"
 
 
-def test_a_plan_of_an_older_commit(github: FakeGitHub, client: GitHub) -> None:
+def test_a_plan_of_an_older_commit_is_refused(github: FakeGitHub, client: GitHub) -> None:
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=OLDER)
     assert refused(client) == (
@@ -78,13 +78,13 @@ def test_a_plan_of_an_older_commit(github: FakeGitHub, client: GitHub) -> None:
     )
 
 
-def test_a_plan_that_is_no_longer_kept(github: FakeGitHub, client: GitHub) -> None:
+def test_an_expired_plan_artifact_is_refused(github: FakeGitHub, client: GitHub) -> None:
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD, expired=True)
     assert refused(client) == "the plan of #5 is no longer kept"
 
 
-def test_a_fork_plans_for_nobody(github: FakeGitHub, client: GitHub) -> None:
+def test_the_plan_of_a_fork_is_not_applied(github: FakeGitHub, client: GitHub) -> None:
     """Its workflows may keep anything under any name, for any commit that it copies."""
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD, fork=True)
@@ -116,7 +116,7 @@ def test_only_the_workflow_that_plans_made_it(github: FakeGitHub, client: GitHub
         find(client, workflow="")
 
 
-def test_a_plan_made_after_the_merge_was_reviewed_by_nobody(github: FakeGitHub, client: GitHub) -> None:
+def test_a_plan_made_after_the_merge_is_not_applied(github: FakeGitHub, client: GitHub) -> None:
     github.merged(5, head=HEAD, commit=COMMIT)
     commented(client, 5)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD, made="2026-11-20T10:00:00Z")
@@ -125,7 +125,7 @@ def test_a_plan_made_after_the_merge_was_reviewed_by_nobody(github: FakeGitHub, 
     assert find(client).run == 11
 
 
-def test_the_digest_is_that_of_the_account_that_comments(github: FakeGitHub, client: GitHub) -> None:
+def test_only_the_comment_of_the_jobs_own_account_gives_the_digest(github: FakeGitHub, client: GitHub) -> None:
     """Anybody may write a comment that looks like ours; other bots may, too."""
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
@@ -140,7 +140,7 @@ def test_the_digest_is_that_of_the_account_that_comments(github: FakeGitHub, cli
     assert find(client).digest == DIGEST
 
 
-def test_a_digest_that_another_account_edited_into_the_comment(github: FakeGitHub, client: GitHub) -> None:
+def test_a_comment_edited_by_another_account_gives_no_digest(github: FakeGitHub, client: GitHub) -> None:
     """Everyone with write access to a repository may edit every comment, and its author stays the same."""
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
@@ -156,7 +156,7 @@ def test_a_digest_that_another_account_edited_into_the_comment(github: FakeGitHu
     assert find(client).digest == DIGEST, "the next plan writes it again"
 
 
-def test_a_comment_written_after_the_merge_was_reviewed_by_nobody(github: FakeGitHub, client: GitHub) -> None:
+def test_a_digest_in_a_comment_written_after_the_merge_does_not_count(github: FakeGitHub, client: GitHub) -> None:
     """A plan job that is run again after the merge keeps its commit and edits the comment."""
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
@@ -192,8 +192,8 @@ def test_a_tag_with_the_name_of_the_branch_is_not_the_branch(github: FakeGitHub,
 @pytest.mark.parametrize(
     "kind", [{"type": "User", "id": 12}, {"type": "Bot", "id": 41898282}, {"type": "Bot", "id": 3}]
 )
-def test_any_kind_of_token_has_one_comment(github: FakeGitHub, client: GitHub, kind: dict[str, object]) -> None:
-    github.viewer = {"login": "somebody[bot]" if kind["type"] == "Bot" else "somebody", **kind}
+def test_every_kind_of_token_finds_its_own_comment(github: FakeGitHub, client: GitHub, kind: dict[str, object]) -> None:
+    github.viewer = {"login": "someone[bot]" if kind["type"] == "Bot" else "someone", **kind}
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
     commented(client, 5, digest="e" * 64)

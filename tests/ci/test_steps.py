@@ -85,7 +85,7 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
         "plan.sarif",
     ]
     report = Path(outputs["report"]).read_text()
-    assert report.startswith("**🟡 Plan: Changes pending** · 1 table to change")
+    assert report.startswith("**🟡 Plan: Changes pending** · 🟡 <b>1 blocking</b>")
     assert runner.summary.strip() == report.strip()
     assert json.loads(Path(outputs["sarif"]).read_text())["runs"][0]["results"] == [], "wanted changes are no alerts"
 
@@ -138,6 +138,7 @@ def test_what_was_reviewed_is_applied_when_it_is_merged(
     runner.event(ref="refs/heads/main")
     code, found = fetch(runner)
     assert (code, found["run"], found["pull-request"]) == (0, "10", "5")
+    assert {each.stat().st_mode & 0o077 for each in downloaded(runner).iterdir()} == {0}
     code, applied = runner.step("apply")
     assert code == 0
     assert Logged(orders).properties == {"owner.team": "pay"}
@@ -154,7 +155,7 @@ def test_a_stale_plan_is_refused_in_words_that_say_what_to_do(
 ) -> None:
     keep(github, pull_request(runner), tmp_path)
     github.merged(5, head=HEAD, commit=COMMIT)
-    set_property(orders, "owner.team", "somebody else")
+    set_property(orders, "owner.team", "someone else")
     fetch(runner)
     code, applied = runner.step("apply")
     assert code == 3
@@ -489,7 +490,7 @@ def test_a_digest_that_is_used_again_finds_its_plan_done(
     github.merged(5, head=HEAD, commit=COMMIT)
     fetch(runner)
     assert runner.step("apply")[0] == 0
-    set_property(orders, "owner.team", "somebody else")
+    set_property(orders, "owner.team", "someone else")
     assert runner.step("apply")[0] == 3
     assert len(fake_spark.sent) == 1
 

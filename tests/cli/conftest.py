@@ -1,4 +1,4 @@
-"""A repository of policies beside a lake of real logs, and the command line run in this process."""
+"""A repository of policies next to a lake of real logs, and the command line run in this process."""
 
 from __future__ import annotations
 
@@ -40,6 +40,19 @@ class FakeSpark:
     @property
     def sent(self) -> list[str]:
         return [sql for engine in self.engines for sql in engine.sent]
+
+
+class AnsweringTerminal:
+    """A terminal as standard input, with one line typed at it."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self) -> str:
+        return self.answer
 
 
 @pytest.fixture

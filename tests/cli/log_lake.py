@@ -66,7 +66,14 @@ def _add(file: str, vector: bool = False) -> dict[str, Any]:
     return {"add": {**fact, "deletionVector": VECTOR} if vector else fact}
 
 
-def append(path: Path, operation: str, actions: Actions, stamp: str = "", client: str = SPARK) -> int:
+def append(
+    path: Path,
+    operation: str,
+    actions: Actions,
+    stamp: str = "",
+    client: str = SPARK,
+    parameters: Mapping[str, str] | None = None,
+) -> int:
     """One commit, written as Delta does: the number is taken only once."""
     log = path / "_delta_log"
     log.mkdir(parents=True, exist_ok=True)
@@ -74,7 +81,7 @@ def append(path: Path, operation: str, actions: Actions, stamp: str = "", client
     info: dict[str, Any] = {
         "timestamp": 1_700_000_000_000 + version,
         "operation": operation,
-        "operationParameters": {},
+        "operationParameters": dict(parameters or {}),
         "engineInfo": client,
     }
     if stamp:
@@ -126,17 +133,18 @@ class Logged:
 
 
 def set_property(path: Path, key: str, value: str) -> None:
-    """Somebody else's ALTER."""
+    """Someone else's ALTER."""
     metadata = Logged(path).last("metaData")
     metadata["configuration"][key] = value
-    append(path, "SET TBLPROPERTIES", [{"metaData": metadata}])
+    told = {"properties": json.dumps({key: value})}
+    append(path, "SET TBLPROPERTIES", [{"metaData": metadata}], parameters=told)
 
 
 @dataclass
 class LogEngine:
     """An ``Engine`` and a ``Catalog`` on real logs.
 
-    ``catalog`` says where catalog tables lie; ``after`` is told of each statement.
+    ``catalog`` says where catalog tables lie; ``after`` gets each statement.
     """
 
     stamp: str = ""

@@ -20,7 +20,7 @@ from tablectl.cli.display import Lines
 from tablectl.cli.output import Output
 from tablectl.engine import spark
 from tablectl.engine.spark import INSTALL
-from tablectl.leases.acquire import Claim, try_acquire
+from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import GuardRecord
 from tablectl.leases.lease import Lease
@@ -28,8 +28,9 @@ from tablectl.leases.lease_records import tail
 from tablectl.leases.owner import Owner
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.storage.records import open_records
-from tests.cli.conftest import Cli, FakeSpark, Repository
+from tests.cli.conftest import AnsweringTerminal, Cli, FakeSpark, Repository
 from tests.cli.log_lake import Logged, append, set_property
+from tests.leases.lease_fakes import try_acquire
 
 ROOT = Path(__file__).parents[2]
 POLICIES = {
@@ -56,7 +57,7 @@ def log(repo: Repository, table: str) -> Logged:
 
 
 def lease(repo: Repository, table: str) -> Lease:
-    """Somebody else's."""
+    """Someone else's."""
     owner = Owner(who="ben", host="laptop", pid=7, ci="", tool="0.1.0")
     taken = try_acquire(open_records(str(repo.lake / table)), Claim(owner, "run-of-ben", "d", 10), SystemClock())
     assert isinstance(taken, Lease)
@@ -136,7 +137,7 @@ def test_an_empty_plan_starts_no_engine(cli: Cli, lake: Repository, fake_spark: 
 # Asking
 
 
-def test_without_a_terminal_nobody_can_say_yes(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:
+def test_without_a_terminal_no_one_can_say_yes(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:
     result = cli("apply")
     assert result.code == 64
     assert "Plan: 3 tables to change" in result.out
@@ -147,24 +148,13 @@ def test_without_a_terminal_nobody_can_say_yes(cli: Cli, lake: Repository, fake_
     assert (fake_spark.engines, log(lake, "a").stamps) == ([], [])
 
 
-class Terminal:
-    def __init__(self, answer: str) -> None:
-        self.answer = answer
-
-    def isatty(self) -> bool:
-        return True
-
-    def readline(self) -> str:
-        return self.answer
-
-
 @pytest.mark.parametrize(
     ("answer", "code"), [("y\n", 0), (" YES \n", 0), ("n\n", 1), ("\n", 1), ("", 1), ("yess\n", 1)]
 )
 def test_only_yes_is_yes(
     cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stdin", AnsweringTerminal(answer))
     result = cli("apply", "--select", "*/d")
     assert result.code == code
     assert "Apply these changes? [y/N]" in result.err
@@ -175,7 +165,7 @@ def test_only_yes_is_yes(
 def test_who_is_asked_has_seen_the_plan(
     cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    monkeypatch.setattr(sys, "stdin", AnsweringTerminal("y\n"))
     result = cli("apply", "--select", "*/d", "--format", "json")
     assert result.err.index("Plan: 1 table to change") < result.err.index("Apply these changes?")
     assert json.loads(result.out)["exit_code"] == 0

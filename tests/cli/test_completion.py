@@ -67,7 +67,7 @@ def test_what_cannot_be_read_completes_nothing_and_says_nothing(
     assert capsys.readouterr() == ("", "")
 
 
-def test_nobody_waits_for_thousands_of_tables(one: Repository) -> None:
+def test_no_one_waits_for_thousands_of_tables(one: Repository) -> None:
     one.policies("version: 1\ntables:\n" + "".join(f"  lake.sales.t{each}: {{}}\n" for each in range(20_000)))
     assert completion.tables(line(), "") == []
 

@@ -164,3 +164,40 @@ def test_two_statements_are_all_that_is_asked(cli: Cli, repo: Repository) -> Non
     result = cli("conflicts", name, "--all", "--between", _DELETE.format(name), _DELETE.format(name))
     assert result.code == 64
     assert "--between cannot be combined with --operation or --all" in result.err
+
+
+def test_statements_of_every_kind(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    name = repo.name("orders")
+    alter = f"ALTER TABLE {name} SET TBLPROPERTIES ('owner.team' = 'x')"
+    result = cli("conflicts", name, "--between", alter, _UPDATE.format(name))
+    assert (result.code, result.err) == (0, "")
+    assert "  1 in flight, 2 commits first: commits\n" in result.out
+    assert "  2 in flight, 1 commits first: fails with MetadataChangedException\n" in result.out
+    assert "1: run it with `tablectl apply`" in result.out
+    by_place = f"OPTIMIZE '{name.removeprefix('delta.').strip('`')}'"
+    found = json.loads(cli("conflicts", name, "--between", by_place, alter, "--format", "json").out)
+    assert [each["operation"] for each in found["statements"]] == ["OPTIMIZE", "ALTER TABLE … SET TBLPROPERTIES"]
+    assert found["apart"] is True
+
+
+def test_the_sessions_setting_of_automatic_compaction(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    name = repo.name("orders")
+    arguments = ("conflicts", name, "--between", f"OPTIMIZE {name}", f"INSERT INTO {name} SELECT * FROM u")
+    (without,) = json.loads(cli(*arguments, "--format", "json").out)["views"]
+    (view,) = json.loads(cli(*arguments, "--format", "json", "--auto-compact").out)["views"]
+    assert [each["result"] for each in without["fates"]] == ["commits", "commits"]
+    assert [each["result"] for each in view["fates"]] == ["may fail", "commits"]
+    assert [each["automatic"] for each in view["commits"][1]] == [None, "automatic compaction"]
+    text = cli("conflicts", name, "--auto-compact", "--operation", "optimize").out
+    assert "by the automatic compaction after INSERT" in " ".join(text.split())
+
+
+def test_a_statement_of_another_form_is_refused_with_the_accepted_ones(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    name = repo.name("orders")
+    result = cli("conflicts", name, "--between", f"OPTIMIZE {name} QUICKLY", _UPDATE.format(name))
+    assert (result.code, result.out) == (1, "")
+    assert "its end is expected, not 'QUICKLY'" in result.err
+    assert "accepted is OPTIMIZE table [FULL] [WHERE condition] [ZORDER BY (column, …)]" in result.err

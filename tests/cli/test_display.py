@@ -42,7 +42,7 @@ def test_a_step_with_words_is_a_line() -> None:
     assert log.said == ["t: closed: SET", "beware"]
 
 
-def test_what_goes_on_is_told_now_and_then() -> None:
+def test_what_goes_on_is_reported_now_and_then() -> None:
     log = Log()
     log.wait("waiting for etl", 100)
     assert log.said == [
@@ -53,7 +53,7 @@ def test_what_goes_on_is_told_now_and_then() -> None:
     ]
 
 
-def test_another_wait_is_told_at_once_but_not_each_of_many() -> None:
+def test_another_wait_is_reported_at_once_but_not_each_of_many() -> None:
     log = Log()
     log.wait("waiting for a, b, c", 1)
     log.wait("waiting for a, b", 2)
@@ -93,7 +93,7 @@ def test_how_far_a_run_is_is_a_line_every_half_minute() -> None:
     ]
 
 
-def test_a_run_of_many_tables_has_a_line_for_each_that_is_done_and_says_who_waits_for_whom() -> None:
+def test_a_run_of_many_tables_has_a_line_for_each_that_is_done_and_says_what_each_waits_for() -> None:
     log = Log()
     log.lines(progress(0, 200, waits=(("for a lease", 1), ("for writers", 1))))
     log.now = 5.0
@@ -120,7 +120,7 @@ def test_a_run_of_many_tables_has_a_line_for_each_that_is_done_and_says_who_wait
     ]
 
 
-def test_a_long_statement_without_events_is_told_too() -> None:
+def test_a_long_statement_without_events_is_reported_too() -> None:
     log = Log()
     log.lines(progress(3, 30, left=90.0))
     log.lines(RunEvent("t", "before x", "REORG"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import tablectl
-from tests.cli.conftest import Cli, Repository
+from tests.cli.conftest import AnsweringTerminal, Cli, Repository
 from tests.cli.log_lake import Logged, append, set_property
 
 
@@ -35,7 +35,7 @@ def test_nothing_differs(repo: Repository, cli: Cli) -> None:
     assert (ran.code, ran.out) == (0, "No drift: 1 table checked.\n")
 
 
-def test_a_foreign_change_is_told_with_who_when_and_how(repo: Repository, cli: Cli) -> None:
+def test_a_foreign_change_is_reported_with_who_when_and_how(repo: Repository, cli: Cli) -> None:
     table = repo.table("orders", properties={"owner.team": "web"})
     repo.policies({"orders": "{properties: {owner.team: web}}"})
     set_property(table, "owner.team", "payments")
@@ -59,7 +59,7 @@ def test_a_foreign_change_is_told_with_who_when_and_how(repo: Repository, cli: C
     )
 
 
-def test_an_overwrite_that_cleared_the_clustering_is_named_beside_our_own_apply(
+def test_an_overwrite_that_cleared_the_clustering_is_named_next_to_our_own_apply(
     repo: Repository, cli: Cli, fake_spark: object
 ) -> None:
     table = repo.table("orders")
@@ -114,7 +114,7 @@ def test_a_table_that_cannot_be_read_is_an_error_and_the_others_are_told(repo: R
     assert ran.out.endswith("Drift: 1 table differs in 1 value; 1 not readable.\n")
 
 
-def test_a_history_that_is_damaged_is_an_error_beside_what_differs(repo: Repository, cli: Cli) -> None:
+def test_a_history_that_is_damaged_is_an_error_next_to_what_differs(repo: Repository, cli: Cli) -> None:
     table = repo.table("orders")
     append(table, "WRITE", [])
     set_property(table, "owner.team", "web")
@@ -190,28 +190,17 @@ def test_adopt_shows_how_files_change_and_asks(repo: Repository, cli: Cli, monke
         "+    properties: {owner.team: pay}   # who\n"
         "+    isolation: default\n"
     ) in ran.out
-    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    monkeypatch.setattr("sys.stdin", AnsweringTerminal("n\n"))
     ran = cli("drift", "--adopt")
     assert (ran.code, file.read_bytes()) == (2, before)
     assert "nothing was written" in ran.err
-    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    monkeypatch.setattr("sys.stdin", AnsweringTerminal("y\n"))
     ran = cli("drift", "--adopt")
     assert (ran.code, "wrote policies/lake.yaml" in ran.err) == (0, True)
     assert file.read_text() == ADOPTED.replace("LAKE", str(repo.lake))
     assert file.stat().st_mode & 0o777 == 0o640
     assert cli("drift").code == 0
     assert "--yes needs --adopt" in cli("drift", "--yes").err
-
-
-class Terminal:
-    def __init__(self, answer: str) -> None:
-        self.answer = answer
-
-    def isatty(self) -> bool:
-        return True
-
-    def readline(self) -> str:
-        return self.answer
 
 
 def test_adopt_for_machines(repo: Repository, cli: Cli) -> None:
@@ -245,7 +234,7 @@ def test_what_cannot_be_adopted_stays_drift(repo: Repository, cli: Cli) -> None:
 def test_a_file_that_changed_meanwhile_is_not_written_over(repo: Repository, cli: Cli, monkeypatch: Any) -> None:
     file = drifted(repo)
 
-    class Slow(Terminal):
+    class Slow(AnsweringTerminal):
         def readline(self) -> str:
             file.write_text("version: 1\n")
             return "y\n"

@@ -188,7 +188,7 @@ def test_what_is_wrong_in_one_environment_says_in_which(cli: Cli, two: Repositor
     ]
 
 
-def test_what_is_wrong_in_any_environment_is_told_to_every_command(cli: Cli, two: Repository) -> None:
+def test_what_is_wrong_in_any_environment_is_reported_to_every_command(cli: Cli, two: Repository) -> None:
     Path("tablectl.yaml").write_text("env:\n  dev: {}\n  prod: {window: {ttl: 5}, engine: {dialekt: oss}}\n")
     said = [
         'error: tablectl.yaml:3:19: `env.prod.window.ttl` needs at least 10, not "5"',

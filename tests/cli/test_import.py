@@ -84,7 +84,7 @@ def test_what_cannot_be_read_is_an_error_and_the_rest_is_written(repo: Repositor
     assert (ran.code, Path("none.yaml").exists()) == (1, False)
 
 
-def test_a_path_that_reads_as_a_pattern_is_told(repo: Repository, cli: Cli) -> None:
+def test_a_path_that_reads_as_a_pattern_is_reported(repo: Repository, cli: Cli) -> None:
     repo.table("a[1]")
     ran = cli("import", f"delta.`{repo.lake}/*`")
     assert ran.code == 1
@@ -124,7 +124,7 @@ def test_many_tables(repo: Repository, cli: Cli) -> None:
     assert cli("plan").out == "No changes. 200 tables match their policies.\n"
 
 
-def test_values_that_nobody_shall_see_are_left_out(repo: Repository, cli: Cli) -> None:
+def test_values_that_no_one_shall_see_are_left_out(repo: Repository, cli: Cli) -> None:
     (repo.root / "tablectl.yaml").write_text('reports: {mask: ["*password*"]}\n')
     repo.table("orders", properties={"db.password": "hunter2", "owner.team": "web"})
     ran = cli("import", f"delta.`{repo.lake}/orders`")

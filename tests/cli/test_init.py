@@ -85,7 +85,7 @@ def test_the_example_in_its_policies_is_one(repo: Repository, cli: Cli) -> None:
     assert cli("validate").code == 0
 
 
-def test_all_that_is_in_the_way_is_told_and_nothing_is_written(repo: Repository, cli: Cli) -> None:
+def test_all_that_is_in_the_way_is_reported_and_nothing_is_written(repo: Repository, cli: Cli) -> None:
     Path("tablectl.yaml").write_text("policies: mine\n")
     Path("tablectl.schema.json").symlink_to("nowhere")
     ran = cli("init", ".", "delta.`/none`")
@@ -186,7 +186,7 @@ def test_the_hashes_of_a_url_must_be_known(repo: Repository, cli: Cli) -> None:
     assert f"    --hash=sha256:{'a' * 64}\n" in Path("requirements/tablectl.txt").read_text()
 
 
-def test_wheels_of_a_folder_must_be_there(repo: Repository, cli: Cli) -> None:
+def test_wheels_of_a_folder_must_exist(repo: Repository, cli: Cli) -> None:
     ran = cli("init", "--source", "wheels")
     assert "put the two wheels of tablectl" in ran.err
     assert not Path("tablectl.yaml").exists()

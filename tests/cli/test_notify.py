@@ -1,4 +1,4 @@
-"""Notifications: who is told, what, and that nothing can go wrong because of them."""
+"""Notifications: who gets one, what it says, and that nothing can go wrong because of them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def saving(file: str) -> str:
     return json.dumps([sys.executable, "-c", code])
 
 
-def test_an_apply_is_told_to_a_webhook(
+def test_an_apply_is_reported_to_a_webhook(
     cli: Cli, one: Repository, fake_spark: FakeSpark, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOOK", f"http://127.0.0.1:{receiver.port}/services/{SECRET}")
@@ -110,7 +110,7 @@ def test_a_command_gets_the_event_as_json_and_no_shell(cli: Cli, one: Repository
     assert not Path("pwned").exists()
 
 
-def test_drift_is_told_with_who_and_without_masked_values(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+def test_drift_is_reported_with_who_and_without_masked_values(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
     configure(one, f"{{events: [drift], command: {saving('event.json')}}}", more="reports: {mask: ['*token*']}\n")
     assert cli("apply", "--yes").code == 0
     assert not Path("event.json").exists()
@@ -125,7 +125,7 @@ def test_drift_is_told_with_who_and_without_masked_values(cli: Cli, one: Reposit
     assert "hunter" not in text
 
 
-def test_a_refused_table_is_told(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+def test_a_refused_table_is_reported(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
     one.policies({"orders": "{isolation: WriteSerializable}"})
     configure(one, f"{{events: [refused], command: {saving('event.json')}}}")
     assert cli("apply", "--yes").code == 3
@@ -134,7 +134,7 @@ def test_a_refused_table_is_told(cli: Cli, one: Repository, fake_spark: FakeSpar
     assert told["exit_code"] == 3
 
 
-def test_an_apply_that_ends_without_a_report_is_told_as_failed(cli: Cli, one: Repository) -> None:
+def test_an_apply_that_ends_without_a_report_is_reported_as_failed(cli: Cli, one: Repository) -> None:
     configure(
         one, f"{{events: [failed], command: {saving('event.json')}}}", more="engine: {remote: 'sc://127.0.0.1:1'}\n"
     )
@@ -146,7 +146,7 @@ def test_an_apply_that_ends_without_a_report_is_told_as_failed(cli: Cli, one: Re
     assert Path("event.json").read_text().startswith("refused")
 
 
-def test_nothing_to_do_is_told_to_nobody(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+def test_nothing_to_do_is_reported_to_no_one(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
     assert cli("apply", "--yes").code == 0
     configure(one, f"{{command: {saving('event.json')}}}")
     assert cli("apply", "--yes").code == 0
@@ -155,7 +155,7 @@ def test_nothing_to_do_is_told_to_nobody(cli: Cli, one: Repository, fake_spark: 
 
 FAILS: dict[str, tuple[Callable[[Receiver], str], str]] = {
     "an error": (lambda receiver: f"http://localhost:{receiver.port}/{SECRET}", "the server answers 500"),
-    "nobody there": (lambda _receiver: f"http://127.0.0.1:1/{SECRET}", "no answer: Connection refused"),
+    "no one there": (lambda _receiver: f"http://127.0.0.1:1/{SECRET}", "no answer: Connection refused"),
     "no variable": (lambda _receiver: "${MISSING}", "the environment variable MISSING is not set"),
     "not https": (lambda _receiver: "${PLAIN}", "its address needs https:// (http:// is for localhost alone)"),
 }
@@ -245,7 +245,7 @@ def test_a_wrong_entry_is_an_error_that_shows_no_address(cli: Cli, one: Reposito
     assert SECRET not in result.err
 
 
-def test_a_branch_cannot_set_who_is_told() -> None:
+def test_a_branch_cannot_set_who_is_reported() -> None:
     branch = {"notify": [{"command": ["./steal"]}], "env": {"prod": {"notify": [{"command": ["./steal"]}]}}}
     base = {"notify": [{"webhook": "${HOOK}"}]}
     values = combined(branch, base)

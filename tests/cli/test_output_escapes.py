@@ -86,6 +86,9 @@ COMMANDS = [
     ["window", "show", "delta.`/" + NAME + "`"],
     ["import", "delta.`/" + EVIL + "/*`"],
     *(["status", "--debt", "--format", form] for form in ("text", "json", "markdown", "html")),
+    *(["advise", "--list-files", "--format", form] for form in ("text", "json", "markdown", "html")),
+    ["advise", EVIL],
+    ["advise", "--write", EVIL],
     ["status", EVIL],
     ["status", "delta.`/" + NAME + "/*`"],
     ["runs", "--select", EVIL],
@@ -104,12 +107,14 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("args", COMMANDS, ids=lambda args: " ".join(args)[:40].encode("unicode_escape").decode())
-def test_no_command_prints_what_is_obeyed(hostile: Repository, cli: Cli, args: list[str]) -> None:
+def test_no_command_prints_a_workflow_command_or_a_control_character(
+    hostile: Repository, cli: Cli, args: list[str]
+) -> None:
     check(cli(*args))
 
 
 @pytest.mark.parametrize("table", [NAME, "plain"])
-def test_no_command_about_a_table_does(hostile: Repository, cli: Cli, table: str) -> None:
+def test_no_command_about_one_table_prints_a_workflow_command(hostile: Repository, cli: Cli, table: str) -> None:
     name = hostile.name(table)
     for form in ("text", "json"):
         assert check(cli("explain", name, "--format", form)).code == 0
@@ -121,7 +126,7 @@ def test_no_command_about_a_table_does(hostile: Repository, cli: Cli, table: str
     check(cli("conflicts", name, "--between", f"DELETE FROM t WHERE x = '{EVIL}'", "OPTIMIZE t"))
 
 
-def test_a_plan_an_apply_and_their_files_do_not(hostile: Repository, cli: Cli) -> None:
+def test_plan_apply_and_their_files_hold_no_workflow_command(hostile: Repository, cli: Cli) -> None:
     files = ("r.md", "r.html", "r.sarif", "r.xml", "r.txt")
     reports = [word for file in files for word in ("--report", file)]
     check(cli("plan", "--out", "p.json", *reports))
@@ -140,7 +145,7 @@ CARRIAGE = f"{EVIL}\r::error::x\n  ::set-output name=x::y\n\t##vso[task.complete
 """What starts lines for those who take a carriage return, or blanks, for nothing."""
 
 
-def test_runs_and_their_undo_do_not(hostile: Repository, cli: Cli) -> None:
+def test_runs_and_undo_print_no_workflow_command(hostile: Repository, cli: Cli) -> None:
     check(cli("apply", "--yes"))
     run = Logged(hostile.lake / "plain").stamps[-1]["run"]
     rewrite(hostile.lake / "plain", 4, userName=EVIL, operation=CARRIAGE)
@@ -152,7 +157,9 @@ def test_runs_and_their_undo_do_not(hostile: Repository, cli: Cli) -> None:
     check(cli("status"))
 
 
-def test_an_error_of_spark_does_not(hostile: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+def test_an_error_message_of_spark_prints_no_workflow_command(
+    hostile: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
     def fail(_sql: str) -> None:
         raise EngineError(CARRIAGE, CARRIAGE, CARRIAGE)
 
@@ -164,7 +171,7 @@ def test_an_error_of_spark_does_not(hostile: Repository, cli: Cli, fake_spark: F
         assert obeyed(Path(file).read_text()) == [], file
 
 
-def test_results_in_python_do_not(hostile: Repository, fake_spark: FakeSpark) -> None:
+def test_results_in_python_hold_no_workflow_command(hostile: Repository, fake_spark: FakeSpark) -> None:
     def fail(_sql: str) -> None:
         raise EngineError(CARRIAGE, CARRIAGE, CARRIAGE)
 
@@ -176,7 +183,9 @@ def test_results_in_python_do_not(hostile: Repository, fake_spark: FakeSpark) ->
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_a_lease_record_does_not_and_holds_no_lines_of_its_own(hostile: Repository, cli: Cli, form: str) -> None:
+def test_the_owner_of_a_lease_record_adds_no_line_and_no_workflow_command(
+    hostile: Repository, cli: Cli, form: str
+) -> None:
     owner = Owner(who=f"ann\nfree; {CARRIAGE}", host=EVIL, pid=1, ci=CARRIAGE, tool=EVIL)
     for seq, kind in ((3, "renew"), (4, "break")):
         held = replace(record(seq), kind=kind, owner=owner, reason=CARRIAGE, run=EVIL)

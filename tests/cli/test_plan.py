@@ -66,7 +66,7 @@ def test_the_same_state_gives_the_same_bytes(
     for file in (two.lake / "a" / "_delta_log").iterdir():
         os.utime(file, (1, 1))
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    monkeypatch.setenv("USER", "somebody-else")
+    monkeypatch.setenv("USER", "someone-else")
     monkeypatch.chdir(tmp_path)
     cli("plan", "repo/policies/lake.yaml", "--out", tmp_path / "two.json")
     assert (tmp_path / "two.json").read_bytes() == (two.root / "one.json").read_bytes()
@@ -137,7 +137,7 @@ def test_pending_changes_are_2_only_if_asked_for(cli: Cli, two: Repository) -> N
     assert cli("plan", "--detailed-exitcode").code == 2
 
 
-def test_a_refusal_is_3_and_says_the_way_out(cli: Cli, two: Repository) -> None:
+def test_a_refusal_is_3_and_names_the_fix(cli: Cli, two: Repository) -> None:
     two.table("p", partitions=["day"])
     two.policies({"a": "{isolation: Serializable}", "p": "{isolation: Serializable, partitioning: [kind]}"})
     result = cli("plan", "--detailed-exitcode", "--out", "p.json")
@@ -196,7 +196,7 @@ def edited(path: Path, old: str, new: str) -> None:
 
 
 def resigned(path: Path, old: str, new: str) -> None:
-    """An edit by somebody who knows how the digest is made."""
+    """An edit by someone who knows how the digest is made."""
     from tablectl.planning.plan_file import _digest
 
     edited(path, old, new)
@@ -240,7 +240,7 @@ def test_a_plan_of_another_version_is_shown_and_not_applied(cli: Cli, two: Repos
     assert fake_spark.engines == []
 
 
-def test_sql_of_somebody_elses_making_never_runs(cli: Cli, two: Repository, fake_spark: FakeSpark) -> None:
+def test_sql_of_someone_elses_making_never_runs(cli: Cli, two: Repository, fake_spark: FakeSpark) -> None:
     cli("plan", "--out", "p.json")
     resigned(two.root / "p.json", "SET TBLPROPERTIES ('delta.isolationLevel'", "SET TBLPROPERTIES ('x'")
     result = cli("apply", "p.json")
@@ -344,6 +344,6 @@ def test_a_plan_fits_80_columns_but_for_its_sql(cli: Cli, repo: Repository, monk
     assert [line for line in lines if len(line) > 80 and str(repo.lake) not in line and not line.endswith(";")] == []
 
 
-def test_a_changed_table_is_planned_anew(cli: Cli, two: Repository) -> None:
+def test_a_changed_table_is_planned_again(cli: Cli, two: Repository) -> None:
     set_property(two.lake / "a", "delta.isolationLevel", "Serializable")
     assert names(cli("plan", "--format", "json").out) == ["b"]

@@ -32,7 +32,7 @@ def lines(sarif: str) -> set[tuple[str, int]]:
 
 
 def test_each_format(cli: Cli, one: Repository) -> None:
-    assert cli("plan", "--format", "markdown").out.startswith("**🟡 Plan: Changes pending** · 1 table to change")
+    assert cli("plan", "--format", "markdown").out.startswith("**🟡 Plan: Changes pending** · 🟡 <b>1 blocking</b>")
     assert cli("plan", "--format", "junit").out.startswith("<?xml")
     assert cli("plan", "--format", "html").out.startswith("<!doctype html>")
     assert lines(cli("plan", "--format", "sarif").out) == set(), "wanted changes are no results"
@@ -110,7 +110,7 @@ def test_names_that_do_not_do(cli: Cli, one: Repository, args: list[str], says: 
     assert says in result.err
 
 
-def test_a_place_that_cannot_be_written_is_told_before_anything_runs(
+def test_a_place_that_cannot_be_written_is_reported_before_anything_runs(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = os.open

@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from tablectl.engine import spark as spark_module
+from tablectl.model.errors import LiveError
+from tablectl.storage.log_stores import Stores
 from tests.catalogs.unity_server import RECORDINGS, UnityServer, serving
 from tests.cli.conftest import Repository, Result
 
@@ -181,6 +183,25 @@ def test_wrong_entries_name_their_line(repo: Repository, cli: Cli, entry: str, m
     assert message in done.err
 
 
+def test_the_recorded_tables_are_planned_with_every_read_of_storage_failing(
+    repo: Repository, cli: Cli, unity: UnityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def refused(_stores: Stores, location: str) -> None:
+        opened.append(location)
+        raise LiveError(f"{location}: no right to read it")
+
+    monkeypatch.setattr(Stores, "open", refused)
+    policies(repo, "  sales.man: {isolation: default, clustering: [id]}\n  sales.ext: {isolation: Serializable}\n")
+    plan = json.loads(cli("plan", "--format", "json").out)
+    (table,) = plan["tables"]
+    assert [change["attribute"] for change in table["changes"]] == ["isolation"]
+    assert table["statements"][0]["phase"] == "closed", "without a history every kind of writer is expected"
+    assert [each["name"] for each in plan["failures"]] == ["lake.sales.ext"]
+    assert len(opened) == 2
+
+
 @pytest.fixture
 def databricks(repo: Repository, unity: UnityServer) -> UnityServer:
     """A managed table of Databricks: its entry has more than that of the open-source server."""
@@ -255,7 +276,7 @@ def test_drift_of_a_setting_of_the_catalog_is_drift(repo: Repository, cli: Cli, 
     ]
 
 
-def test_a_runtime_that_is_too_old_is_told_by_validate_explain_and_plan(
+def test_a_runtime_that_is_too_old_is_reported_by_validate_explain_and_plan(
     repo: Repository, cli: Cli, databricks: UnityServer
 ) -> None:
     config = repo.root / "tablectl.yaml"

@@ -130,7 +130,7 @@ def test_a_broken_configuration_is_an_error_with_its_place(cli: Cli, repo: Repos
 # Streams
 
 
-def test_progress_that_nobody_reads_harms_nothing(repo: Repository) -> None:
+def test_progress_that_no_one_reads_breaks_nothing(repo: Repository) -> None:
     class Broken:
         encoding = "utf-8"
 

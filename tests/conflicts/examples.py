@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tablectl.conflicts.transactions import EVERYTHING, NOTHING, CurrentTransaction, Reads
+from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.delta.protocol import Client
 from tablectl.model.commits import CommittedTransaction, File, Kind, MetadataChange
 
 A, B = File("a0", ("a",)), File("b0", ("b",))
 """A file of partition a, and one of partition b."""
+
+
+EVERYTHING = Reads(partitions=None)
 
 
 def client(text: str = "delta-spark 4.4.0") -> Client:

@@ -24,11 +24,12 @@ from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.matrix import MatrixCell, decide_pair
 from tablectl.conflicts.operations import operation
 from tablectl.conflicts.rules.decide import decide_all
-from tablectl.conflicts.transactions import EVERYTHING, ConflictOutcome, CurrentTransaction, Level, Reads
+from tablectl.conflicts.transactions import ConflictOutcome, CurrentTransaction, Level, Reads
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.protocol import Client
 from tablectl.model.commits import Kind, Partition
 from tablectl.model.operations import ClusterBy, SetProperties
+from tests.conflicts.examples import EVERYTHING
 from tests.conflicts.log_records import Log
 from tests.interleaving import Hold, Writer
 

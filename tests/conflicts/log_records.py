@@ -22,7 +22,6 @@ _KINDS = {
     "UNSET TBLPROPERTIES": Kind.UNSET_PROPERTIES,
     "CLUSTER BY": Kind.CLUSTER_BY,
     "ADD COLUMNS": Kind.ADD_COLUMNS,
-    "CHANGE COLUMN": Kind.CHANGE_COLUMN,
     "ADD CONSTRAINT": Kind.ADD_CONSTRAINT,
     "DROP CONSTRAINT": Kind.DROP_CONSTRAINT,
     "DROP FEATURE": Kind.DROP_FEATURE,
@@ -80,7 +79,7 @@ class Log:
         files = [action[kind] for action in actions for kind in action if kind in {"add", "remove"}]
         columns = self.last("metaData", version + 1)["partitionColumns"]
         return CommittedTransaction(
-            kind=_kind(info),
+            kind=self._changed_column(version) if info["operation"].startswith("CHANGE COLUMN") else _kind(info),
             metadata=self._metadata(version, info) if "metaData" in kinds else None,
             protocol=self._protocol(version) if "protocol" in kinds else None,
             domains=tuple(action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action),
@@ -91,6 +90,16 @@ class Log:
             data_change=any(file["dataChange"] for file in files),
             traces=("deletionVectors",) if any(file.get("deletionVector") for file in files) else (),
         )
+
+    def _changed_column(self, version: int) -> Kind:
+        """Comments, wider types and other changes of columns share an operation name."""
+        old, new = (
+            json.loads(self.last("metaData", each)["schemaString"])["fields"] for each in (version, version + 1)
+        )
+        if [field["name"] for field in old] != [field["name"] for field in new]:
+            return Kind.CHANGE_COLUMN
+        same = [field["type"] for field in old] == [field["type"] for field in new]
+        return Kind.COMMENT_COLUMN if same else Kind.WIDEN_COLUMN
 
     def _metadata(self, version: int, info: dict[str, Any]) -> MetadataChange:
         new = self.last("metaData", version + 1)
@@ -133,7 +142,7 @@ def _schema_change(old: dict[str, Any], new: dict[str, Any]) -> Any:
 
 
 def _features(action: dict[str, Any]) -> set[str]:
-    """What a protocol supports, be it by its numbers."""
+    """What a protocol supports, also by its numbers."""
     listed = frozenset({*action.get("readerFeatures", []), *action.get("writerFeatures", [])})
     protocol = Protocol(action["minReaderVersion"], action["minWriterVersion"], writer_features=listed)
     return {*listed, *(feature for feature in _NUMBERED if protocol.has(feature))}

@@ -1,10 +1,11 @@
 """``docs/generated/conflicts.md``: the matrices, which of their cells are measured, and the sources of all of them.
 
-``python -m tests.conflicts.publish`` writes it anew; a test fails where it is stale.
+``python -m tests.conflicts.publish`` rewrites it; a test fails where it is stale.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -15,7 +16,7 @@ from tablectl.conflicts.matrix import CellVerdict, Matrix, MatrixCell, compare, 
 from tablectl.conflicts.operations import OPERATIONS, OperationGroup, TableOperation
 from tablectl.conflicts.row_level import STATEMENTS, row_levels
 from tablectl.conflicts.rules.delta_spark import RELEASES
-from tablectl.conflicts.sources import FACTS, SECTIONS, facts_in
+from tablectl.conflicts.sources import FACTS, SECTIONS
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
 from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
@@ -342,7 +343,7 @@ def unknown_facts() -> set[str]:
     ]
     sources = {each.source for made in found for cell in made.cells for each in (cell.overlapping, cell.separate)}
     sources |= {each.sources for setting in settings for each in row_levels(setting)}
-    return {fact for source in sources for fact in facts_in(source)} - FACTS.keys()
+    return {fact for source in sources for fact in re.findall(r"\bD\d+\b", source)} - FACTS.keys()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The rules against real Spark and Delta: a loser held inside its transaction, another statement committed meanwhile.
 
-The winner is read from the log that Delta wrote, the loser is described beside its statement; what ``decide`` says is
+The winner is read from the log that Delta wrote, the loser is described with its statement; what ``decide`` says is
 what must happen. A disagreement is an error in the rules.
 """
 

@@ -22,7 +22,7 @@ def test_the_table_of_the_documentation() -> None:
     assert weak.succeeds
 
 
-def test_it_does_not_happen_beside_writers_that_never_say_blind() -> None:
+def test_it_does_not_happen_next_to_writers_that_never_say_blind() -> None:
     found = anomaly_example(EXAMPLE, setting(blind=False))
     assert found is not None
     assert not any(outcome.succeeds for _, outcome in found.outcomes)

@@ -5,26 +5,17 @@ import pytest
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.operations import operations_of
 from tablectl.conflicts.transactions import Level
-from tablectl.delta.names import parse_table
-from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Schema
 from tablectl.model.operations import ClusterBy, DropFeature, Purge, SetProperties, UnsetProperties
 from tablectl.model.table import Commit, LiveTable
+from tests.builders import live_table
 from tests.conflicts.settings import VECTORS, setting
 
 
 def live(*clients: str, properties: dict[str, str] | None = None) -> LiveTable:
     history = tuple(Commit(index, 0, "WRITE", client=Client(engine)) for index, engine in enumerate(clients))
-    return LiveTable(
-        name=parse_table("a.b.c"),
-        location="/t",
-        version=3,
-        table_id="id",
-        protocol=Protocol(1, 2),
-        schema=Schema(()),
-        properties=properties or {},
-        history=history,
-    )
+    return live_table(schema=Schema(()), properties=properties or {}, history=history)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +32,7 @@ def test_an_unset_level_depends_on_the_client(who: str, properties: dict[str, st
     assert setting(who, properties=properties).level is level
 
 
-def test_vectors_that_nobody_set_are_off_but_on_a_clustered_table_unknown() -> None:
+def test_vectors_that_no_one_set_are_off_but_on_a_clustered_table_unknown() -> None:
     assert setting().vectors is False
     assert setting(clustered=True).vectors is None
     assert setting(clustered=True, properties={"delta.enableDeletionVectors": "false"}).vectors is False

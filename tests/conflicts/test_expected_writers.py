@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tablectl.conflicts.expected_writers import ExpectedWriters, WriterProfile, expected_writers
 from tablectl.model.commits import Kind
-from tablectl.model.plan import Basis, ProtocolFact
-from tablectl.model.writers import ClientFact
+from tablectl.model.plan import Basis
+from tests.builders import make_basis
 
 _CORE = [
     "INSERT",
@@ -22,42 +20,26 @@ _CORE = [
 ]
 
 
-def _basis(*engines: str, **facts: Any) -> Basis:
-    plain: dict[str, Any] = {
-        "protocol": ProtocolFact(reader=1, writer=2),
-        "partitioned": False,
-        "clustered": False,
-        "identity": False,
-        "schema_writers": False,
-        "overwrites": False,
-        "clients": tuple(ClientFact(engine=engine, version=()) for engine in engines),
-        "vectors": None,
-        "files": None,
-        "bytes": None,
-    }
-    return Basis(**{**plain, **facts})
-
-
 def expected(basis: Basis, dialect: str = "oss") -> tuple[WriterProfile, ...]:
     return expected_writers(ExpectedWriters.of(basis, dialect))
 
 
 def test_any_table_may_see_the_usual_writers_of_each_of_its_clients() -> None:
-    writers = expected(_basis("kernel", "delta-spark"))
+    writers = expected(make_basis("kernel", "delta-spark"))
     assert [writer.name for writer in writers] == _CORE * 2
     assert [writer.current.client.engine for writer in writers] == ["kernel"] * 7 + ["delta-spark"] * 7
 
 
-def test_a_history_that_names_nobody_is_a_client_of_unknown_kind() -> None:
-    assert {writer.current.client.engine for writer in expected(_basis())} == {"unknown"}
+def test_a_history_that_names_no_one_is_a_client_of_unknown_kind() -> None:
+    assert {writer.current.client.engine for writer in expected(make_basis())} == {"unknown"}
 
 
 def test_on_databricks_there_is_always_one_of_databricks() -> None:
-    assert [writer.current.client.engine for writer in expected(_basis("kernel"), "databricks")][::7] == [
+    assert [writer.current.client.engine for writer in expected(make_basis("kernel"), "databricks")][::7] == [
         "databricks",
         "kernel",
     ]
-    assert len(expected(_basis("databricks"), "databricks")) == 7
+    assert len(expected(make_basis("databricks"), "databricks")) == 7
 
 
 @pytest.mark.parametrize(
@@ -69,7 +51,7 @@ def test_on_databricks_there_is_always_one_of_databricks() -> None:
     ],
 )
 def test_what_the_table_gives_reason_to_expect(fact: str, name: str) -> None:
-    *usual, special = expected(_basis("delta-spark", **{fact: True}))
+    *usual, special = expected(make_basis("delta-spark", **{fact: True}))
     assert [writer.name for writer in usual] == _CORE
     assert special.name == name
     assert special.because
@@ -77,11 +59,11 @@ def test_what_the_table_gives_reason_to_expect(fact: str, name: str) -> None:
 
 def test_an_overwrite_writes_clustering_columns_where_there_are_some() -> None:
     for clustered, domains in ((True, ("delta.clustering",)), (False, ())):
-        overwrite = expected(_basis("delta-spark", overwrites=True, clustered=clustered))[-1]
+        overwrite = expected(make_basis("delta-spark", overwrites=True, clustered=clustered))[-1]
         assert overwrite.current.kind is Kind.OVERWRITE
         assert overwrite.current.domains == domains
 
 
 def test_only_writers_that_read_nothing_and_carry_no_metadata_are_appends() -> None:
-    writers = expected(_basis("delta-spark", identity=True))
+    writers = expected(make_basis("delta-spark", identity=True))
     assert [writer.name for writer in writers if writer.appends] == ["INSERT", "streaming append"]

@@ -16,7 +16,7 @@ def ways(where: ConflictContext, current: str, committed: str) -> tuple[str, ...
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
-def test_who_commits_needs_no_way_out(where: ConflictContext) -> None:
+def test_who_commits_needs_no_fix(where: ConflictContext) -> None:
     for cell in matrix(where).cells:
         if cell.overlapping.succeeds:
             assert fixes_for(cell, where) == ()
@@ -52,7 +52,7 @@ def test_on_databricks_a_level_and_deletion_vectors_help() -> None:
     assert not any(way.startswith("deletion") for way in ways(setting("databricks 13.3"), "update", "delete"))
 
 
-def test_an_optimize_without_zorder_harms_nobody_where_vectors_are_on() -> None:
+def test_an_optimize_without_zorder_fails_no_one_where_vectors_are_on() -> None:
     assert "remove ZORDER BY" in ways(setting("databricks 14.3", properties=VECTORS), "update", "zorder")
 
 

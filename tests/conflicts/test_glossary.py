@@ -77,9 +77,9 @@ def test_a_source_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("name", [*FACTS, *SECTIONS])
 def test_a_source_names_a_public_page(name: str) -> None:
-    topic = find_term(name)
-    assert topic is not None
-    assert topic.page.startswith(("https://github.com/delta-io/delta/blob/v4.4.0/", "https://docs.databricks.com/"))
+    term = find_term(name)
+    assert term is not None
+    assert term.page.startswith(("https://github.com/delta-io/delta/blob/v4.4.0/", "https://docs.databricks.com/"))
 
 
 @pytest.mark.parametrize(("word", "name"), [("free", "safe"), ("Closed", "blocking"), ("rewrite", "rewrite")])
@@ -98,3 +98,12 @@ def test_a_message_of_deltalake_is_the_conflict_that_it_reports() -> None:
     assert found
     assert found.conflict is Conflict.DELETE_READ
     assert looks_like_a_term(message)
+
+
+def test_the_one_exception_of_deltalake_names_its_texts() -> None:
+    found = find_term("CommitFailedError")
+    assert found
+    assert "Metadata changed since last commit." in found.meaning
+    by_text = find_term("Metadata changed since last commit")
+    assert by_text
+    assert by_text.conflict is Conflict.METADATA_CHANGED

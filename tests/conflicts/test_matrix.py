@@ -43,7 +43,7 @@ def test_open_source_with_partitions() -> None:
     ]
 
 
-def test_a_stored_write_serializable_spares_those_beside_blind_appends() -> None:
+def test_a_stored_write_serializable_spares_those_next_to_blind_appends() -> None:
     weak = {"delta.isolationLevel": "WriteSerializable"}
     assert marks(setting(properties=weak), WRITES, "insert self-insert") == ["..", ".X", ".X", "..", ".X"]
     assert marks(setting(properties=weak, blind=False), WRITES, "insert") == [".", "X", "X", ".", "X"]
@@ -127,7 +127,7 @@ def test_one_stream_that_runs_twice_fails_and_two_streams_do_not() -> None:
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
-def test_who_keeps_apart_fares_no_worse(where: ConflictContext) -> None:
+def test_separate_writers_do_no_worse(where: ConflictContext) -> None:
     for cell in matrix(where).cells:
         unknown = cell.separate.result is ConflictResult.UNKNOWN  # whether to keep apart helps is not documented either
         assert unknown or cell.separate.rank <= cell.overlapping.rank, cell

@@ -13,26 +13,15 @@ from tablectl.conflicts.past_writers import PastWriters, is_write, loss_of, past
 from tablectl.delta.protocol import Client
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange
 from tablectl.model.expected_loss import DAYS, LONGEST_WRITE
-from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.table import AppTransaction, Commit
+from tests.builders import make_basis
 
 SPARK = Client("delta-spark", (4, 4, 0))
 RUST = Client("delta-rs", (1, 6, 6))
 START = 1_793_577_600_000
 """Monday, 2 November 2026, 00:00 UTC."""
 MINUTE = 60_000
-BASIS = Basis(
-    protocol=ProtocolFact(reader=1, writer=2),
-    partitioned=False,
-    clustered=False,
-    identity=False,
-    schema_writers=False,
-    overwrites=False,
-    clients=(),
-    vectors=0,
-    files=1,
-    bytes=1,
-)
+BASIS = make_basis(vectors=0, files=1, bytes=1)
 SET = (CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=MetadataChange(sets=(("a", "b"),)), data_change=False),)
 VECTORS = (
     CommittedTransaction(
@@ -113,7 +102,7 @@ def test_an_append_of_delta_rs_reads_nothing_although_it_says_that_it_is_not_bli
     ]
 
 
-def test_an_operation_that_nobody_knows_reads_and_changes_everything() -> None:
+def test_an_unknown_operation_reads_and_changes_everything() -> None:
     (writer,) = past(*every_ten_minutes(operation="Manual Update")).writers
     assert writer.current.kind is Kind.MERGE
 

@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tablectl.conflicts.rules.decide import decide_all
-from tablectl.conflicts.transactions import EVERYTHING, NOTHING, CurrentTransaction, Reads
+from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.model.commits import Kind, Partition
+from tests.conflicts.examples import EVERYTHING
 from tests.conflicts.interleavings import DELTA, LETTERS, Lake, Layout, live_files
 from tests.conflicts.log_records import Log
 from tests.interleaving import Hold, Writer
@@ -83,7 +84,7 @@ class Statement:
                 return "ALTER TABLE $t SET TBLPROPERTIES ('owner.team' = 'x')"
 
     def current(self, layout: Layout, log: Log) -> CurrentTransaction:
-        """The same as the rules take it, on a table that nobody changed yet."""
+        """The same as the rules take it, on a table that no one changed yet."""
         paths = live_files(log)
         partitions: tuple[Partition, ...] | None = None
         if layout.partitioned:

@@ -16,8 +16,11 @@ from tests.conflicts.log_records import Log
 pytestmark = pytest.mark.spark
 
 _CONDITION = re.compile(r"\[?((?:DELTA|DIFFERENT_DELTA)_[A-Z_]+)")
+_BEFORE = {"widen": "ALTER TABLE $t SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"}
 _STATEMENTS = {
     **{name: each[0] for name, each in COMMITTED.items() if len(each) == 1},
+    "comment on table": "COMMENT ON TABLE $t IS 'numbers'",
+    "widen": "ALTER TABLE $t ALTER COLUMN v TYPE DECIMAL(20, 0)",
     "replace": "CREATE OR REPLACE TABLE $t (id BIGINT, p STRING, v BIGINT) USING delta",
 }
 
@@ -74,6 +77,10 @@ class _Stream:
                 "constraint",
                 "feature",
                 "restore",
+                "rename column",
+                "comment on table",
+                "widen",
+                "new partitions",
                 "replace",
                 "row tracking on",
             )
@@ -83,10 +90,17 @@ class _Stream:
 def test_what_a_stream_does_is_what_the_rules_say(spark: Any, lake: Lake, tmp_path: Path, name: str) -> None:
     lake.copy("plain", tmp_path / "t")
     table, log = f"delta.`{tmp_path / 't'}`", Log(tmp_path / "t")
+    if name in _BEFORE:
+        spark.sql(_BEFORE[name].replace("$t", table))
     stream, read = _Stream(spark, tmp_path / "t"), log.newest()
     assert stream.read() == ""
     try:
-        spark.sql(_STATEMENTS[name].replace("$t", table))
+        if name == "new partitions":
+            rows = spark.read.format("delta").load(str(tmp_path / "t"))
+            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", True)
+            writer.partitionBy("p").save(str(tmp_path / "t"))
+        else:
+            spark.sql(_STATEMENTS[name].replace("$t", table))
         made = [log.committed(version) for version in range(read + 1, log.newest() + 1)]
         expected = stream_reader(made, "oss")
         spark.sql(f"INSERT INTO {table} (id, p, v) VALUES (10, 'a', 10)")  # a stream looks up when there are rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,42 +14,21 @@ from tablectl.model.commits import CommittedTransaction
 from tablectl.model.operations import ClusterBy, Purge, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Phase, ProtocolFact
 from tablectl.model.table_options import TableOptions
-from tablectl.model.writers import ClientFact, WriterEvidence
+from tablectl.model.writers import WriterEvidence
+from tests.builders import make_basis
 
 Commits = tuple[CommittedTransaction, ...]
-
-
-def _client(text: str) -> ClientFact:
-    engine, _, version = text.partition(" ")
-    return ClientFact(engine=engine, version=tuple(map(int, version.split("."))) if version else ())
-
-
-def _basis(*clients: str, **facts: Any) -> Basis:
-    plain: dict[str, Any] = {
-        "protocol": ProtocolFact(reader=1, writer=2),
-        "partitioned": False,
-        "clustered": False,
-        "identity": False,
-        "schema_writers": False,
-        "overwrites": False,
-        "clients": tuple(_client(text) for text in clients),
-        "vectors": None,
-        "files": None,
-        "bytes": None,
-    }
-    return Basis(**{**plain, **facts})
-
 
 _SEEN = ProtocolFact(reader=1, writer=7, writer_features=("inCommitTimestamp",))
 _CLUSTERED = ProtocolFact(reader=1, writer=7, writer_features=("clustering", "domainMetadata"))
 
 
 def _set(*values: tuple[str, str], protocol: ProtocolFact | None = None) -> Commits:
-    return SetProperties(values).commits(_basis(**({"protocol": protocol} if protocol else {})))
+    return SetProperties(values).commits(make_basis(**({"protocol": protocol} if protocol else {})))
 
 
 def _unset(*keys: str) -> Commits:
-    return UnsetProperties(keys).commits(_basis())
+    return UnsetProperties(keys).commits(make_basis())
 
 
 _VECTORS = _set(("delta.enableDeletionVectors", "true"))
@@ -58,10 +36,10 @@ _CHECKPOINTS = _set(("delta.checkpointPolicy", "v2"))
 _AGAIN_TIMESTAMPS = _set(("delta.enableInCommitTimestamps", "true"), protocol=_SEEN)
 _ROW_TRACKING = _set(("delta.enableRowTracking", "true"))
 _TIMESTAMPS = _set(("delta.enableInCommitTimestamps", "TRUE"))
-_FIRST = ClusterBy((("id",),)).commits(_basis())
-_AGAIN = ClusterBy((("id",),)).commits(_basis(protocol=_CLUSTERED))
-_PURGE = Purge().commits(_basis())
-_UNSET = UnsetProperties(("a",)).commits(_basis())
+_FIRST = ClusterBy((("id",),)).commits(make_basis())
+_AGAIN = ClusterBy((("id",),)).commits(make_basis(protocol=_CLUSTERED))
+_PURGE = Purge().commits(make_basis())
+_UNSET = UnsetProperties(("a",)).commits(make_basis())
 
 
 @pytest.mark.parametrize(
@@ -101,7 +79,7 @@ _UNSET = UnsetProperties(("a",)).commits(_basis())
     ],
 )
 def test_the_phase_follows_from_the_writers(made: Commits, clients: list[str], phase: Phase) -> None:
-    verdict = phase_of(made, _basis(*clients), "oss")
+    verdict = phase_of(made, make_basis(*clients), "oss")
     assert verdict.phase is phase
     assert bool(verdict.fails) is (phase is not Phase.FREE)
 
@@ -118,44 +96,44 @@ def test_the_phase_follows_from_the_writers(made: Commits, clients: list[str], p
         _set(("delta.enableDeletionVectors", "true"), ("owner.team", "x")),
     ],
 )
-def test_what_no_writer_survives_is_closed(made: Commits) -> None:
-    assert phase_of(made, _basis("delta-spark 4.4.0"), "oss").phase is Phase.CLOSED
+def test_what_fails_every_writer_is_closed(made: Commits) -> None:
+    assert phase_of(made, make_basis("delta-spark 4.4.0"), "oss").phase is Phase.CLOSED
 
 
 @pytest.mark.parametrize("made", [_VECTORS, _CHECKPOINTS, _FIRST])
 @pytest.mark.parametrize("fact", ["identity", "schema_writers"])
 def test_two_metadata_changes_never_merge(made: Commits, fact: str) -> None:
-    verdict = phase_of(made, _basis("delta-spark 4.4.0", **{fact: True}), "oss")
+    verdict = phase_of(made, make_basis("delta-spark 4.4.0", **{fact: True}), "oss")
     assert verdict.phase is Phase.CLOSED
     assert "two metadata changes always conflict" in verdict.reason
 
 
 def test_clustering_again_and_overwrites_fail_each_other() -> None:
-    overwritten = _basis("delta-spark 4.4.0", overwrites=True, clustered=True)
+    overwritten = make_basis("delta-spark 4.4.0", overwrites=True, clustered=True)
     verdict = phase_of(_AGAIN, overwritten, "oss")
     assert verdict.phase is Phase.CLOSED
     assert verdict.fails == "concurrent full overwrite fails once (ConcurrentTransactionException)"
     assert phase_of(_VECTORS, overwritten, "oss").phase is Phase.FREE
     # An overwrite writes clustering columns where the table has some, so a first clustering meets none.
-    assert phase_of(_FIRST, _basis("delta-spark 4.4.0", overwrites=True), "oss").phase is Phase.FREE
+    assert phase_of(_FIRST, make_basis("delta-spark 4.4.0", overwrites=True), "oss").phase is Phase.FREE
 
 
-def test_on_databricks_a_table_with_identity_columns_takes_no_append_beside_a_rewrite() -> None:
-    assert phase_of(_PURGE, _basis("databricks 16.4"), "databricks").phase is Phase.REWRITE
-    verdict = phase_of(_PURGE, _basis("databricks 16.4", identity=True), "databricks")
+def test_on_databricks_a_table_with_identity_columns_takes_no_append_next_to_a_rewrite() -> None:
+    assert phase_of(_PURGE, make_basis("databricks 16.4"), "databricks").phase is Phase.REWRITE
+    verdict = phase_of(_PURGE, make_basis("databricks 16.4", identity=True), "databricks")
     assert verdict.phase is Phase.CLOSED
     assert "identity columns" in verdict.reason
 
 
 def test_turning_timestamps_on_again_changes_what_delta_noted_the_first_time() -> None:
     """Turning them off leaves version and time of the first enablement in the metadata (measured)."""
-    assert phase_of(_TIMESTAMPS, _basis("delta-spark 4.4.0"), "oss").phase is Phase.FREE
-    assert phase_of(_AGAIN_TIMESTAMPS, _basis("delta-spark 4.4.0", protocol=_SEEN), "oss").phase is Phase.CLOSED
+    assert phase_of(_TIMESTAMPS, make_basis("delta-spark 4.4.0"), "oss").phase is Phase.FREE
+    assert phase_of(_AGAIN_TIMESTAMPS, make_basis("delta-spark 4.4.0", protocol=_SEEN), "oss").phase is Phase.CLOSED
 
 
 @pytest.mark.parametrize("made", [_VECTORS, _FIRST, _AGAIN])
 def test_on_databricks_nothing_that_changes_metadata_is_free(made: Commits) -> None:
-    verdict = phase_of(made, _basis("delta-spark 4.4.0"), "databricks")
+    verdict = phase_of(made, make_basis("delta-spark 4.4.0"), "databricks")
     assert verdict.phase is Phase.CLOSED
     assert "Databricks" in verdict.reason
 
@@ -165,30 +143,30 @@ def test_on_databricks_nothing_that_changes_metadata_is_free(made: Commits) -> N
     [
         (
             _VECTORS,
-            _basis("delta-spark 4.4.0"),
+            make_basis("delta-spark 4.4.0"),
             "known writers adopt this change and continue: .*by Delta Spark 4.4.0$",
         ),
-        (_VECTORS, _basis("delta-spark 3.3.2"), "Delta Spark 3.3.2 writes this table: .* from Delta Spark 4.1 on"),
-        (_CHECKPOINTS, _basis("delta-spark 4.2.0"), "from Delta Spark 4.3 on"),
+        (_VECTORS, make_basis("delta-spark 3.3.2"), "Delta Spark 3.3.2 writes this table: .* from Delta Spark 4.1 on"),
+        (_CHECKPOINTS, make_basis("delta-spark 4.2.0"), "from Delta Spark 4.3 on"),
         (
             _VECTORS,
-            _basis("kernel 4.4.0"),
+            make_basis("kernel 4.4.0"),
             "Delta Kernel 4.4.0 writes this table: it fails on every change of the protocol",
         ),
-        (_VECTORS, _basis("unknown"), "an unknown client writes this table"),
-        (_VECTORS, _basis(), "the table's history names no writer"),
-        (_AGAIN, _basis("delta-spark 4.4.0"), "only the clustering domain changes"),
-        (_AGAIN, _basis("delta-spark 4.4.0", overwrites=True, clustered=True), "the history has full overwrites"),
-        (_AGAIN, _basis("databricks 16.4"), "Databricks 16.4 writes this table: .* it may fail"),
-        (_unset("a"), _basis("delta-spark 4.4.0"), "removing a property conflicts"),
+        (_VECTORS, make_basis("unknown"), "an unknown client writes this table"),
+        (_VECTORS, make_basis(), "the table's history names no writer"),
+        (_AGAIN, make_basis("delta-spark 4.4.0"), "only the clustering domain changes"),
+        (_AGAIN, make_basis("delta-spark 4.4.0", overwrites=True, clustered=True), "the history has full overwrites"),
+        (_AGAIN, make_basis("databricks 16.4"), "Databricks 16.4 writes this table: .* it may fail"),
+        (_unset("a"), make_basis("delta-spark 4.4.0"), "removing a property conflicts"),
         (
             _set(("b", "1"), ("a", "1")),
-            _basis("delta-spark 4.4.0"),
+            make_basis("delta-spark 4.4.0"),
             "changing a, b conflicts with every concurrent write",
         ),
-        (_VECTORS, _basis("delta-spark 4.4.0", identity=True), "identity columns"),
-        (_VECTORS, _basis("delta-spark 4.4.0", schema_writers=True), "recent writes changed the schema"),
-        (_PURGE, _basis(), "appends do not conflict"),
+        (_VECTORS, make_basis("delta-spark 4.4.0", identity=True), "identity columns"),
+        (_VECTORS, make_basis("delta-spark 4.4.0", schema_writers=True), "recent writes changed the schema"),
+        (_PURGE, make_basis(), "appends do not conflict"),
     ],
 )
 def test_the_reason_says_why(made: Commits, basis: Basis, why: str) -> None:
@@ -200,12 +178,12 @@ def test_the_reason_says_why(made: Commits, basis: Basis, why: str) -> None:
     [
         (
             _unset("a"),
-            _basis("delta-spark 4.4.0"),
+            make_basis("delta-spark 4.4.0"),
             "all concurrent writes except OPTIMIZE fail once (MetadataChangedException)",
         ),
         (
             _PURGE,
-            _basis("delta-spark 4.4.0"),
+            make_basis("delta-spark 4.4.0"),
             (
                 "concurrent INSERT … SELECT from the table itself, UPDATE, DELETE and MERGE fail once "
                 "(ConcurrentAppendException); concurrent OPTIMIZE fails once (ConcurrentDeleteReadException)"
@@ -213,14 +191,14 @@ def test_the_reason_says_why(made: Commits, basis: Basis, why: str) -> None:
         ),
         (
             _VECTORS,
-            _basis("kernel", "delta-spark 3.3.0"),
+            make_basis("kernel", "delta-spark 3.3.0"),
             (
                 "all concurrent writes except OPTIMIZE fail once (ProtocolChangedException or "
                 "MetadataChangedException); concurrent OPTIMIZE fails once (ProtocolChangedException)"
             ),
         ),
-        (_AGAIN, _basis("databricks 16.4"), "all concurrent writes fail once (an undocumented error)"),
-        (_UNSET, _basis("delta-rs 1.6.6"), "all concurrent writes fail once (CommitFailedError)"),
+        (_AGAIN, make_basis("databricks 16.4"), "all concurrent writes fail once (an undocumented error)"),
+        (_UNSET, make_basis("delta-rs 1.6.6"), "all concurrent writes fail once (CommitFailedError)"),
     ],
 )
 def test_the_casualties_are_named_with_their_exceptions(made: Commits, basis: Basis, fails: str) -> None:
@@ -246,26 +224,26 @@ _CUT = WriterEvidence(commits=2000, since=1_791_072_000_000, cut=True)
     ],
 )
 def test_a_declared_client_counts_like_one_in_the_log(made: Commits, clients: dict[str, str], phase: Phase) -> None:
-    basis = _basis("delta-spark 4.4.0", options=TableOptions(clients=tuple(clients.items())))
+    basis = make_basis("delta-spark 4.4.0", options=TableOptions(clients=tuple(clients.items())))
     verdict = phase_of(made, basis, "oss")
     assert verdict.phase is phase
     assert phase is Phase.FREE or "may write this table by the policy's `clients`" in verdict.reason
 
 
 def test_unread_commits_count_as_the_strictest_writers_unless_clients_are_declared() -> None:
-    cut = _basis("delta-spark 4.4.0", evidence=_CUT)
+    cut = make_basis("delta-spark 4.4.0", evidence=_CUT)
     verdict = phase_of(_VECTORS, cut, "oss")
     assert verdict.phase is Phase.CLOSED
     assert "not all commits of the last 30 days were read" in verdict.reason
     assert "declare its clients under `clients`" in verdict.reason
-    declared = _basis("delta-spark 4.4.0", evidence=_CUT, options=TableOptions(clients=(("spark", "4.4"),)))
+    declared = make_basis("delta-spark 4.4.0", evidence=_CUT, options=TableOptions(clients=(("spark", "4.4"),)))
     assert phase_of(_VECTORS, declared, "oss").phase is Phase.FREE
     clustered = {"clustered": True, "evidence": _CUT}
-    assert phase_of(_AGAIN, _basis("delta-spark 4.4.0", **clustered), "oss").phase is Phase.CLOSED
+    assert phase_of(_AGAIN, make_basis("delta-spark 4.4.0", **clustered), "oss").phase is Phase.CLOSED
 
 
 def test_a_safe_statement_says_what_the_judgement_rests_on() -> None:
-    basis = _basis(
+    basis = make_basis(
         "delta-spark 4.1.0",
         "delta-spark 4.4.0",
         evidence=WriterEvidence(commits=412, since=1_791_417_600_000),
@@ -280,11 +258,11 @@ def test_a_safe_statement_says_what_the_judgement_rests_on() -> None:
 @pytest.mark.parametrize(
     ("made", "basis", "depends"),
     [
-        (_VECTORS, _basis("delta-spark 4.4.0"), True),
-        (_VECTORS, _basis("delta-spark 3.3.0"), False),
-        (_AGAIN, _basis("delta-spark 4.4.0", clustered=True), True),
-        (_PURGE, _basis("delta-spark 4.4.0"), False),
-        (_unset("a"), _basis("delta-spark 4.4.0"), False),
+        (_VECTORS, make_basis("delta-spark 4.4.0"), True),
+        (_VECTORS, make_basis("delta-spark 3.3.0"), False),
+        (_AGAIN, make_basis("delta-spark 4.4.0", clustered=True), True),
+        (_PURGE, make_basis("delta-spark 4.4.0"), False),
+        (_unset("a"), make_basis("delta-spark 4.4.0"), False),
     ],
 )
 def test_only_some_phases_depend_on_who_else_writes(made: Commits, basis: Basis, *, depends: bool) -> None:
@@ -300,15 +278,15 @@ def test_only_some_phases_depend_on_who_else_writes(made: Commits, basis: Basis,
 def test_more_writers_never_make_a_phase_milder(
     known: set[str], more: set[str], flags: dict[str, bool], made: Commits
 ) -> None:
-    few = phase_of(made, _basis(*sorted(known)), "oss").phase
-    many = phase_of(made, _basis(*sorted(known | more), **flags), "oss").phase
+    few = phase_of(made, make_basis(*sorted(known)), "oss").phase
+    many = phase_of(made, make_basis(*sorted(known | more), **flags), "oss").phase
     assert many.rank >= few.rank
-    if not depends_on_writers(made, _basis(*sorted(known)), "oss"):
+    if not depends_on_writers(made, make_basis(*sorted(known)), "oss"):
         assert many is few
 
 
 def test_a_forecast_names_each_writer_of_each_client() -> None:
-    basis = _basis("delta-spark 4.4.0", "kernel 4.4.0", identity=True)
+    basis = make_basis("delta-spark 4.4.0", "kernel 4.4.0", identity=True)
     found = {
         (each.writer.current.client.engine, each.writer.name): each.outcome for each in forecast(_VECTORS, basis, "oss")
     }

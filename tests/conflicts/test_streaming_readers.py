@@ -71,7 +71,7 @@ def test_with_schema_tracking_properties_of_delta_stop_it_too() -> None:
     assert stop("upgrade-protocol", tracked=True).effect is ReaderEffect.RESTARTS
 
 
-def test_nothing_stops_nobody() -> None:
+def test_nothing_stops_no_one() -> None:
     assert stream_reader([], "oss").effect is ReaderEffect.GOES_ON
 
 

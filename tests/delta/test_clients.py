@@ -91,17 +91,19 @@ def verdict(name: str, version: str, *features: str, before: Protocol = _PLAIN) 
         ("presto", "0.29", (), ""),
     ],
 )
-def test_a_raise_means_to_a_client(client: str, version: str, features: tuple[str, ...], expected: str) -> None:
+def test_which_clients_a_protocol_upgrade_locks_out(
+    client: str, version: str, features: tuple[str, ...], expected: str
+) -> None:
     assert verdict(client, version, *features) == expected
 
 
-def test_what_a_client_could_not_do_before_it_does_not_lose() -> None:
+def test_access_that_a_client_never_had_is_not_a_lockout() -> None:
     clustered = raised("clustering", "domainMetadata")
     assert verdict("trino", "478", "rowTracking", before=clustered) == ""
     assert verdict("trino", "478", "typeWidening-preview", before=clustered) == "read typeWidening-preview"
 
 
-def test_no_raise_says_nothing() -> None:
+def test_without_a_protocol_upgrade_no_client_is_judged() -> None:
     assert list(judge("spark", "0.8", raised("deletionVectors"), raised("deletionVectors"))) == []
 
 
@@ -224,7 +226,7 @@ def test_every_probe_also_appended_to_the_tables() -> None:
     assert probed["daft"]["columnMapping"][0] == "wrong rows"
 
 
-def test_the_data_is_whole() -> None:
+def test_every_entry_of_the_client_data_is_complete() -> None:
     assert len({data.name for data in known_clients()}) == len(known_clients())
     for data in known_clients():
         assert data.source

@@ -80,7 +80,7 @@ def test_what_is_left_of_a_location_is_the_place() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(st.characters(codec="ascii", exclude_characters="@ '\"`\n\r\t\x0b\x0c\x1c\x1d\x1e\x1f"), max_size=20))
-def test_no_password_comes_through(password: str) -> None:
+def test_no_password_in_a_location_is_left_in_the_text(password: str) -> None:
     secret = f"pw-{password}-end"
     assert secret not in scrub(f"no answer of https://user:{secret}@host/x")
     assert secret not in without_credentials(f"https://user:{secret}@host/x")

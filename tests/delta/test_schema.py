@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tablectl.delta.schema import Field, Schema, parse_schema, same_column
+from tablectl.delta.schema import Field, Schema, parse_schema
 
 _ADDRESS = Field("Address", "struct", fields=(Field("City", "string", physical="col-7"), Field("zip.code", "integer")))
 _SCHEMA = Schema(
@@ -45,11 +45,6 @@ def test_leaves_count_an_array_once_and_a_struct_by_its_fields() -> None:
         ("tags",),
         ("when",),
     ]
-
-
-def test_same_column() -> None:
-    assert same_column(("A", "b"), ("a", "B"))
-    assert not same_column(("a.b",), ("a", "b"))
 
 
 def _text(*fields: object) -> str:

@@ -32,7 +32,7 @@ CONFIG = "engine: {catalog: lake}\n"
 
 @dataclass
 class Place:
-    """A repository of policies, the current folder, beside the lake."""
+    """A repository of policies, the current folder, next to the lake."""
 
     lake: Path
     spark: FakeSpark
@@ -55,7 +55,7 @@ class Place:
         raise AssertionError(f"{command} is nothing that the tests can run")
 
     def sql(self, statement: str) -> None:
-        """What somebody else runs."""
+        """What someone else runs."""
         for each in filter(None, (part.strip() for part in re.sub(r"(?m)--.*$", "", statement).split(";"))):
             quoted = re.sub(r"\b(lake)\.(\w+)\.(\w+)", r"`\1`.`\2`.`\3`", " ".join(each.split()))
             LogEngine(catalog=self.spark.catalog).execute(quoted)

@@ -41,7 +41,7 @@ def test_the_picture_shows_the_layers_of_the_import_contract() -> None:
     assert pictures == [_contract_layers()]
 
 
-def test_the_table_has_a_row_for_every_package_and_layer() -> None:
+def test_the_table_has_a_row_forevery_package_and_layer() -> None:
     packages = {f"{each.name}/" for each in PACKAGE.iterdir() if (each / "__init__.py").is_file()}
     modules = {f"{name}.py" for line in _contract_layers() for name in line.split(" | ")} - {
         f"{each.removesuffix('/')}.py" for each in packages

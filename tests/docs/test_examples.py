@@ -2,7 +2,7 @@
 
 A block of ``console`` is run on the lake of ``conftest.py``, in the order of its page, and what it shows is compared
 (``…`` stands for what is left out); ``TABLECTL_GOLDEN=write`` writes what is so into the page. On such a page, files
-that a block names in its first line are there, and blocks of SQL are what somebody else runs. All other commands are
+that a block names in its first line are there, and blocks of SQL are what someone else runs. All other commands are
 parsed as the program would.
 """
 

@@ -1,9 +1,9 @@
 """The product and its pages are written in plain English: no phrase of ``BANNED``.
 
 Read are the comments, docstrings and strings of ``tablectl/``, its data and templates, the help of every command, the
-pages, ``action.yml``, ``Makefile`` and all golden files. ``plain_english.json`` lists the files that still have such
-phrases, with their number: a file may have fewer, never more, and a file that is not listed has none. After a merge,
-or when a file has fewer, write the list again and commit it::
+pages, ``action.yml``, ``Makefile``, all golden files, and the tests with their names and cases. ``plain_english.json``
+lists the files that still have such phrases, with their number: a file may have fewer, never more, and a file that is
+not listed has none. After a merge, or when a file has fewer, write the list again and commit it::
 
     PYTHONPATH=. .venv/bin/python -m tests.docs.test_plain_english
 """
@@ -49,6 +49,7 @@ _CRUTCHES = (
     r"let go",
     r"for ever",
 )
+_TEST = re.compile(r"test_")
 BANNED = re.compile(rf"\b(?:{'|'.join(_CRUTCHES)})\b", re.IGNORECASE)
 
 _STRING_KINDS = {
@@ -59,7 +60,7 @@ _STRING_KINDS = {
 
 
 def _files() -> list[Path]:
-    """What users and contributors read; ``tablectl/`` whole, golden files wherever they lie."""
+    """What users and contributors read; ``tablectl/`` whole, and all golden files."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "action.yml", ROOT / "Makefile"]
     product = [each for each in (ROOT / "tablectl").rglob("*") if each.suffix in {".py", ".j2", ".json"}]
     golden = [
@@ -67,13 +68,19 @@ def _files() -> list[Path]:
         for each in (ROOT / "tests").rglob("*")
         if each.is_file() and "golden" in each.parts and each.suffix not in {".parquet", ".crc", ".png"}
     ]
-    return sorted([*pages, *product, *golden])
+    folders = ("tests", "benchmarks", "chaos", "tools", "packages")
+    tests = [each for folder in folders for each in (ROOT / folder).rglob("*.py") if each != Path(__file__)]
+    cases = (ROOT / "tests" / "cases").rglob("*.yaml")
+    return sorted([*pages, *product, *golden, *tests, *cases])
 
 
 def _source_text(source: str) -> str:
-    """The comments and strings of Python source; names in the code are not English."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return "\n".join(token.string for token in tokens if token.type in _STRING_KINDS)
+    """The comments, strings and names of tests of Python source; other names in the code are not English."""
+    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    names = (
+        each.string.replace("_", " ") for each in tokens if each.type == tokenize.NAME and _TEST.match(each.string)
+    )
+    return "\n".join((*(each.string for each in tokens if each.type in _STRING_KINDS), *names))
 
 
 def phrases(text: str) -> list[str]:

@@ -107,7 +107,7 @@ def test_the_cells_of_the_notebook(here: Place, capsys: pytest.CaptureFixture[st
 
 @dataclass
 class Airflow:
-    """As much of ``airflow.sdk`` as a DAG needs: what is a task, and who follows whom."""
+    """As much of ``airflow.sdk`` as a DAG needs: what is a task, and what follows what."""
 
     tasks: dict[str, Callable[..., Any]] = field(default_factory=dict)
     edges: list[tuple[str, str]] = field(default_factory=list)
@@ -167,6 +167,6 @@ def test_the_tasks_of_the_dag(here: Place, airflow: Airflow) -> None:
     orders = here.lake / "sales" / "orders"
     set_property(orders, "owner.team", "logistics")
     stale = plan(drift())
-    set_property(orders, "owner.team", "somebody else")
+    set_property(orders, "owner.team", "someone else")
     with pytest.raises(RuntimeError, match=r"exit code 3: \[\('lake.sales.orders', 'stale'\)\]"):
         apply(stale)

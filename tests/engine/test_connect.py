@@ -151,7 +151,7 @@ def test_a_server_that_does_not_answer_is_given_up_soon(
 ) -> None:
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/t` (id BIGINT) USING delta")
     found = run(DIES, connect_port, how, f"delta.`{tmp_path}/t`", SLOW)
-    assert found["error"][0], "nobody knows what became of the statement"
+    assert found["error"][0], "no one knows what became of the statement"
     assert found["seconds"] < 8
     assert (found["alive"], found["interrupted"]) == (False, None)
     assert found["closing"] < 11

@@ -68,3 +68,19 @@ def test_delta_takes_a_list_without_the_clustering_columns_and_then_refuses_to_c
     spark.sql(f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'note')")
     with pytest.raises(Exception, match="DELTA_CLUSTERING_COLUMN_MISSING_STATS"):
         spark.sql(f"ALTER TABLE delta.`{place}` CLUSTER BY (id)")
+
+
+def test_delta_finds_columns_whose_names_have_commas_blanks_and_hyphens(spark: Any, tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{place}` (`a,b` BIGINT, `my col` BIGINT, `order-id` BIGINT, s STRUCT<`x.y`: INT>)"
+        " USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    name, policy = TableName("", (place,)), Policy(data_skipping=("a,b", "my col", "order-id", "s.`x.y`"))
+    plan = plan_table(policy, read_table(name, place), "oss")
+    assert plan is not None
+    for statement in plan.statements:
+        spark.sql(statement.sql)
+    live = read_table(name, place)
+    assert live.property("delta.dataSkippingStatsColumns") == "`a,b`,`my col`,`order-id`,s.`x.y`"
+    assert plan_table(policy, live, "oss") is None

@@ -126,7 +126,7 @@ def test_the_protocol_a_plan_foresees_is_the_one_delta_makes(
     assert read_table(table, str(tmp_path / "t")).protocol == planned.protocol_after.protocol()
 
 
-def test_vectors_beside_symlink_manifests_are_refused_by_both_and_taken_in_one_set(
+def test_vectors_next_to_symlink_manifests_are_refused_by_both_and_taken_in_one_set(
     engine: SparkEngine, tmp_path: Path
 ) -> None:
     manifest = "delta.compatibility.symlinkFormatManifest.enabled"

@@ -40,7 +40,7 @@ def test_credentials_that_a_catalog_keeps_in_a_location_are_left_out() -> None:
         "Comment: x\nLocation: file:/lake/some where 100%\n",
     ],
 )
-def test_a_line_that_may_be_anybodys_is_believed_by_nobody(forged: str) -> None:
+def test_a_line_that_may_be_anybodys_is_believed_by_no_one(forged: str) -> None:
     assert shown_facts(SHOWN.format(forged)) is None
 
 
@@ -106,6 +106,6 @@ def test_schemas_are_quoted_where_they_need_to_be_and_nested_ones_are_passed_ove
         ("", None),
     ],
 )
-def test_what_does_not_exist_is_told_from_what_failed(condition: str, says: str | None) -> None:
+def test_what_does_not_exist_is_distinguished_from_what_failed(condition: str, says: str | None) -> None:
     error = not_found("the schema lake.nix", EngineError("words", condition=condition))
     assert (error and error.message) == says

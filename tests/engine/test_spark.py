@@ -199,9 +199,9 @@ import json
 from tablectl.engine.spark import SparkOptions, open_spark
 conf = {"spark.master": "local[1]", "spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}
 engine = open_spark(SparkOptions(conf=conf), "stamp")
-beside = open_spark(SparkOptions(), "stamp")
-stores = [*map(engine.log_store, ("s3a", "s3", "file")), beside.log_store("s3a")]
-print(json.dumps([engine.shared, beside.shared, *stores]))
+other = open_spark(SparkOptions(), "stamp")
+stores = [*map(engine.log_store, ("s3a", "s3", "file")), other.log_store("s3a")]
+print(json.dumps([engine.shared, other.shared, *stores]))
 engine.close()
 """
 
@@ -321,7 +321,7 @@ def test_schemas_are_listed_and_missing_ones_told(engine: SparkEngine, schema: s
         engine.location(parse_table("nonesuch.sales.`a b`"))
 
 
-def test_where_a_table_lies_is_told_without_loading_it(
+def test_where_a_table_lies_is_reported_without_loading_it(
     spark: Any, engine: SparkEngine, schema: str, tmp_path: Path
 ) -> None:
     """A ``DESCRIBE TABLE`` of a clustered table rebuilds its state: seconds, and an error where the log is broken."""

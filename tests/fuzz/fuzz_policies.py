@@ -17,7 +17,7 @@ from tests.fuzz.subject import Subject
 from tests.output_commands import obeyed
 
 _POLICY = b"""version: 1
-defaults: {isolation: default, properties: {owner.team: nobody}, tags: [all]}
+defaults: {isolation: default, properties: {owner.team: no one}, tags: [all]}
 tables:
   lake.sales.orders:
     clustering: [customer_id, "`a.b`"]
@@ -30,9 +30,24 @@ tables:
     rewrite: allowed
     max_bytes: 20GB
     clients: {deltalake: 1.6.3}
+    retention: {log: interval 60 days, deleted_files: 2 weeks}
+    data_skipping: [day, "`a,b`", address.city]
+    allow: [lockout, partition_writers]
 """
 _WORDS = (
     *("isolation", "properties", "clustering", "tags", "location", "unmanaged", "Serializable", "default", "none"),
+    *(
+        "retention",
+        "log",
+        "data_skipping",
+        "allow",
+        "lockout",
+        "clients",
+        "max_bytes",
+        "interval 1 day",
+        "`a,b`",
+        "a.b",
+    ),
     *("lake.s.t", "lake.s.*", "delta.`/lake/t`", "delta.`s3://K:S@b/t`", "delta.appendOnly", "${WHERE}", "${NO}", "*"),
 )
 

@@ -16,7 +16,7 @@ class Subject:
 
     name: str
     promise: str
-    """What holds for every input, in a sentence: it is printed."""
+    """What holds forevery input, in a sentence: it is printed."""
     attempt: Callable[[Random], str]
     """Makes one input, tries it and says in a word or two how that ended, which is counted. Any exception is a failure
     of the promise. All of its randomness comes from the argument, so that the number of a try reproduces it."""
@@ -37,7 +37,7 @@ class BrokenPromiseError(AssertionError):
 
 
 def subjects() -> dict[str, Subject]:
-    """All subjects by name: those in ``SUBJECTS`` of each module ``fuzz_*.py`` beside this one.
+    """All subjects by name: those in ``SUBJECTS`` of each module ``fuzz_*.py`` next to this one.
 
     Raises ``ValueError`` where two have the same name: one of them would never run.
     """

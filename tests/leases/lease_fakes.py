@@ -127,6 +127,12 @@ def claim(who: str, ttl: float = 60.0) -> Claim:
     return Claim(owner, run=f"run-of-{who}", digest="d1", ttl=ttl)
 
 
+def try_acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
+    """Acquire one lease if it is free. Never waits."""
+    taken = acquire_all({"": store}, claim, clock, {}, new_id)
+    return Held(taken.holders[""].record) if isinstance(taken, Blocked) else taken[""]
+
+
 def acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
     """Acquire a lease as an apply does, in one call: it looks until the holder is dead or shows a sign of life."""
     seen: Mapping[str, Sighting] = {}

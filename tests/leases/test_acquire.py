@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.leases.acquire import Blocked, Held, Sighting, acquire_all, break_lease, try_acquire
+from tablectl.leases.acquire import Blocked, Held, Sighting, acquire_all, break_lease
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import Gate, dump_record, record_name, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore, open_records
-from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, acquire, claim, numbered
+from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, acquire, claim, numbered, try_acquire
 
 BEN = claim("ben").owner
 
@@ -42,7 +42,7 @@ def test_a_released_lease_is_taken_at_once() -> None:
 def test_a_held_lease_is_not_taken_without_watching() -> None:
     store, clock = MemoryRecords(), FakeClock()
     ann = take(store, clock, "ann")
-    clock.now += 1_000_000  # nobody knows for how long we have looked away
+    clock.now += 1_000_000  # no one knows for how long we have looked away
     got = try_acquire(store, claim("ben"), clock)
     assert got == Held(ann.record)
     assert str(got) == "held by ann on ann-laptop (pid 7), run run-of-ann, epoch 1, since 2026-08-22 10:16:40 UTC"
@@ -195,7 +195,7 @@ def test_a_broken_lease_is_taken_at_once() -> None:
     assert take(store, clock, "cleo").record.epoch == 2
 
 
-def test_waiting_ends_when_the_run_is_told_to_stop() -> None:
+def test_waiting_ends_when_the_run_is_asked_to_stop() -> None:
     store, clock = MemoryRecords(), FakeClock()
     take(store, clock, "ann")
 
@@ -244,7 +244,7 @@ def test_an_error_on_the_way_gives_back_what_was_taken() -> None:
     assert [last.kind for key in "ab" if (last := tail(stores[key]))] == ["release", "release"]
 
 
-def test_what_was_seen_before_counts_so_that_nobody_has_to_look_all_the_time() -> None:
+def test_what_was_seen_before_counts_so_that_no_one_has_to_look_all_the_time() -> None:
     stores, clock = {key: MemoryRecords() for key in "abc"}, FakeClock()
     held = {key: take(stores[key], clock, "ann").record for key in "ab"}
     seen = all_of(stores, clock)
@@ -256,7 +256,7 @@ def test_what_was_seen_before_counts_so_that_nobody_has_to_look_all_the_time() -
     assert [lease.record.epoch for lease in got.values() if isinstance(lease, Lease)] == [2, 2, 1]
 
 
-def test_a_tail_that_moved_begins_to_age_anew() -> None:
+def test_a_tail_that_moved_begins_to_age_again() -> None:
     store, clock = MemoryRecords(), FakeClock()
     ann = take(store, clock, "ann")
     first = all_of({"a": store}, clock)
@@ -312,7 +312,7 @@ def test_a_break_is_of_the_epoch_that_was_shown() -> None:
 
 
 @pytest.mark.parametrize("history", ["nothing", "released", "broken"])
-def test_what_nobody_holds_cannot_be_broken(history: str) -> None:
+def test_what_no_one_holds_cannot_be_broken(history: str) -> None:
     store, clock = MemoryRecords(), FakeClock()
     if history != "nothing":
         ann = take(store, clock, "ann")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tablectl.leases.acquire import Held, break_lease, try_acquire
+from tablectl.leases.acquire import Held, break_lease
 from tablectl.leases.clock import StoppedError, SystemClock
 from tablectl.leases.lease import Lease, LeaseLost, Renewer, keep_renewed
 from tablectl.leases.lease_records import (
@@ -23,7 +23,7 @@ from tablectl.leases.lease_records import (
 )
 from tablectl.model.errors import WindowError
 from tablectl.model.json_codec import read_record
-from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, acquire, claim, numbered
+from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, acquire, claim, numbered, try_acquire
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_a_store_out_of_reach_stops_the_next_statement_but_loses_nothing(store: 
 # Loss
 
 
-def test_a_lease_that_ran_out_is_lost_even_if_nobody_took_it(
+def test_a_lease_that_ran_out_is_lost_even_if_no_one_took_it(
     store: MemoryRecords, lease: Lease, clock: FakeClock
 ) -> None:
     """Writers may have taken its gate for dead by now, and gone on."""
@@ -392,7 +392,7 @@ def test_it_tries_again_until_the_lease_has_run_out(
         lease.prove(1)
 
 
-def test_a_failure_that_passes_is_survived(store: MemoryRecords, lease: Lease, clock: FakeClock) -> None:
+def test_a_failure_that_passes_is_retried(store: MemoryRecords, lease: Lease, clock: FakeClock) -> None:
     asked: list[float] = []
 
     def wait(seconds: float) -> bool:
@@ -413,7 +413,7 @@ def test_it_ends_when_the_lease_is_taken(store: MemoryRecords, lease: Lease, clo
         lease.prove(1)
 
 
-def test_it_runs_beside_the_statements(store: MemoryRecords, lease: Lease) -> None:
+def test_it_runs_next_to_the_statements(store: MemoryRecords, lease: Lease) -> None:
     turns: queue.Queue[bool] = queue.Queue()
     waiting = threading.Semaphore(0)
 
@@ -484,7 +484,7 @@ def test_a_release_is_tried_again_for_a_few_seconds(store: MemoryRecords, lease:
     assert clock.now <= 1002
 
 
-def test_a_release_that_is_told_to_stop_is_tried_again_all_the_same(
+def test_a_release_that_is_asked_to_stop_is_tried_again_all_the_same(
     store: MemoryRecords, lease: Lease, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C ends every sleep of the run; the release comes after it."""

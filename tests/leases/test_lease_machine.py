@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tablectl.leases.acquire import Claim, Held, break_lease, try_acquire
+from tablectl.leases.acquire import Claim, Held, break_lease
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import (
     KEEP,
@@ -33,7 +33,7 @@ from tablectl.leases.lease_records import (
 )
 from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
-from tests.leases.lease_fakes import Fault, MemoryRecords, acquire
+from tests.leases.lease_fakes import Fault, MemoryRecords, acquire, try_acquire
 
 TTL = 60.0
 NAMES = ("ann", "ben", "cleo")

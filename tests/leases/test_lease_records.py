@@ -136,7 +136,7 @@ def changed(**fields: object) -> bytes:
         ({"running": {"engine": "", "tag": "t", "until": 1}}, "engine: "),
     ],
 )
-def test_a_hostile_record_is_a_closed_gate_of_somebody_unknown(change: dict[str, object], why: str) -> None:
+def test_a_hostile_lease_record_counts_as_a_closed_gate(change: dict[str, object], why: str) -> None:
     """Both sides wait for it as for any holder, and it dies like any holder."""
     store = MemoryRecords()
     store.kept[record_name(1)] = changed(**change)
@@ -148,7 +148,7 @@ def test_a_hostile_record_is_a_closed_gate_of_somebody_unknown(change: dict[str,
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"null", b"\xff", b"[" * 100_000])
-def test_so_is_what_is_no_record_at_all(data: bytes) -> None:
+def test_an_unreadable_lease_record_counts_as_a_closed_gate(data: bytes) -> None:
     store = MemoryRecords()
     store.kept[record_name(1)] = data
     found = record_at(store, 1)
@@ -233,7 +233,7 @@ def test_a_pruned_number_is_not_taken_again() -> None:
     assert tail(store) == record(30)
 
 
-def test_nor_where_another_sleeper_has_filled_the_number_before() -> None:
+def test_a_pruned_number_behind_another_paused_run_is_not_taken_again() -> None:
     store = MemoryRecords()
     for seq in range(1, 31):
         put(store, record(seq), record(seq - 1) if seq > 1 else None)
@@ -242,7 +242,7 @@ def test_nor_where_another_sleeper_has_filled_the_number_before() -> None:
     assert not put(store, record(3, "ann"), record(2))
 
 
-def test_nor_the_first_number() -> None:
+def test_the_first_number_is_not_taken_again_after_pruning() -> None:
     store = MemoryRecords()
     for seq in range(1, 31):
         put(store, record(seq), record(seq - 1) if seq > 1 else None)
@@ -252,7 +252,7 @@ def test_nor_the_first_number() -> None:
 
 def test_a_store_that_wrote_over_our_record_is_found_out_by_reading_back() -> None:
     class Overwriting(MemoryRecords):
-        """Ignores the condition of one put, of somebody else, right after ours."""
+        """Ignores the condition of one put, of someone else, right after ours."""
 
         def land(self, name: str, data: bytes) -> bool:
             super().land(name, data)

@@ -56,7 +56,7 @@ from tablectl.leases.owner import current_owner
     ],
     ids=["github", "gitlab", "azure", "buildkite", "circleci", "jenkins", "no ci", "half a ci"],
 )
-def test_the_owner_is_whom_the_ci_names(environ: dict[str, str], who: str, ci: str) -> None:
+def test_the_owner_is_the_one_that_ci_names(environ: dict[str, str], who: str, ci: str) -> None:
     owner = current_owner(environ, "0.1.0")
     assert (owner.who, owner.ci) == (who, ci)
 

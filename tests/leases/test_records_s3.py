@@ -1,4 +1,4 @@
-"""Lease records on S3, through the real client: moto's server speaks S3, and misbehaves where it is told to."""
+"""Lease records on S3, through the real client: moto's server speaks S3, and misbehaves where a test asks for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tablectl.applying.record_rights import check_rights
-from tablectl.leases.acquire import Held, break_lease, try_acquire
+from tablectl.leases.acquire import Held, break_lease
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import Gate, tail
@@ -20,7 +20,7 @@ from tablectl.model.errors import WindowError
 from tablectl.storage.missing_rights import MissingRightError
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.records import RecordStore, open_records
-from tests.leases.lease_fakes import FakeClock, acquire, claim
+from tests.leases.lease_fakes import FakeClock, acquire, claim, try_acquire
 from tests.s3 import S3Server
 
 _ROUNDS = 40
@@ -71,7 +71,7 @@ def test_any_path_is_taken_as_it_is(bucket: str, location: str) -> None:
 
 
 def test_of_processes_that_race_for_a_record_exactly_one_wins(s3: S3Server, bucket: str) -> None:
-    """All ask for the same name at the same moment, again and again; whoever was told so has its own bytes there."""
+    """All ask for the same name at the same moment, again and again; whoever succeeded has its own bytes there."""
     racers = [
         subprocess.Popen(
             [sys.executable, "-c", _RACER, f"{bucket}/t", me, str(_ROUNDS)],
@@ -92,7 +92,7 @@ def test_of_processes_that_race_for_a_record_exactly_one_wins(s3: S3Server, buck
         racer.stdin.flush()
     won = {me: racer.communicate(timeout=60)[0].split() for me, racer in zip("abcdef", racers, strict=True)}
     assert Counter(number for numbers in won.values() for number in numbers) == Counter(map(str, range(_ROUNDS)))
-    assert sum(bool(numbers) for numbers in won.values()) > 1, "nobody raced"
+    assert sum(bool(numbers) for numbers in won.values()) > 1, "no one raced"
     records = open_records(f"{bucket}/t")
     for me, numbers in won.items():
         assert all(records.read(f"lease/{int(number):020d}.json") == me.encode() * 500 for number in numbers)

@@ -1,4 +1,4 @@
-"""Logs of a few kilobytes that take gigabytes to read, each beside a good table.
+"""Logs of a few kilobytes that take gigabytes to read, each next to a good table.
 
 ``python -m tests.log.bombs FOLDER --write`` writes all of them; ``python -m tests.log.bombs FOLDER/NAME`` reads one
 in this process, whose memory and CPU its parent limits, and prints what came of it.

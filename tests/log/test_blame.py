@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import obstore
 import pytest
-from obstore.store import MemoryStore
 
-from tablectl.log.blame import BlameQuery, BlameQuestion, BlameResult, Origin, blame_many
-from tablectl.model.table import LiveTable
+from tablectl.delta.names import TableName
+from tablectl.log.blame import BlameQuery, BlameQuestion, BlameResult, Origin, read_and_blame
+from tablectl.log.reader import ReadRequest
+from tablectl.model.errors import LiveError
+from tablectl.model.table import Depth, LiveTable
 from tablectl.storage.object_stores import StoreOptions
 from tests.log.checkpoint_files import METADATA, PROTOCOL, checkpoint, parquet
 from tests.log.log_actions import CLUSTERED, LOCATION, PLAIN, add, clustering, info, metadata
@@ -24,15 +25,24 @@ def prop(key: str) -> BlameQuestion:
     return BlameQuestion(lambda live: live.property(key), lambda one, other: one == other)
 
 
+def blamed(options: StoreOptions, *questions: BlameQuestion, most: int = 1000) -> BlameResult:
+    """The answers about the table of these tests."""
+    request = ReadRequest(TableName("", (LOCATION,)), LOCATION, lambda _live: Depth())
+    (found,) = read_and_blame([request], lambda _at, live: BlameQuery(live, questions, most), options=options)
+    assert not isinstance(found, LiveError)
+    assert found[1] is not None
+    return found[1]
+
+
 COLUMNS = BlameQuestion(
     lambda live: tuple(".".join(path) for path in live.clustering or ()), lambda one, other: one == other
 )
 
 
 @pytest.fixture
-def ask(read: Read, options: StoreOptions) -> Ask:
+def ask(options: StoreOptions) -> Ask:
     def trace(*questions: BlameQuestion, most: int = 1000) -> BlameResult:
-        return next(iter(blame_many([BlameQuery(read(), questions, most)], options)))
+        return blamed(options, *questions, most=most)
 
     return trace
 
@@ -153,14 +163,11 @@ def test_a_log_that_does_not_reach_back_says_so(put: Put, ask: Ask) -> None:
     assert (since(other), other.was) == (6, None)
 
 
-def test_a_history_that_cannot_be_read_is_no_error_of_the_table(
-    put: Put, read: Read, options: StoreOptions, store: MemoryStore
-) -> None:
-    put(0, [info(), PLAIN, metadata(team="web")])
-    put(1, [info(), metadata(team="pay")])
-    live = read()
-    obstore.put(store, "lake/t/_delta_log/00000000000000000001.json", b"{")
-    (trace,) = blame_many([BlameQuery(live, (prop("team"),))], options)
-    assert trace.origins == (Origin(before=2),)
+def test_a_history_that_cannot_be_read_is_no_error_of_the_table(put: Put, options: StoreOptions) -> None:
+    put(1, b"{")
+    put(2, [info()])
+    put(f"{2:020d}.checkpoint.parquet", parquet([PROTOCOL, METADATA]))
+    trace = blamed(options, prop("team"))
+    assert trace.origins == (Origin(before=3),)
     assert "00000000000000000001.json" in str(trace.trouble)
     assert LOCATION.removeprefix("memory:///") in str(trace.trouble)

@@ -85,7 +85,7 @@ def test_what_writers_put_there(put: Put, read: Read, more: dict[str, Any], colu
     assert [part.columns for part in marks(read).parts] == [columns]
 
 
-def test_nobody_is_told_who_does_not_ask(put: Put, read: Read) -> None:
+def test_what_is_not_asked_for_is_not_read(put: Put, read: Read) -> None:
     put(0, [info(), CLUSTERED, metadata(), clustering("a"), add("x", 10)])
     assert read().marks is None
 

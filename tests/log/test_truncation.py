@@ -41,7 +41,7 @@ def test_a_table_without_either_feature_has_nothing_to_wait_for(put: Put, read: 
     assert truncation(read) is None
 
 
-def test_nobody_is_told_who_does_not_ask(put: Put, read: Read) -> None:
+def test_what_is_not_asked_for_is_not_read(put: Put, read: Read) -> None:
     put(0, [at(0), VECTORS, ENABLED])
     assert read().truncation is None
 
@@ -93,6 +93,6 @@ def test_protected_checkpoints_wait_for_the_first_that_needs_no_protection(put: 
 
 
 @pytest.mark.parametrize("version", ["0x1", "", "-1", "²"])
-def test_a_version_that_is_none_keeps_nobody(put: Put, read: Read, version: str) -> None:
+def test_an_invalid_version_protects_no_history(put: Put, read: Read, version: str) -> None:
     put(0, [at(0), PROTECTED, metadata(**{"delta.requireCheckpointProtectionBeforeVersion": version})])
     assert truncation(read) == HistoryTruncation(0)

@@ -54,7 +54,7 @@ def test_each_error_has_its_code(error: TablectlError, code: int) -> None:
     assert error.exit_code == code
 
 
-def test_an_error_says_what_is_wrong_and_the_way_out() -> None:
+def test_an_error_says_what_is_wrong_and_the_fix() -> None:
     assert str(TablectlError("the disk is full", "make room")) == "the disk is full\n  hint: make room"
     assert str(TablectlError("the disk is full")) == "the disk is full"
 

@@ -17,20 +17,10 @@ from tablectl.model.operations import (
     UnsetProperties,
     UpgradeUniform,
 )
-from tablectl.model.plan import Backfill, Basis, CommitEffect, ProtocolFact
+from tablectl.model.plan import Backfill, CommitEffect, ProtocolFact
+from tests.builders import make_basis
 
-_BASIS = Basis(
-    protocol=ProtocolFact(reader=1, writer=2),
-    partitioned=False,
-    clustered=False,
-    identity=False,
-    schema_writers=False,
-    overwrites=False,
-    clients=(),
-    vectors=None,
-    files=None,
-    bytes=None,
-)
+_BASIS = make_basis()
 _MODERN = replace(
     _BASIS,
     protocol=ProtocolFact(
@@ -142,7 +132,7 @@ def test_a_backfill_is_as_many_commits_as_its_files_take(files: int, commits: in
     assert found == Backfill(files_at_most=files, bytes_at_most=7, commits_at_most=commits)
 
 
-def test_without_files_or_their_number_no_backfill_is_told() -> None:
+def test_without_files_or_their_number_no_backfill_is_reported() -> None:
     on = SetProperties((("delta.enableRowTracking", "true"),))
     assert on.backfill(replace(_BASIS, files=0)) is None
     assert on.backfill(replace(_BASIS, files=None)) is None

@@ -31,7 +31,7 @@ from tests.output_commands import obeyed
         ("größe 東京\tx\n", "größe 東京\tx\n"),
     ],
 )
-def test_what_would_be_obeyed_is_an_escape(text: str, shown: str) -> None:
+def test_workflow_commands_and_control_characters_become_escapes(text: str, shown: str) -> None:
     assert escape_output(text) == shown
 
 
@@ -51,14 +51,14 @@ _HOSTILE = st.lists(
 
 @settings(max_examples=500, deadline=None)
 @given(_HOSTILE)
-def test_no_text_is_obeyed(text: str) -> None:
+def test_no_text_is_a_workflow_command_after_escaping(text: str) -> None:
     assert obeyed(escape_output(text)) == []
     assert obeyed(escape_output(text, colour=True)) == []
 
 
 @settings(max_examples=500, deadline=None)
 @given(_HOSTILE)
-def test_json_says_the_same(text: str) -> None:
+def test_escaped_json_has_the_same_value(text: str) -> None:
     body = json.dumps({text: [text]}, ensure_ascii=False, indent=1)
     assert json.loads(escape_output(body)) == json.loads(body)
     assert obeyed(escape_output(body)) == []
@@ -66,7 +66,7 @@ def test_json_says_the_same(text: str) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(_HOSTILE.filter(lambda text: text.replace("\n", "").isprintable() and "&" not in text))
-def test_markup_says_the_same(text: str) -> None:
+def test_escaped_markup_has_the_same_text(text: str) -> None:
     assert unescape(escape_markup(text)) == text
     assert obeyed(escape_markup(text)) == []
 

@@ -8,14 +8,12 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from tablectl.attributes.plan_basis import basis_of
-from tablectl.delta.names import parse_table
-from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.model.json_codec import read_record
 from tablectl.model.json_form import json_form
 from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Statement, strictest
-from tablectl.model.table import LiveTable
-from tests.look_back import look_back
+from tests.builders import live_table
 
 
 def test_phases_in_the_order_they_run() -> None:
@@ -58,17 +56,7 @@ def test_a_protocol_keeps_through_its_record() -> None:
 
 
 def test_the_basis_of_a_live_table() -> None:
-    live = LiveTable(
-        name=parse_table("lake.s.t"),
-        location="/t",
-        version=3,
-        table_id="id",
-        protocol=Protocol(1, 2),
-        schema=Schema((Field("id", "long", identity=True),)),
-        clustering=(),
-        vectors=None,
-        history=look_back([Client("delta-spark", (4, 4, 0))]),
-    )
+    live = live_table(schema=Schema((Field("id", "long", identity=True),)), clustering=(), vectors=None)
     basis = basis_of(live)
     assert (basis.identity, basis.clustered, basis.partitioned, basis.vectors) == (True, True, False, None)
     assert basis.client_list() == live.clients

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.delta.schema import Schema
-from tablectl.model.table import LiveTable
+from tests.builders import live_table
 
 _DOMAINS = frozenset({"clustering", "domainMetadata"})
 
@@ -136,15 +134,7 @@ def test_a_client_for_people(client: Client, text: str) -> None:
 
 
 def test_delta_keys_fold_their_case_and_user_keys_do_not() -> None:
-    table = LiveTable(
-        name=parse_table("lake.s.t"),
-        location="/t",
-        version=0,
-        table_id="id",
-        protocol=Protocol(1, 2),
-        schema=Schema(),
-        properties={"Delta.AppendOnly": "true", "Owner": "ann"},
-    )
+    table = live_table(properties={"Delta.AppendOnly": "true", "Owner": "ann"})
     assert table.property("delta.appendOnly") == "true"
     assert table.property("Owner") == "ann"
     assert table.property("owner") is None

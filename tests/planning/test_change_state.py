@@ -57,7 +57,7 @@ def test_properties_by_meaning(live: Live, stored: str | None, where: ChangeStat
 
 def test_new_data_and_foreign_settings_never_make_a_plan_stale(live: Live) -> None:
     change = _change(live(), isolation="Serializable")
-    later = live(version=99, files=1000, properties={"somebody": "else"}, overwrites=True)
+    later = live(version=99, files=1000, properties={"someone": "else"}, overwrites=True)
     assert change_state(change, later) is ChangeState.PENDING
 
 

@@ -29,7 +29,7 @@ def look(live: Live) -> Callable[..., ConflictReport]:
     return made
 
 
-def test_clients_come_from_the_history_and_those_that_fare_alike_share_a_view(
+def test_clients_come_from_the_history_and_those_with_equal_outcomes_share_a_view(
     look: Callable[..., ConflictReport],
 ) -> None:
     found = look(None, clients=(OLD, NEW, Client("delta-spark", (4, 3, 1))))
@@ -37,7 +37,7 @@ def test_clients_come_from_the_history_and_those_that_fare_alike_share_a_view(
     assert not found.declared
 
 
-def test_a_history_that_names_nobody_is_the_strictest_client(look: Callable[..., ConflictReport]) -> None:
+def test_a_history_without_clients_counts_as_the_strictest_client(look: Callable[..., ConflictReport]) -> None:
     (view,) = look(None, clients=()).views
     assert view.clients == (Client("unknown"),)
     assert view.live.cell("insert", "vectors-on").verdict is not CellVerdict.COMMITS

@@ -1,4 +1,4 @@
-"""What is told of a property."""
+"""The explanation of a property."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_free_keys_share_a_set_with_each_other_only(live: Live, table_plan: Tabl
     ]
 
 
-def test_a_key_that_this_tables_writers_do_not_survive_is_not_free(live: Live, table_plan: TablePlanner) -> None:
+def test_a_property_that_fails_the_tables_writers_is_not_safe(live: Live, table_plan: TablePlanner) -> None:
     plan = table_plan(
         live(clients=(Client("delta-spark", (4, 2, 0)),)),
         deletion_vectors="enabled",

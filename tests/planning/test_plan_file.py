@@ -24,7 +24,7 @@ Body = dict[str, Any]
 
 
 def _sealed(body: Body) -> bytes:
-    """A file as somebody would forge it: the digest fits."""
+    """A file as someone would forge it: the digest fits."""
     rest = {key: value for key, value in body.items() if key != "sha256"}
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return json.dumps({**rest, "sha256": hashlib.sha256(canonical.encode()).hexdigest()}).encode()
@@ -38,7 +38,7 @@ def _refused(data: bytes, *, to_apply: bool = True) -> str:
     return caught.value.message
 
 
-def test_a_plan_survives_its_file(rich: Plan) -> None:
+def test_a_plan_is_the_same_after_writing_and_reading_it(rich: Plan) -> None:
     data = dump_plan(rich)
     assert load_plan(data, "p.json") == rich
     assert dump_plan(load_plan(data, "p.json")) == data

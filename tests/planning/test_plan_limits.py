@@ -53,7 +53,7 @@ def test_bytes_are_counted_once_for_each_table(purge: Any, rich: Plan) -> None:
         PlanLimits(bytes=1499).check(plan)
 
 
-def test_an_amount_that_nobody_knows_is_too_much(purge: Any, rich: Plan) -> None:
+def test_an_unknown_amount_is_more_than_the_limit(purge: Any, rich: Plan) -> None:
     with pytest.raises(LimitError, match=r"of s\.t1 is not known"):
         PlanLimits(bytes=10**18).check(purge(5, None, rich=rich))
 

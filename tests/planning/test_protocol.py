@@ -80,7 +80,7 @@ def test_a_client_that_is_locked_out_is_a_refusal_at_the_change_that_does_it(liv
     assert refusal.fix.startswith("upgrade it to 454 and change its version under `clients`")
     assert plan.statements == ()
     assert plan.protocol_after == plan.basis.protocol
-    assert {"P001", "P002"} <= {each.code for each in plan.findings}, "what was asked for is told"
+    assert {"P001", "P002"} <= {each.code for each in plan.findings}, "what was asked for is reported"
 
 
 def test_a_feature_that_is_not_allowed_is_a_refusal(live: Callable[..., LiveTable]) -> None:
@@ -89,7 +89,9 @@ def test_a_feature_that_is_not_allowed_is_a_refusal(live: Callable[..., LiveTabl
     assert planned(live(), allowed_features=("deletionVectors",)).refusals == ()
 
 
-def test_without_a_raise_nobody_is_locked_out(live: Callable[..., LiveTable], vectors_protocol: Protocol) -> None:
+def test_without_a_protocol_upgrade_no_client_is_locked_out(
+    live: Callable[..., LiveTable], vectors_protocol: Protocol
+) -> None:
     plan = planned(live(protocol=vectors_protocol), clients=(("spark", "0.8"), ("presto", "1")), allowed_features=())
     assert plan.refusals == ()
     assert not {"P001", "P002", "P003", "P004"} & {each.code for each in plan.findings}
@@ -143,7 +145,7 @@ def test_a_change_that_locks_out_the_only_writer_is_refused(
     assert "P004" not in {each.code for each in plan.findings}, "the refusal says it already"
 
 
-def test_with_consent_it_is_planned_and_found(live: Callable[..., LiveTable], rich: Plan) -> None:
+def test_a_lockout_with_consent_is_planned_with_a_finding(live: Callable[..., LiveTable], rich: Plan) -> None:
     plan = planned(live(clients=(_DELTA_RS,)), allow=("lockout",))
     assert plan.refusals == ()
     assert plan.statements
@@ -153,7 +155,7 @@ def test_with_consent_it_is_planned_and_found(live: Callable[..., LiveTable], ri
     assert load_plan(dump_plan(whole(plan, rich)), "p.json").tables == (plan,)
 
 
-def test_a_plan_file_that_claims_the_consent_of_nobody_is_not_believed(
+def test_a_plan_file_with_a_consent_that_it_was_not_given_is_refused(
     live: Callable[..., LiveTable], rich: Plan
 ) -> None:
     allowed = planned(live(clients=(_DELTA_RS,)), allow=("lockout",))
@@ -162,7 +164,7 @@ def test_a_plan_file_that_claims_the_consent_of_nobody_is_not_believed(
         load_plan(dump_plan(whole(forged, rich)), "p.json")
 
 
-def test_where_another_writer_goes_on_it_is_a_finding(live: Callable[..., LiveTable]) -> None:
+def test_a_lockout_is_a_finding_where_another_writer_keeps_access(live: Callable[..., LiveTable]) -> None:
     plan = planned(live(clients=(_DELTA_RS, _SPARK)))
     assert plan.refusals == ()
     assert len([each for each in plan.findings if each.code == "P004"]) == 1
@@ -181,7 +183,7 @@ def test_two_versions_of_one_client_do_not_make_another_writer(live: Callable[..
         Commit(8, 1, "WRITE", client=_SPARK, changes_data=True, user_metadata='{"tablectl":{"plan":"p","run":"r"}}'),
     ],
 )
-def test_who_alters_optimizes_or_applies_is_no_writer(live: Callable[..., LiveTable], other: Commit) -> None:
+def test_clients_that_only_alter_or_optimize_are_no_writers(live: Callable[..., LiveTable], other: Commit) -> None:
     table = live()
     mine = Commit(7, 1, "WRITE", client=_DELTA_RS, changes_data=True)
     (refusal,) = planned(replace(table, history=(other, mine))).refusals
@@ -238,7 +240,7 @@ def whole(plan: TablePlan, empty: Plan) -> Plan:
     return replace(empty, tables=(plan,), failures=())
 
 
-def test_a_plan_file_that_forgets_a_client_is_not_believed(live: Callable[..., LiveTable], rich: Plan) -> None:
+def test_a_plan_file_without_a_known_client_is_refused(live: Callable[..., LiveTable], rich: Plan) -> None:
     clients = (("trino", "440"),)
     honest = planned(live(), clients=clients)
     assert load_plan(dump_plan(whole(honest, rich)), "p.json").tables == (honest,)
@@ -250,7 +252,7 @@ def test_a_plan_file_that_forgets_a_client_is_not_believed(live: Callable[..., L
 
 
 @pytest.mark.parametrize("change", ["findings", "features", "undo"])
-def test_nor_one_that_leaves_out_what_its_reader_must_know(
+def test_a_plan_file_without_a_lockout_finding_is_refused(
     live: Callable[..., LiveTable], rich: Plan, change: str
 ) -> None:
     honest = planned(live())

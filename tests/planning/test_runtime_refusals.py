@@ -9,14 +9,12 @@ import pytest
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import CAPABILITIES, can, capability, lacking, parse_runtime
-from tablectl.delta.protocol import Protocol
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.runtime_refusals import for_runtime
-
-VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
+from tests.builders import VECTORS
 
 
 def planned(live: LiveTable, runtime: str, truncate: bool = False, **policy: Any) -> TablePlan:

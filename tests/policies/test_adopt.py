@@ -25,12 +25,12 @@ def wish(table: str, attribute: str, value: Value, key: str = "") -> AdoptableVa
     return AdoptableValue(parse_table(table), attribute, key, value, SourceFile("p.yaml", 1, 1))
 
 
-def adopt(text: str, *wishes: AdoptableValue) -> Adoption:
-    return Adopter("oss", "spark_catalog", VARIABLES, read).adopt({"p.yaml": text}, wishes)
+def adopt(text: str, *adoptable_values: AdoptableValue) -> Adoption:
+    return Adopter("oss", "spark_catalog", VARIABLES, read).adopt({"p.yaml": text}, adoptable_values)
 
 
-def written(text: str, *wishes: AdoptableValue) -> str:
-    adoption = adopt(text, *wishes)
+def written(text: str, *adoptable_values: AdoptableValue) -> str:
+    adoption = adopt(text, *adoptable_values)
     assert adoption.left == ()
     return adoption.texts["p.yaml"]
 
@@ -47,7 +47,7 @@ def test_what_a_pattern_or_the_defaults_give_goes_into_the_entry_of_the_table() 
     )
 
 
-def test_a_table_without_an_entry_gets_one_beside_its_pattern_with_the_variables_of_that() -> None:
+def test_a_table_without_an_entry_gets_one_next_to_its_pattern_with_the_variables_of_that() -> None:
     text = "version: 1\ntables:\n  delta.`${LAKE}/*`:\n    isolation: Serializable\n"
     assert written(text, wish("delta.`/data/lake/orders`", "isolation", "default")) == (
         text + "\n  delta.`${LAKE}/orders`:\n    isolation: default".lstrip("\n") + "\n"

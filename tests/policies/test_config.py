@@ -199,7 +199,7 @@ def test_an_environment_hides_no_section_that_is_none(root: Path) -> None:
 
 
 @pytest.mark.parametrize("env", ["", "dev", "prod"])
-def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: str) -> None:
+def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, env: str) -> None:
     said = wrong(
         root, "policies: [a]\nenv:\n  dev: {state: x}\n  prod:\n    engine: {dialekt: oss}\n", TABLECTL_ENV=env
     )
@@ -302,7 +302,7 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
             "engine: {remote: host:15002}",
             (
                 "1:10: `engine.remote` needs the address of a Spark Connect server, "
-                'such as sc://host:15002, not "host:15002"'
+                'such as sc://host:15002, or databricks, not "host:15002"'
             ),
         ),
         ("engine: {conf: {a: no}}", '1:20: YAML reads no as true or false, not as text\n  hint: quote it: "no"'),
@@ -404,7 +404,7 @@ def test_a_link_that_leads_nowhere_is_not_the_same_as_no_file(root: Path) -> Non
 
 
 @pytest.mark.parametrize("key", ["signatures", "sinatures", "install"])
-def test_a_key_of_the_top_level_in_an_environment_is_told_its_place(root: Path, key: str) -> None:
+def test_a_key_of_the_top_level_in_an_environment_names_its_place(root: Path, key: str) -> None:
     (root / "tablectl.yaml").write_text(f"env: {{prod: {{{key}: {{required: true}}}}}}\n")
     with pytest.raises(InputError) as found:
         load_config(root, {})

@@ -52,7 +52,7 @@ def test_what_is_no_table(text: str, words: str) -> None:
 
 @settings(deadline=None)
 @given(catalog=st.text(min_size=1), schema=st.text(min_size=1), table=st.text(min_size=1))
-def test_a_name_survives_its_own_text(catalog: str, schema: str, table: str) -> None:
+def test_a_name_is_read_back_from_its_own_text(catalog: str, schema: str, table: str) -> None:
     if any(map(why_unusable, (catalog, schema, table))):
         return
     name = read_table(".".join(map(quote_name, (catalog, schema, table))), NONE, "spark_catalog")
@@ -68,7 +68,7 @@ def test_a_schema_called_delta_is_no_path() -> None:
 
 @settings(deadline=None)
 @given(path=st.text())
-def test_a_path_survives_its_own_text(path: str) -> None:
+def test_a_path_is_read_back_from_its_own_text(path: str) -> None:
     try:
         name = read_table("delta." + quote_name("/" + path), NONE, "spark_catalog")
     except NameSyntaxError:

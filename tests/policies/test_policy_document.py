@@ -22,7 +22,7 @@ Wrong = Callable[..., list[str]]
 
 EXAMPLE = """
 version: 1
-defaults:                      # for every table of this file
+defaults:                      # forevery table of this file
   isolation: Serializable
 tables:
   lake.sales.orders:           # an identifier as Spark SQL takes it; quoted parts with backticks

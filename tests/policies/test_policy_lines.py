@@ -49,5 +49,5 @@ def test_lines_of_a_table(specs: Specs, table: str, lines: dict[str, int]) -> No
 
 
 @pytest.mark.parametrize("table", ["lake.sales.other", "no table `at all"])
-def test_nobody_speaks_for_it(specs: Specs, table: str) -> None:
+def test_no_one_speaks_for_it(specs: Specs, table: str) -> None:
     assert policy_lines_of(specs, [table]) == {}

@@ -88,7 +88,7 @@ def test_an_error_names_the_variable_in_place_of_its_value(repo: Repository, cli
     ],
 )
 @pytest.mark.parametrize("entry", ["properties: {delta.checkpointInterval: '${TOKEN}'}", "isolation: '${TOKEN}'"])
-def test_no_command_repeats_it(
+def test_no_command_prints_the_value_of_a_private_variable(
     repo: Repository, cli: Cli, fake_spark: FakeSpark, command: Sequence[str], entry: str
 ) -> None:
     write(repo, entry)
@@ -98,7 +98,9 @@ def test_no_command_repeats_it(
 
 
 @pytest.mark.usefixtures("given")
-def test_no_step_of_a_job_repeats_it(repo: Repository, runner: Runner, github: FakeGitHub) -> None:
+def test_no_ci_step_prints_the_value_of_a_private_variable(
+    repo: Repository, runner: Runner, github: FakeGitHub
+) -> None:
     write(repo, "isolation: '${TOKEN}'")
     runner.event()
     code, outputs = runner.step("plan")

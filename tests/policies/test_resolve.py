@@ -1,4 +1,4 @@
-"""What holds for a table that patterns speak for: layers, ties, and live tables that nobody named."""
+"""What holds for a table that patterns speak for: layers, ties, and live tables that no one named."""
 
 from __future__ import annotations
 

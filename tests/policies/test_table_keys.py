@@ -91,7 +91,7 @@ def test_any_text_is_a_key_or_refused(text: str) -> None:
 
 @settings(deadline=None)
 @given(_TEXTS)
-def test_a_pattern_survives_its_own_text(text: str) -> None:
+def test_a_pattern_is_read_back_from_its_own_text(text: str) -> None:
     for each in (f"lake.{text}.*", f"spark_catalog.{text}.?", "delta." + quote_name(f"/{text}/*")):
         try:
             target = read_table_key(each, NONE, "spark_catalog")

@@ -30,7 +30,7 @@ Parse = Callable[[str | bytes], tuple[Node | None, list[str]]]
         ("%YAML 3.0\n---\na: 1", "f.yaml:1:1", "this is not valid YAML"),
     ],
 )
-def test_the_place_and_the_way_out(parse: Parse, text: str, place: str, words: str) -> None:
+def test_the_place_and_the_fix(parse: Parse, text: str, place: str, words: str) -> None:
     tree, problems = parse(text)
     assert tree is None
     assert len(problems) == 1

@@ -1,6 +1,6 @@
 """Golden files, and a plan and a run with everything in them.
 
-``TABLECTL_GOLDEN=write pytest tests/reports`` writes the golden files anew; look at the difference before you commit.
+``TABLECTL_GOLDEN=write pytest tests/reports`` rewrites the golden files; look at the difference before you commit.
 """
 
 from __future__ import annotations
@@ -23,14 +23,10 @@ from tablectl.applying.run_report import (
     TableRun,
     WriterRun,
 )
-from tablectl.attributes.policy import Policy
-from tablectl.delta.names import parse_table
-from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.model.plan import Phase, Plan, TableFailure, TablePlan
 from tablectl.model.table import LiveTable
-from tablectl.planning.plan_table import plan_table
-from tests.look_back import with_look_back
+from tests.builders import CLUSTERED, VECTORS, live_table, planned_table
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
 _SCHEMA = Schema(
@@ -41,8 +37,6 @@ _SCHEMA = Schema(
         Field("address", "struct", fields=(Field("city", "string"),)),
     )
 )
-_VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
-_CLUSTERED = Protocol(1, 7, frozenset(), frozenset({"clustering", "domainMetadata"}))
 
 
 def _golden(name: str, text: str) -> None:
@@ -53,26 +47,11 @@ def _golden(name: str, text: str) -> None:
 
 
 def _live(name: str = "lake.sales.orders", **facts: Any) -> LiveTable:
-    table = parse_table(name)
-    plain: dict[str, Any] = {
-        "name": table,
-        "location": table.parts[0] if table.is_path else f"/lake/{table.parts[-1]}",
-        "version": 12,
-        "table_id": "0b1c",
-        "protocol": Protocol(1, 2),
-        "schema": _SCHEMA,
-        "clients": (Client("delta-spark", (4, 4, 0)),),
-        "files": 12,
-        "bytes": 4_100_000,
-        "vectors": 0,
-    }
-    return LiveTable(**with_look_back({**plain, **facts}))
+    return live_table(name, **{"version": 12, "schema": _SCHEMA, **facts})
 
 
 def _planned(name: str, facts: dict[str, Any], policy: dict[str, Any]) -> TablePlan:
-    found = plan_table(Policy(**policy), _live(name, **facts), "oss")
-    assert found is not None
-    return found
+    return planned_table(_live(name, **facts), **policy)
 
 
 def _plan() -> Plan:
@@ -93,7 +72,7 @@ def _plan() -> Plan:
         ),
         _planned(
             "delta.`/lake/returns`",
-            {"protocol": _VECTORS, "properties": {"delta.enableDeletionVectors": "true"}, "vectors": 1},
+            {"protocol": VECTORS, "properties": {"delta.enableDeletionVectors": "true"}, "vectors": 1},
             {"deletion_vectors": "purged"},
         ),
         _planned(
@@ -104,7 +83,7 @@ def _plan() -> Plan:
         _planned(
             "lake.sales.clicks",
             {
-                "protocol": _CLUSTERED,
+                "protocol": CLUSTERED,
                 "clustering": (("order_id",),),
                 "properties": {"note": "the text that stood here before, which is rather long"},
                 "files": 1,

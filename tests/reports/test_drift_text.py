@@ -1,15 +1,13 @@
-"""Drift as text, where logs hold what nobody would expect."""
+"""Drift as text, where logs hold what no one would expect."""
 
 from __future__ import annotations
 
 import json
 
-from tablectl.delta.names import parse_table
-from tablectl.delta.protocol import Client, Protocol
-from tablectl.delta.schema import Schema
+from tablectl.delta.protocol import Client
 from tablectl.log.blame import Origin
 from tablectl.model.plan import Change, TableFailure
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import Commit
 from tablectl.model.text import time_text
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.policies.policy_document import read_specs
@@ -18,6 +16,7 @@ from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.drift_json import drift_json
 from tablectl.reports.style import Style
+from tests.builders import live_table
 from tests.reports.rendered import drift_text
 
 
@@ -27,7 +26,7 @@ def drift(commit: Commit | None, **more: object) -> Drift:
     change = Change(attribute="isolation", before="default", after="Serializable")
     origin = Origin(commit, "Serializable", known=True) if commit else Origin(before=4)
     difference = Difference(change=change, source=SourceFile("p.yaml", 2, 1), origin=origin)
-    live = LiveTable(parse_table("a.b"), "/lake/b", 7, "id", Protocol(1, 2), Schema())
+    live = live_table("a.b")
     return Drift(tables=(TableDrift(spec=spec, live=live, differences=(difference,)),), **more)  # type: ignore[arg-type]
 
 
@@ -45,7 +44,7 @@ def test_an_operation_without_a_name_and_a_user() -> None:
     assert "unknown user" in text
 
 
-def test_what_nobody_can_tell_is_said() -> None:
+def test_what_no_one_can_tell_is_said() -> None:
     failure = TableFailure(name="a.c", message="gone", hint="look")
     found = drift(None, failures=(failure,), as_declared=("a.d",))
     assert drift_text(found, Style(width=100)) == (

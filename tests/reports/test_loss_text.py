@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tablectl.model.plan import Plan
+from tablectl.model.plan import Plan, Refusal
 from tablectl.model.table_loss import StatementLoss, TableLoss
 from tablectl.reports.context import Context
 from tablectl.reports.style import Style
@@ -88,9 +88,15 @@ def test_equal_tables_are_added_up(one: Plan) -> None:
     assert "expected loss now (Sunday 10:00–11:00 UTC): 6.3 failed writes, 421 s of work" in text
 
 
-def test_long_work_is_told_in_hours(one: Plan) -> None:
+def test_long_work_is_reported_in_hours(one: Plan) -> None:
     table = one.tables[0]
     assert table.loss is not None
     long = replace(table.loss, seconds=(9000.0,) * 168)
     text = flat(plan_text(replace(one, tables=(replace(table, loss=long),)), Style(width=200), now=SUNDAY))
     assert "2.5 h of work" in text
+
+
+def test_a_refused_table_costs_nothing(one: Plan) -> None:
+    refusal = Refusal(change="clustering", reason="this runtime has no such statement", fix="use a newer one")
+    table = replace(one.tables[0], refusals=(refusal,), statements=())
+    assert "expected loss" not in plan_text(replace(one, tables=(table,)), Style(), now=SUNDAY)

@@ -44,7 +44,7 @@ def secret_run(secret: Plan) -> RunReport:
     statement = StatementRun(
         id="x", sql=sql, phase=Phase.CLOSED, milliseconds=1, error=f"cannot take {NEW}: no", condition="X"
     )
-    stale = f"properties.db.Password was {OLD} and is somebody's"
+    stale = f"properties.db.Password was {OLD} and is someone's"
     return RunReport(
         run="1",
         plan="2",
@@ -70,11 +70,11 @@ def test_no_report_of_a_plan_shows_them(secret: Plan, form: ReportFormat) -> Non
 def test_no_report_of_a_run_shows_them(secret_run: RunReport, form: ReportFormat) -> None:
     text = render_run(secret_run, form, Style(), MASK, Context())
     assert "hunter2" not in text
-    assert "somebody's" not in text
+    assert "someone's" not in text
     assert "isolation was default" in text
 
 
-def test_that_nothing_is_set_is_seen(secret: Plan) -> None:
+def test_a_masked_property_that_is_not_set_is_shown_as_not_set(secret: Plan) -> None:
     text = render_plan(secret, ReportFormat.TEXT, Style(), MASK, Context())
     assert f"properties.owner.key    {HIDDEN} → not set" in text
     assert f"properties.db.Password  {HIDDEN} → {HIDDEN}" in text
@@ -99,7 +99,7 @@ def test_what_no_pattern_matches_is_the_plan_file(secret: Plan) -> None:
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
-def test_any_statement(table: str, key: str, value: str) -> None:
+def test_masked_values_are_hidden_in_every_statement(table: str, key: str, value: str) -> None:
     def sql(shown: str) -> str:
         pair = f"{quote_text(key)} = {shown}"
         return f"ALTER TABLE {quote_name(table)} SET TBLPROPERTIES ({pair}, 'other' = 'x') {quote_name(pair)}"

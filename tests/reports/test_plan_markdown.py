@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import groupby
 from time import process_time
 
 import pytest
@@ -17,7 +18,7 @@ from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
 from tablectl.model.text import printable
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.markdown import LIMIT, fence, words
+from tablectl.reports.markdown import LIMIT, fenced, words
 from tests.reports.hostile import EVIL, TEXTS
 from tests.reports.rendered import plan_markdown
 
@@ -41,10 +42,19 @@ OURS = frozenset(
         "th",
         "thead",
         "tr",
+        "wbr",
         "ul",
     }
 )
 _MENTION = re.compile(r"[@#!]\w|https?://|www\.\w|GH-\d|\b[0-9a-f]{7,40}\b")
+
+
+def fence(*statements: str) -> str:
+    """Statements as fenced blocks, one for each run of statements in the same language. They need an empty line before
+    them.
+    """
+    codes = groupby(map(read_code, statements), key=lambda each: each.language)
+    return "\n\n".join(fenced(name, [line for each in group for line in each.shown()]) for name, group in codes)
 
 
 class Page(HTMLParser):
@@ -106,7 +116,7 @@ def test_what_is_worst_comes_first_in_the_table_and_in_the_details(plan: Plan) -
 
 
 def hostile_plan(plan: Plan, text: str) -> Plan:
-    """A plan in which a text stands wherever somebody else's may stand."""
+    """A plan in which a text stands wherever someone else's may stand."""
     first, *_, refused, last = plan.tables
     change = Change(attribute="properties", key=text, before=text, after=text)
     statement = replace(first.statements[0], sql=f"SET ('{text}')", reason=text, fails=text, undo=(text,))

@@ -164,7 +164,7 @@ def test_what_the_repository_ignores_is_suppressed_with_its_reason(plan: Plan) -
     assert result["level"] == "note"
 
 
-def test_an_error_of_lint_is_told_once(plan: Plan) -> None:
+def test_an_error_of_lint_is_reported_once(plan: Plan) -> None:
     finding = Finding(code="L006", severity="error", message="short", about="isolation")
     refusal = Refusal(change="isolation", reason="short", fix="longer", condition="L006")
     told = replace(plan, tables=(replace(plan.tables[0], findings=(finding,), refusals=(refusal,)),))

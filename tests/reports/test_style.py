@@ -15,7 +15,7 @@ def test_colours_only_where_they_are_taken() -> None:
     assert Style(colour=True).paint("", "red") == ""
 
 
-def test_prose_is_wrapped_beside_its_label() -> None:
+def test_prose_is_wrapped_next_to_its_label() -> None:
     assert Style(width=40).prose("why", "the quick brown fox jumps over the lazy dog", 4) == [
         "    why      the quick brown fox jumps",
         "             over the lazy dog",

@@ -62,7 +62,7 @@ def test_one_commit_alone_is_no_picture() -> None:
     assert not timeline(TableRun(name="a", outcome=RunOutcome.HELD)).drawn
 
 
-def test_a_statement_that_nobody_timed() -> None:
+def test_a_statement_that_no_one_timed() -> None:
     old = StatementRun(id="x", sql="SET", phase=Phase.FREE, milliseconds=5)
     line = timeline(run(statements=(old,)))
     assert line.statements == ()

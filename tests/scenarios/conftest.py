@@ -34,7 +34,7 @@ def operations(commits: list[dict[str, Any]]) -> list[str]:
 def cli(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Ran]:
-    """Runs ``tablectl …`` in ``tmp_path``; its engine is a session beside the shared one."""
+    """Runs ``tablectl …`` in ``tmp_path``; its engine is a session next to the shared one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
 

@@ -1,4 +1,4 @@
-"""Vectors dropped and data clustered anew, on real tables: broken off, gone on with, and a day later."""
+"""Vectors dropped and data clustered again, on real tables: broken off, gone on with, and a day later."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_data_follows_new_columns_after_a_stop_in_between(lake: Lake) -> None:  
 
 
 @pytest.mark.slow
-def test_only_what_nobody_clustered_follows_where_that_is_asked(lake: Lake) -> None:  # noqa: F811
+def test_only_what_no_one_clustered_follows_where_that_is_asked(lake: Lake) -> None:  # noqa: F811
     start = lake.create("id, named_struct('x', id) AS s", "CLUSTER BY (id)")
     lake.sql("OPTIMIZE {t}")
     lake.sql("INSERT INTO {t} SELECT 100, named_struct('x', 1L)")

@@ -270,7 +270,7 @@ def test_a_read_only_table_directory_is_an_error_of_that_table(
     assert len(log(closed)) == 2
 
 
-def test_the_python_functions_use_a_session_beside_the_one_handed_in(
+def test_the_python_functions_use_a_session_next_to_the_one_handed_in(
     spark: Any, policies: Policies, tmp_path: Path
 ) -> None:
     import tablectl

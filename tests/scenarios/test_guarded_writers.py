@@ -1,6 +1,6 @@
-"""An apply beside writers on real Delta: who takes a guard never fails by it, who takes none may.
+"""An apply during writes on real Delta: who takes a guard never fails by it, who takes none may.
 
-Every writer is held inside its transaction until the test lets it go; nobody sleeps.
+Every writer is held inside its transaction until the test lets it go; no one sleeps.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ CLOSED = """
     isolation: Serializable
     properties: {delta.checkpointRetentionDuration: interval 60 days}
 """
-"""No write in flight survives this."""
+"""Every write in flight fails after this."""
 VECTORS = """
     deletion_vectors: enabled
 """
-"""Every write of Delta Spark 4.4 in flight survives this."""
+"""Every write of Delta Spark 4.4 in flight commits after this."""
 
 Write = Callable[[Any, str], object]
 
@@ -205,7 +205,7 @@ def test_an_apply_waits_for_a_guarded_write(lake: Lake, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "foreachBatch"])
-def test_an_unguarded_write_fails_and_the_guarded_one_beside_it_does_not(lake: Lake, kind: str) -> None:
+def test_an_unguarded_write_fails_and_the_guarded_one_next_to_it_does_not(lake: Lake, kind: str) -> None:
     write = KINDS.get(kind, (append, "", ""))[0]
     rude_job: Any = stream(lake, guard=False) if kind == "foreachBatch" else lambda session: write(session, lake.place)
     polite_job = guarded(append_elsewhere, lake.place, "append")

@@ -149,7 +149,7 @@ def test_a_rewrite_killed_around_its_commit_loses_no_row(
     again = tablectl.apply(tmp_path / "p.json", directory=tmp_path, spark=spark, control=Control(clock=PassingClock()))
 
     assert again.exit_code == 0, again
-    assert operations(log(table)[2:]) == ["WRITE"], "the data is written anew once"
+    assert operations(log(table)[2:]) == ["WRITE"], "the data is rewritten once"
     live = read_table(TableName("", (str(table),)), str(table))
     assert live.partition_columns == ("day",)
     assert "of the sale" in live.schema.text

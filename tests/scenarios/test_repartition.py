@@ -1,4 +1,4 @@
-"""Tables written anew under other partition columns on real Delta: what they keep, and that no row is ever lost."""
+"""Tables rewritten under other partition columns on real Delta: what they keep, and that no row is ever lost."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_a_disk_that_runs_full_in_the_midst(
     refused = cli("apply", "--yes")
     assert (refused.code, len(log(path))) == (3, 1)
     assert "bytes left" in refused.out
-    # Where nobody knows how much is free, as of a bucket.
+    # Where no one knows how much is free, as of a bucket.
     monkeypatch.setattr(workflow, "free_bytes", lambda _path: None)
     failed = cli("apply", "--yes")
     assert failed.code in {1, 5}

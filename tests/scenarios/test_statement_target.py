@@ -116,7 +116,7 @@ def test_a_renamed_table_is_left_alone(lake: Lake) -> None:
     assert len(lake.history(lake.blue)) == 1
 
 
-def test_somebody_elses_change_of_the_key_at_the_last_moment_is_reported(lake: Lake) -> None:
+def test_someone_elses_change_of_the_key_at_the_last_moment_is_reported(lake: Lake) -> None:
     def theirs() -> None:
         lake.spark.sql("ALTER TABLE swap.orders SET TBLPROPERTIES ('owner.team' = 'green')")
 

@@ -31,7 +31,7 @@ tables:
 
 
 def test_a_whole_table_is_taken_back(spark: Any, tmp_path: Path) -> None:
-    """In an order of its own: vectors cannot go on beside manifests, nor clustering without statistics."""
+    """In an order of its own: vectors cannot continue with manifests, nor clustering without statistics."""
     table = tmp_path / "t"
     spark.sql(
         f"CREATE TABLE delta.`{table}` (a INT, b INT) USING delta CLUSTER BY (a) TBLPROPERTIES ("

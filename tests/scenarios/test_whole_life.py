@@ -76,9 +76,8 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
 
     # comment: the verdict first, the SQL of both tables, the lines that ask for it.
     (comment,) = github.comments[5]
-    assert comment["body"].startswith(
-        "**🟡 Plan: Changes pending** · 2 tables to change, 3 statements (1 safe, 2 blocking)"
-    )
+    assert comment["body"].startswith("**🟠 Plan: Changes pending** · 🟠 <b>1 irreversible</b> · 🟡 <b>1 blocking</b>")
+    assert "2 tables to change, 3 statements (1 safe, 2 blocking)" in comment["body"]
     assert "CLUSTER BY (`customer`);" in comment["body"]
     assert "<code>policies/tables.yaml:" in comment["body"]
     assert len(log(orders)) + len(log(returns)) == 3, "a plan changes nothing"
@@ -102,7 +101,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     assert len(log(orders)) + len(log(returns)) == 6
     assert job("drift") == 0
 
-    # drift: somebody changes both tables by hand.
+    # drift: someone changes both tables by hand.
     spark.sql(f"ALTER TABLE delta.`{orders}` SET TBLPROPERTIES ('owner.team' = 'logistics')")
     spark.sql(f"ALTER TABLE delta.`{returns}` UNSET TBLPROPERTIES ('delta.isolationLevel')")
     assert job("drift") == 2
@@ -149,7 +148,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
 
 
 def runner_in(root: Path, cli: Callable[..., Any], github: FakeGitHub) -> Runner:
-    """A runner whose commands run in this process, beside the shared session."""
+    """A runner whose commands run in this process, next to the shared session."""
 
     def run(args: Sequence[str]) -> CommandResult:
         with pytest.MonkeyPatch.context() as patch:

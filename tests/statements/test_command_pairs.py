@@ -1,4 +1,4 @@
-"""Statements that change settings, files or the whole table, beside others and beside each other."""
+"""Statements that change settings, files or the whole table, against others and against each other."""
 
 from __future__ import annotations
 
@@ -255,3 +255,46 @@ def test_databricks_documents_little_of_them() -> None:
         "REPLACE TABLE lake.orders AS SELECT 1", "REPLACE TABLE lake.orders AS SELECT 2", setting=_RUNTIME
     )
     assert replaced.conflicts == (Conflict.PROTOCOL_CHANGED,)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO lake.orders REPLACE USING (day) SELECT 1, DATE '2026-01-01', 1",
+        "INSERT INTO lake.orders AS x REPLACE ON x.day = src.day SELECT * FROM u AS src",
+        "INSERT INTO TABLE lake.orders t REPLACE ON t.id = s.id AND t.day > '2026-01-01' SELECT * FROM u AS s",
+    ],
+)
+def test_an_insert_that_replaces_what_its_query_matches_may_touch_any_row(sql: str) -> None:
+    assert parse_statement(sql).verb == "INSERT … REPLACE ON"
+    assert results(sql, UPDATE, _PARTITIONED) == (_MAY, _MAY if "USING" not in sql else _FAILS)
+
+
+def test_sql_records_blind_appends_even_where_others_write_that_do_not() -> None:
+    weak = replace(_SPARK.with_property(LEVEL, "WriteSerializable"), blind=False)
+    assert results(UPDATE, INSERT, setting=weak)[0] is _COMMITS
+
+
+def test_removing_the_column_mapping_rewrites_the_table_first() -> None:
+    mapped = _SPARK.with_property("delta.columnMapping.mode", "name")
+    alone = pair(sets("delta.columnMapping.mode=none"), INSERT, setting=mapped)
+    assert [each.kind.value for each in alone.first] == ["REMOVE COLUMN MAPPING"]
+    assert [each.result for each in alone.outcomes] == [_FAILS, _FAILS]
+    more = pair(sets("delta.columnMapping.mode=none", "owner.team=x"), INSERT, setting=mapped)
+    assert [each.kind.value for each in more.first] == ["REMOVE COLUMN MAPPING", "SET TBLPROPERTIES"]
+
+
+def test_a_higher_protocol_version_adds_what_it_implies() -> None:
+    raised = pair(sets("delta.minReaderVersion=2", "delta.minWriterVersion=5"), USER_KEY)
+    (commit,) = raised.first
+    assert commit.protocol
+    assert commit.protocol.adds == ("changeDataFeed", "checkConstraints", "columnMapping", "generatedColumns")
+    assert raised.outcomes[0].conflicts == (Conflict.METADATA_CHANGED,)
+    (lower,) = pair(sets("delta.minWriterVersion=1"), USER_KEY).first
+    assert lower.protocol is None
+
+
+def test_a_feature_that_is_there_adds_nothing() -> None:
+    (again,) = pair(sets("delta.feature.DELETIONVECTORS=supported"), INSERT, setting=_VECTORS).first
+    assert again.protocol is None
+    assert results(sets("delta.feature.rowTracking=supported"), INSERT, setting=_VECTORS)[1] is _FAILS

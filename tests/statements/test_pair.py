@@ -476,7 +476,7 @@ def test_where_nothing_helps_or_is_needed_nothing_is_named(first: str, second: s
         ("UPDATE lake.orders SET amount = 0 WHERE id = 1", "DELETE FROM lake.orders"),
     ],
 )
-def test_a_rewritten_statement_does_what_it_is_told_for(first: str, second: str) -> None:
+def test_a_rewritten_statement_does_what_it_is_suggested_for(first: str, second: str) -> None:
     found = ways(first, second)
     texts = [first, second]
     for each, day in zip(found.rewrites, ("2026-02-01", "2026-02-02"), strict=False):
@@ -484,7 +484,7 @@ def test_a_rewritten_statement_does_what_it_is_told_for(first: str, second: str)
     assert pair(texts[0], texts[1]).separate is bool(found.rewrites)
 
 
-def test_long_statements_are_not_written_anew() -> None:
+def test_long_statements_are_not_rewritten() -> None:
     long = "UPDATE lake.orders SET amount = 0 WHERE id = 1 AND " + " AND ".join(f"id <> {each}" for each in range(500))
     assert ways(long, DAY_2) == Suggestions()
 

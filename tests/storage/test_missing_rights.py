@@ -58,7 +58,7 @@ def test_a_right_has_its_providers_name(family: str, folder: str, what: str, tol
         ("s3", "Server returned non-2xx status code: 403 Forbidden: ", ""),
     ],
 )
-def test_a_refusal_is_told_from_other_failures(family: str, text: str, right: str) -> None:
+def test_a_refusal_is_distinguished_from_other_failures(family: str, text: str, right: str) -> None:
     failure = explain(Exception(text), family)
     assert (failure.denied, failure.right) == (True, right)
 

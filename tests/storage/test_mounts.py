@@ -39,7 +39,7 @@ damaged line
         ("/mnt/union/orders", ""),
     ],
 )
-def test_a_network_mount_is_told_by_its_type(place: str, kind: str) -> None:
+def test_a_network_mount_is_recognised_by_its_type(place: str, kind: str) -> None:
     assert network_kind(place, linux_mounts(MOUNTINFO)) == kind
 
 

@@ -27,7 +27,7 @@ STEPS = st.lists(
 def test_reads_and_seeks_are_those_of_a_file(steps: list[tuple[str, int, int]]) -> None:
     store = MemoryStore()
     obstore.put(store, "f", DATA)
-    files = [RangeFile(len(DATA), _Blocks(store, "f", len(DATA))), _CheckedSource(io.BytesIO(DATA))]
+    files = [RangeFile(len(DATA), _Blocks(store, "f", len(DATA), None)), _CheckedSource(io.BytesIO(DATA))]
     plain = io.BytesIO(DATA)
     for what, number, whence in steps:
         if what == "read":

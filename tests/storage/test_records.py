@@ -51,7 +51,7 @@ def test_the_records_lie_inside_the_table(tmp_path: Path) -> None:
     assert (tmp_path / "_tablectl" / "lease" / "1.json").read_bytes() == b"one"
 
 
-def test_or_under_state_one_folder_per_table(tmp_path: Path) -> None:
+def test_records_under_state_have_one_folder_per_table(tmp_path: Path) -> None:
     open_records("hdfs://nn/lake/orders", str(tmp_path), "c0ffee-01").create("lease/1.json", b"one")
     assert (tmp_path / "c0ffee-01" / "lease" / "1.json").read_bytes() == b"one"
 
@@ -186,7 +186,7 @@ def test_places_out_of_reach_need_state(location: str) -> None:
     assert "set `state:` in tablectl.yaml" in caught.value.hint
 
 
-def test_a_failure_names_the_place_and_the_way_out(tmp_path: Path) -> None:
+def test_a_failure_names_the_place_and_the_fix(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     records = open_records(str(tmp_path / "file" / "t"))
     for act in (lambda: records.create("a/1", b""), lambda: records.read("a/1"), lambda: records.names("a/")):

@@ -1,4 +1,4 @@
-"""A table as writers and applies see it: a directory with a log, and the lease beside it."""
+"""A table as writers and applies see it: a directory with a log, and the lease next to it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.leases.acquire import Claim, Held, try_acquire
+from tablectl.leases.acquire import Claim, Held
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import newest_beats
 from tablectl.leases.lease import Lease
 from tablectl.leases.owner import Owner
 from tablectl.storage.records import RecordStore, open_records
+from tests.leases.lease_fakes import try_acquire
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class World:
                     actor.renew_if_due()
 
     def unprotected_writers(self) -> list[str]:
-        """The writers under whom a statement is being run whose gate should have kept them away."""
+        """The writers during whose write a statement is being run whose gate should have kept them away."""
         gates = [actor.executing for actor in self.actors if isinstance(actor, Apply) and actor.alive]
         return [
             f"{writer.name} ({writer.mode}) under {gate}"

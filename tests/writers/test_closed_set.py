@@ -13,7 +13,7 @@ import tablectl
 
 _ROOT = Path(tablectl.__file__).parents[1]
 _LIBRARIES = {"obstore", "boto3", "botocore", "typing_extensions"}
-"""What the set imports besides the standard library; boto3 only for AWS profiles."""
+"""What the set imports next tos the standard library; boto3 only for AWS profiles."""
 
 
 def _writers_set() -> frozenset[str]:

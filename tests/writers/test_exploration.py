@@ -60,7 +60,7 @@ class Rules:
     wanted_gate: bool = True
     """Whoever appends the next record writes the gate that is wanted, whatever became of the put before."""
     dead_gate: bool = True
-    """A gate whose apply is dead stops nobody."""
+    """A gate whose apply is dead stops no one."""
     dead_guard: bool = True
     """A guard whose writer is dead is not waited for."""
 
@@ -183,7 +183,7 @@ def still_waited_for(rules: Rules, state: State, gate: Gate) -> frozenset[int]:
 
 
 def dead_guards(rules: Rules, state: State) -> frozenset[int]:
-    """Whom the apply does not wait for: by the log, or, without that rule, as soon as they are silent."""
+    """Which writers the apply does not wait for: by the log, or, without that rule, as soon as they are silent."""
     silent = frozenset(number for number, writer in enumerate(state.writers) if writer.silent)
     return state.dead_guards if rules.death_of_guard else silent
 
@@ -305,7 +305,7 @@ def unprotected(state: State) -> bool:
 
 
 def stuck(rules: Rules, state: State) -> bool:
-    """Whether somebody who is alive has not come to the end, and can never take a step again."""
+    """Whether someone who is alive has not come to the end, and can never take a step again."""
     waits = [writer for writer in state.writers if writer.at != "done" and not writer.crashed]
     apply = state.apply
     # One that has lost its lease stops; one that renews for the sake of another table has nothing to do here.
@@ -356,7 +356,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("modes", PAIRS)
-def test_no_interleaving_harms_a_writer_and_nobody_waits_for_ever(modes: tuple[GuardMode, GuardMode]) -> None:
+def test_in_no_interleaving_a_writer_fails_or_waits_forever(modes: tuple[GuardMode, GuardMode]) -> None:
     """Not for a dead one, and no two for each other."""
     rules = Rules()
     explored = explore(rules, modes, lambda state: unprotected(state) or stuck(rules, state))

@@ -9,13 +9,13 @@ from typing import TypeVar
 import pytest
 
 from tablectl.applying.drain import drain
-from tablectl.leases.acquire import Held, break_lease, try_acquire
+from tablectl.leases.acquire import Held, break_lease
 from tablectl.leases.guards import GuardMode, GuardRecord, newest_beats, read_guard
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import Gate, RunningStatement, record_name, tail
 from tablectl.model.errors import WindowError
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
-from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, claim
+from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, claim, try_acquire
 
 T = TypeVar("T")
 ID = "0123abcd"
@@ -59,7 +59,7 @@ class Table:
 
     @property
     def drained(self) -> bool:
-        """Whether an apply that shuts the gate now waits for nobody."""
+        """Whether an apply that shuts the gate now waits for no one."""
         return drain(self.store, Gate.CLOSED, FakeClock(), 0, lambda _: None).over
 
 
@@ -368,7 +368,7 @@ def test_a_writer_cut_off_from_the_store_goes_on_and_tells_the_holder_later(capl
         lease.prove(1)
 
 
-def test_a_writer_that_may_not_put_into_the_lease_is_not_shut_out_for_ever() -> None:
+def test_a_writer_that_may_not_put_into_the_lease_is_not_shut_out_forever() -> None:
     class NoLease(MemoryRecords):
         def create(self, name: str, data: bytes) -> bool:
             if name.startswith("lease/") and b'"dead"' in data:
@@ -432,7 +432,7 @@ def test_the_timeout_names_who_is_waited_for_and_what_to_do() -> None:
     assert table.guards == {}
 
 
-def test_whoever_is_waited_for_is_told_once_and_then_rarely(caplog: pytest.LogCaptureFixture) -> None:
+def test_whoever_is_waited_for_is_reported_once_and_then_rarely(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     table = Table()
     lease = table.apply()
@@ -484,7 +484,7 @@ def test_a_put_that_the_library_sent_twice_is_ours() -> None:
 
 @pytest.mark.parametrize("data", [b"{}", b""])
 def test_a_gate_that_cannot_be_understood_is_closed_and_dies(data: bytes) -> None:
-    """A power cut left an empty record: nobody has to remove it by hand."""
+    """A power cut left an empty record: no one has to remove it by hand."""
     table = Table()
     table.store.kept[record_name(1)] = data
     table.passage.enter()

@@ -24,6 +24,7 @@ from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import DiskRecords, open_records
 from tablectl.writers import keepalive as keepalive_module
+from tests.unreadable import unreadable
 from tests.writers.conftest import Place, lease_of
 
 MODES: tuple[Literal["any", "rewrite", "append"], ...] = ("any", "rewrite", "append")
@@ -146,7 +147,7 @@ def test_an_appender_goes_on_while_data_is_rewritten(place: Place) -> None:
             pytest.fail("it went through")
 
 
-def test_the_timeout_says_whom_to_ask(place: Place) -> None:
+def test_the_timeout_names_who_to_ask(place: Place) -> None:
     place.apply().gate(Gate.CLOSED)
     with pytest.raises(tablectl.GuardTimeout) as caught, tablectl.guard(None, str(place), timeout=0.01):
         pytest.fail("it went through")
@@ -155,13 +156,13 @@ def test_the_timeout_says_whom_to_ask(place: Place) -> None:
     assert place.guards == {}
 
 
-def test_a_dead_apply_holds_nobody_up(place: Place) -> None:
+def test_a_dead_apply_stops_no_writer(place: Place) -> None:
     place.apply(ttl=0.2).gate(Gate.CLOSED)
     with tablectl.guard(None, str(place), timeout=60):
         assert len(place.guards) == 1
 
 
-# Every way out
+# Every exit
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(3)])
@@ -207,6 +208,13 @@ def test_a_guard_that_cannot_be_deleted_does_not_hide_what_the_writer_raised(
 
 def _unwritable(place: Place) -> None:
     (place.path / "_tablectl").write_bytes(b"a file where the directory should be")
+
+
+def test_a_table_that_may_not_be_read_does_not_fail_its_writer(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    with unreadable(place.path), tablectl.guard(None, str(place)):
+        pass
+    (warning,) = warnings(caplog)
+    assert "permission" in warning.lower()
 
 
 def test_whatever_is_wrong_with_the_records_the_write_goes_on(place: Place, caplog: pytest.LogCaptureFixture) -> None:

@@ -69,7 +69,7 @@ class GuardMachine(RuleBasedStateMachine):
 
     @rule(who=WHO, seconds=st.sampled_from((0.0, 30.0, 80.0)))
     def somebody_is_stopped(self, who: str, seconds: float) -> None:
-        """For a while, or until the next time that it comes to somebody."""
+        """For a while, or until the next time that it comes to someone."""
         me = self.actors[who]
         me.paused = not me.paused
         if seconds and me.paused:
@@ -115,7 +115,7 @@ class GuardMachine(RuleBasedStateMachine):
                 assert after.gate.strictness in {0, *range(before.gate.strictness, 4)}
 
     def teardown(self) -> None:
-        """In the end all come home: nobody waits for ever for one who crashed, or for each other."""
+        """In the end all come home: no one waits forever for one who crashed, or for each other."""
         try:
             self.world.store.faults.clear()
             self.world.store.down = False

@@ -111,7 +111,7 @@ def test_a_long_write_is_renewed() -> None:
     assert store.kept == {}
 
 
-def test_a_renewal_that_fails_is_told_once_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_renewal_that_fails_is_reported_once_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     store = Watched()
     guard = stored(store, ttl=0.06)
     attendant = GuardThread("sales.orders", guard.ttl)

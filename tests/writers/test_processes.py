@@ -35,7 +35,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def start(place: Place) -> Iterator[Start]:
-    """Starts a process that writes under a guard until it is told a line."""
+    """Starts a process that writes under a guard until it reads a line."""
     started: list[subprocess.Popen[str]] = []
 
     def go(mode: str = "any", ttl: float = 60.0) -> subprocess.Popen[str]:

@@ -38,7 +38,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_a_guard_costs_four_requests_beside_an_apply(s3: S3Server, orders: str, bucket: str) -> None:
+def test_a_guard_costs_four_requests_during_an_apply(s3: S3Server, orders: str, bucket: str) -> None:
     lease_of(open_records(orders))
     assert asked(s3, orders) == ["PUT", "GET", "GET", "POST"]  # put, list, read the tail, delete
 

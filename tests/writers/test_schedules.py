@@ -82,7 +82,7 @@ def schedules(mode: GuardMode, policy: dict[str, Any]) -> Iterator[Ran]:
 
 
 @pytest.mark.parametrize(("mode", "policy"), [(GuardMode.APPEND, _CLOSED), (GuardMode.ANY, _FREE)])
-def test_no_schedule_harms_the_writer_and_all_come_to_their_end(mode: GuardMode, policy: dict[str, Any]) -> None:
+def test_no_schedule_fails_the_writer_and_all_come_to_their_end(mode: GuardMode, policy: dict[str, Any]) -> None:
     number = 0
     for ran in schedules(mode, policy):
         number += 1
@@ -102,13 +102,13 @@ def put_and_do_not_read(guard: StoredGuard) -> LeaseRecord | None:
 
 
 @pytest.mark.parametrize("wrong", [read_then_put, put_and_do_not_read])
-def test_otherwise_some_schedule_harms_the_writer(
+def test_otherwise_some_schedule_fails_the_writer(
     wrong: Callable[[StoredGuard], LeaseRecord | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(StoredGuard, "read_gate", wrong)
     assert any(ran.unprotected for ran in schedules(GuardMode.APPEND, _CLOSED))
 
 
-def test_an_apply_that_does_not_drain_harms_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_apply_that_does_not_drain_fails_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drain_module, "newest_beats", lambda _store: {})
     assert any(ran.unprotected for ran in schedules(GuardMode.APPEND, _CLOSED))

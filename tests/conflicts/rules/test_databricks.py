@@ -1,4 +1,4 @@
-"""Databricks as the loser: the documented matrices, row-level concurrency by runtime, and what nobody documents."""
+"""Databricks as the loser: the documented matrices, row-level concurrency by runtime, and what no one documents."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_one_stream_twice_at_once() -> None:
         (rewritten(A, Kind.OVERWRITE), CHANGE, Conflict.APPEND),
     ],
 )
-def test_what_nobody_documents_may_fail_as_open_source_delta_does(
+def test_what_no_one_documents_may_fail_as_open_source_delta_does(
     committed: CommittedTransaction, current: CurrentTransaction, in_open_source: Conflict | None
 ) -> None:
     outcome = decide(committed, on(current))
@@ -164,7 +164,7 @@ def test_what_nobody_documents_may_fail_as_open_source_delta_does(
     assert outcome.source.split(", ")[0] == "D98"
 
 
-def test_an_optimize_beside_a_merge_counts_files_where_that_merge_has_no_row_level_concurrency() -> None:
+def test_an_optimize_next_to_a_merge_counts_files_where_that_merge_has_no_row_level_concurrency() -> None:
     compact = replace(OPTIMIZE, adds=True)
     liquid = Platform(clustered=True, plain=True, photon=True, filtered=True)
     merge = replace(WON_CHANGE, kind=Kind.MERGE)
@@ -224,7 +224,7 @@ def test_an_insert_that_reads_its_own_table_has_the_concurrency_of_merge() -> No
         assert row_level(on(reader(kind), WS, replace(ROWS, photon=False), "14.2"))[0] is False
 
 
-def test_an_optimize_is_told_of_removed_files_and_not_of_added_rows() -> None:
+def test_an_optimize_is_reported_for_removed_files_not_for_added_rows() -> None:
     """It changes no row, so D65 and D66 name ConcurrentDeleteRead and ConcurrentDeleteDelete for it."""
     outcome = decide(WON_CHANGE, on(OPTIMIZE, platform=FILES))
     assert outcome.conflict is Conflict.DELETE_READ

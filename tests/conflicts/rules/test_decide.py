@@ -130,7 +130,7 @@ def test_reading_and_removing_less_is_never_worse(committed: CommittedTransactio
 
 
 @given(all_committed, all_current)
-def test_a_newer_delta_survives_what_an_older_one_does(
+def test_a_newer_delta_commits_after_what_an_older_one_does(
     committed: CommittedTransaction, current: CurrentTransaction
 ) -> None:
     succeeds = [decide(committed, replace(current, client=release)).succeeds for release in RELEASES]
@@ -138,7 +138,7 @@ def test_a_newer_delta_survives_what_an_older_one_does(
 
 
 @given(st.lists(all_committed, max_size=2), all_current)
-def test_an_unknown_client_survives_nothing_that_a_known_one_may_not(
+def test_an_unknown_client_commits_after_nothing_that_a_known_one_may_not(
     before: list[CommittedTransaction], current: CurrentTransaction
 ) -> None:
     unknown = decide_all(before, replace(current, client=Client("unknown")))
@@ -147,5 +147,5 @@ def test_an_unknown_client_survives_nothing_that_a_known_one_may_not(
 
 
 @given(all_current)
-def test_nothing_in_between_harms_nobody(current: CurrentTransaction) -> None:
+def test_nothing_in_between_fails_no_one(current: CurrentTransaction) -> None:
     assert decide_all([], current).succeeds

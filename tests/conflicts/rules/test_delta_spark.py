@@ -1,4 +1,4 @@
-"""Delta Spark as the loser, by version: who survives which commit, and the order of the checks."""
+"""Delta Spark as the loser, by version: who commits after which commit, and the order of the checks."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_version_that_is_not_known_counts_as_one_that_knows_no_new_feature() -
     ],
 )
 @pytest.mark.parametrize("text", RELEASES)
-def test_what_no_write_survives(committed: CommittedTransaction, text: str) -> None:
+def test_what_fails_every_write(committed: CommittedTransaction, text: str) -> None:
     outcome = decide(committed, append(client=client(text)))
     assert outcome.conflict is Conflict.METADATA_CHANGED
     assert outcome.source == "delta-2.2"
@@ -181,7 +181,7 @@ WEAK: dict[str, Any] = {"level": Level.WRITE_SERIALIZABLE}
         (DELETED_A, reader(Kind.UPDATE, B), OK),
         (DELETED_A, append(reads=Reads(whole=True)), Conflict.DELETE_READ),
         (DELETED_A, append(removes=("a0",)), Conflict.DELETE_DELETE),
-        # WriteSerializable: blind appends are in nobody's way, unless the loser carries metadata.
+        # WriteSerializable: blind appends are in no one's way, unless the loser carries metadata.
         (appended(), reader(**WEAK), OK),
         (appended(blind=False), reader(**WEAK), Conflict.APPEND),
         (appended(), reader(metadata=True, **WEAK), Conflict.APPEND),
@@ -244,7 +244,7 @@ def test_restore_and_clone_take_the_next_version_or_fail(kind: Kind) -> None:
     assert decide_all([], current).succeeds
 
 
-def test_a_row_tracking_backfill_is_in_nobodys_way() -> None:
+def test_a_row_tracking_backfill_is_in_no_ones_way() -> None:
     backfill = CommittedTransaction(kind=Kind.BACKFILL, added=(A, B), data_change=False)
     assert decide(backfill, reader()).succeeds
     assert decide(backfill, reader(client=client("delta-spark 3.2.0"))).conflict is Conflict.APPEND

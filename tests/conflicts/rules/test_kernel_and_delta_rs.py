@@ -76,7 +76,7 @@ def test_delta_rs_may_be_lucky_with_added_files_and_never_with_removed_ones() ->
         (appended(), reader(client=client("unknown")), False),
     ],
 )
-def test_an_unknown_client_fares_as_the_worst_of_the_known(
+def test_an_unknown_client_gets_the_worst_outcome_of_the_known(
     committed: CommittedTransaction, current: CurrentTransaction, succeeds: bool
 ) -> None:
     assert decide(committed, current).succeeds is succeeds

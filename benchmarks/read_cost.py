@@ -1,0 +1,78 @@
+"""The reader alone: CPU for each of a thousand unchanged tables on a disk, from their logs and from the cache.
+
+`python benchmarks/read_cost.py [--tables N]` makes tables of five commits by hand: *A* with checksums, *B* without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tablectl.delta.names import TableName
+from tablectl.log.disk_cache import DiskCache
+from tablectl.log.reader import ReadRequest, read_many
+from tablectl.log.table_cache import NoCache, TableCache
+from tablectl.model.table import Depth
+
+_ROUNDS = 4
+_COMMITS = 5
+_PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+
+
+def _metadata(table: int) -> dict[str, Any]:
+    fields = [{"name": f"c{column}", "type": "long", "nullable": True, "metadata": {}} for column in range(20)]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    return {"id": f"id{table}", "schemaString": schema, "partitionColumns": [], "configuration": {"team": "web"}}
+
+
+def _write(log: Path, table: int, *, checksums: bool) -> None:
+    log.mkdir(parents=True)
+    metadata = _metadata(table)
+    for version in range(_COMMITS):
+        txn = f"t{table}-{version}"
+        actions: list[dict[str, Any]] = [{"commitInfo": {"operation": "WRITE", "txnId": txn, "timestamp": version}}]
+        if version == 0:
+            actions += [{"protocol": _PROTOCOL}, {"metaData": metadata}]
+        actions.append({"add": {"path": f"p{version}", "size": 1, "dataChange": True, "partitionValues": {}}})
+        (log / f"{version:020d}.json").write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+        if checksums:
+            counts = {"numFiles": version + 1, "tableSizeBytes": version + 1, "numDeletionVectorsOpt": 0}
+            body = {"txnId": txn, "protocol": _PROTOCOL, "metadata": metadata, "domainMetadata": [], **counts}
+            (log / f"{version:020d}.crc").write_text(json.dumps(body))
+
+
+def _microseconds(places: list[str], cache: TableCache) -> float:
+    """CPU for each table, the least of some rounds."""
+    requests = [ReadRequest(TableName("", (place,)), place, lambda _live: Depth()) for place in places]
+    rounds = []
+    for _ in range(_ROUNDS):
+        start = time.process_time()
+        for _ in read_many(requests, cache=cache):
+            pass
+        rounds.append(time.process_time() - start)
+    return min(rounds) / len(places) * 1e6
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=1000)
+    count: int = parser.parse_args().tables
+    with tempfile.TemporaryDirectory() as folder:
+        sys.stdout.write(f"{count:,} unchanged tables of {_COMMITS} commits, CPU of the reader for each\n\n")
+        for kind, checksums in (("A, with checksums", True), ("B, without", False)):
+            places = [f"{folder}/{kind[0]}/t{table}" for table in range(count)]
+            for table, place in enumerate(places):
+                _write(Path(place, "_delta_log"), table, checksums=checksums)
+            log = _microseconds(places, NoCache())
+            kept = _microseconds(places, DiskCache(Path(folder, "cache")))
+            sys.stdout.write(f"{kind:20} log {log:5.0f} µs   cache {kept:5.0f} µs\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,289 @@
+"""Keeps states and commits of tables in a directory, by default the user's cache directory, in one SQLite file.
+
+The file may be deleted, damaged or shared at any time: what cannot be read counts as absent. ``log/reader.py`` and
+``log/write_history.py`` compare it with the log. An apply does not use it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
+from tablectl.log.state import State
+from tablectl.log.table_cache import KnownState
+from tablectl.model.table import NOTHING_SET, AppTransaction, Commit
+
+FILE = "tables.sqlite"
+_FORMAT = 2
+"""Written into the file; a file of another format is replaced."""
+_MOST_BYTES = 4 * 1024 * 1024
+"""The maximum size of an entry."""
+_MOST_PAGES = 1 << 18
+"""The maximum size of the file, a gigabyte."""
+_MOST_ENTRIES = 400_000
+_PENDING = 1000
+"""How many entries are written together."""
+_PATIENCE = 2.0
+"""Seconds for which another process may hold the file."""
+_STATE, _COMMITS = 1, 2
+_SCHEMA = (
+    "CREATE TABLE entries (kind INTEGER, location BLOB, table_id BLOB, written INTEGER, body BLOB, "
+    "PRIMARY KEY (kind, location, table_id)) WITHOUT ROWID"
+)
+_READ = "SELECT body FROM entries WHERE kind = ? AND location = ? AND table_id = ? AND length(body) <= ?"
+_WRITE = "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)"
+_OLDEST = (
+    "DELETE FROM entries WHERE written <= "
+    "(SELECT written FROM entries ORDER BY written LIMIT 1 OFFSET (SELECT count(*) FROM entries) / 10)"
+)
+_Kind = TypeVar("_Kind")
+_Body = TypeVar("_Body")
+_Key = tuple[int, bytes, bytes]
+_NOTHING: Mapping[int, Commit] = MappingProxyType({})
+
+
+def cache_directory(environ: Mapping[str, str], platform: str = sys.platform) -> Path | None:
+    """The directory for caches of the user, by the platform's convention; ``None`` if there is none."""
+    try:
+        if platform == "win32":
+            base = environ.get("LOCALAPPDATA", "")
+        elif platform == "darwin":
+            base = str(Path.home() / "Library" / "Caches")
+        else:
+            base = environ.get("XDG_CACHE_HOME", "") or str(Path.home() / ".cache")
+    except RuntimeError:  # the user has no home directory
+        return None
+    return Path(base) / "tablectl" if Path(base).is_absolute() else None
+
+
+class DiskCache:
+    """A ``TableCache`` in a directory. Other processes may use it at the same time."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._lock = Lock()
+        self._file: sqlite3.Connection | None = None
+        self._opened = False
+        self._pending: dict[_Key, bytes] = {}
+
+    def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
+        """As ``TableCache.load``. An entry that does not have the expected form counts as absent."""
+        commits = self._parsed((_COMMITS, _raw(location), _raw(table_id)), lambda body: [_commit(row) for row in body])
+        return _NOTHING if commits is None else {commit.version: commit for commit in commits}
+
+    def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
+        """As ``TableCache.store``."""
+        self._put((_COMMITS, _raw(location), _raw(table_id)), [_row(commit) for commit in commits.values()])
+
+    def state(self, location: str) -> KnownState | None:
+        """As ``TableCache.state``. An entry that does not have the expected form counts as absent."""
+        return self._parsed((_STATE, _raw(location), b""), _known)
+
+    def keep(self, location: str, known: KnownState) -> None:
+        """As ``TableCache.keep``."""
+        self._put((_STATE, _raw(location), b""), _known_row(known))
+
+    def flush(self) -> None:
+        """As ``TableCache.flush``."""
+        with self._lock:
+            self._write()
+
+    def _parsed(self, key: _Key, parse: Callable[[Any], _Body]) -> _Body | None:
+        with self._lock:
+            body = self._pending.get(key) or self._read(key)
+        try:
+            return parse(json.loads(body)) if body else None
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+            return None
+
+    def _put(self, key: _Key, body: Any) -> None:
+        data = json.dumps(body, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        if len(data) > _MOST_BYTES:
+            return
+        with self._lock:
+            self._pending[key] = data
+            if len(self._pending) >= _PENDING:
+                self._write()
+
+    def _read(self, key: _Key) -> bytes | None:
+        file = self._connected(create=False)
+        if file is None:
+            return None
+        try:
+            found = file.execute(_READ, (*key, _MOST_BYTES)).fetchone()
+        except sqlite3.Error as error:
+            self._give_up(error)
+            return None
+        return found[0] if found and isinstance(found[0], bytes) else None
+
+    def _write(self) -> None:
+        """Writes what is pending. What cannot be written is forgotten."""
+        rows = [(*key, int(time.time()), body) for key, body in self._pending.items()]
+        self._pending.clear()
+        file = self._connected(create=True) if rows else None
+        if file is None:
+            return
+        try:
+            with file:
+                file.execute("BEGIN IMMEDIATE")
+                if file.execute("SELECT count(*) FROM entries").fetchone()[0] + len(rows) > _MOST_ENTRIES:
+                    file.execute(_OLDEST)
+                file.executemany(_WRITE, rows)
+        except sqlite3.OperationalError as error:
+            if "full" in str(error):
+                with suppress(sqlite3.Error), file:
+                    file.execute(_OLDEST)
+        except sqlite3.Error as error:
+            self._give_up(error)
+
+    def _connected(self, *, create: bool) -> sqlite3.Connection | None:
+        path = self.directory / FILE
+        if self._file is None and (create or not self._opened):
+            self._opened = True
+            with suppress(OSError, ValueError, sqlite3.Error):
+                self._file = _opened(path, create=create)
+        return self._file
+
+    def _give_up(self, error: sqlite3.Error) -> None:
+        """Forgets the file, and deletes it if it is damaged, so that the next write makes a new one."""
+        if self._file is not None:
+            with suppress(sqlite3.Error):
+                self._file.close()
+        self._file = None
+        if not isinstance(error, sqlite3.OperationalError):  # such as a lock that another process holds
+            with suppress(OSError):
+                (self.directory / FILE).unlink()
+
+
+def _opened(path: Path, *, create: bool) -> sqlite3.Connection | None:
+    """The file, empty if it had another format. ``None`` if it does not exist and is not to be made."""
+    if create:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    if not path.is_file():
+        return None
+    file = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    try:
+        file.execute("PRAGMA synchronous = OFF")
+        file.execute(f"PRAGMA max_page_count = {_MOST_PAGES}")
+        found = file.execute("SELECT sql FROM sqlite_master WHERE name = 'entries'").fetchone()
+        (form,) = file.execute("PRAGMA user_version").fetchone()
+        if (form, found) != (_FORMAT, (_SCHEMA,)):
+            with file:
+                file.execute("BEGIN IMMEDIATE")
+                file.execute("DROP TABLE IF EXISTS entries")
+                file.execute(_SCHEMA)
+                file.execute(f"PRAGMA user_version = {_FORMAT}")
+    except sqlite3.OperationalError:
+        file.close()
+        return None
+    except sqlite3.Error:  # damaged
+        file.close()
+        path.unlink()
+        return _opened(path, create=True) if create else None
+    return file
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _known_row(known: KnownState) -> list[Any]:
+    state = known.state
+    protocol, metadata, clustering = state.protocol, state.metadata, state.clustering
+    return [
+        known.version,
+        known.identity,
+        [protocol.reader, protocol.writer, sorted(protocol.reader_features), sorted(protocol.writer_features)],
+        [metadata.table_id, metadata.schema, list(metadata.partition_columns), dict(metadata.properties)],
+        None if clustering is None else [clustering.configuration, clustering.removed],
+        [state.files, state.bytes, state.vectors],
+    ]
+
+
+def _known(row: Any) -> KnownState:
+    """The state of a row. Raises ``TypeError`` or ``ValueError`` for any other form."""
+    version, identity, (reader, writer, reads, writes), (table, schema, parts, properties), clustering, counts = row
+    protocol = Protocol(_exactly(int, reader), _exactly(int, writer), _names(reads), _names(writes))
+    columns = tuple(_exactly(str, each) for each in _exactly(list, parts))
+    metadata = Metadata(_exactly(str, table), _optional(str, schema), columns, _texts(properties))
+    domain = None
+    if clustering is not None:
+        configuration, removed = clustering
+        domain = DomainMetadata(CLUSTERING, _exactly(str, configuration), _exactly(bool, removed))
+    files, size, vectors = (_optional(int, each) for each in counts)
+    state = State(protocol, metadata, domain, files, size, vectors)
+    return KnownState(_exactly(int, version), _exactly(str, identity), state)
+
+
+def _names(value: Any) -> frozenset[str]:
+    return frozenset(_exactly(str, each) for each in _exactly(list, value))
+
+
+def _optional(kind: type[_Kind], value: Any) -> _Kind | None:
+    return None if value is None else _exactly(kind, value)
+
+
+def _row(commit: Commit) -> list[Any]:
+    return [
+        commit.version,
+        commit.timestamp,
+        commit.operation,
+        commit.user,
+        [commit.client.engine, *commit.client.version],
+        commit.user_metadata,
+        [commit.changes_metadata, commit.changes_data, commit.overwrites, commit.schema_writer],
+        dict(commit.parameters),
+        dict(commit.metrics),
+        commit.read_version,
+        commit.blind_append,
+        [[each.app_id, each.version] for each in commit.transactions],
+        dict(commit.job),
+    ]
+
+
+def _commit(row: Any) -> Commit:
+    """The commit of a row. Raises ``TypeError`` or ``ValueError`` for any other form."""
+    version, timestamp, operation, user, client, stamp, flags, parameters, metrics, read, blind, streams, job = row
+    metadata, data, overwrites, schema = (_exactly(bool, each) for each in flags)
+    return Commit(
+        version=_exactly(int, version),
+        timestamp=_exactly(int, timestamp),
+        operation=_exactly(str, operation),
+        user=_exactly(str, user),
+        client=Client(_exactly(str, client[0]), tuple(_exactly(int, each) for each in client[1:])),
+        user_metadata=_exactly(str, stamp),
+        changes_metadata=metadata,
+        changes_data=data,
+        overwrites=overwrites,
+        schema_writer=schema,
+        parameters=_texts(parameters),
+        metrics=_texts(metrics),
+        read_version=None if read is None else _exactly(int, read),
+        blind_append=None if blind is None else _exactly(bool, blind),
+        transactions=tuple(AppTransaction(_exactly(str, app), _exactly(int, batch)) for app, batch in streams),
+        job=_texts(job),
+    )
+
+
+def _exactly(kind: type[_Kind], value: Any) -> _Kind:
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is not of type {kind.__name__}")
+    return value
+
+
+def _texts(value: Any) -> Mapping[str, str]:
+    texts = {_exactly(str, key): _exactly(str, each) for key, each in _exactly(dict, value).items()}
+    return MappingProxyType(texts) if texts else NOTHING_SET

@@ -1,0 +1,120 @@
+"""What a dbt project sets on a table, next to what a policy declares: entries, and findings B001 to B003.
+
+dbt's settings are read as the state of a table, by the attributes themselves. So both sides are compared as a plan
+compares a policy with a table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from tablectl.delta.dialects import DEFAULT_DIALECT
+from tablectl.delta.protocol import Protocol
+from tablectl.delta.schema import Schema
+from tablectl.model.plan import Change, Value
+from tablectl.model.table import Commit, LiveTable
+from tablectl.planning.diff import diff
+from tablectl.planning.import_table import policy_of_table
+from tablectl.planning.lint_rules.linted_state import RuleFinding
+from tablectl.policies.dbt_manifest import DbtTable
+from tablectl.policies.new_policy_file import TableEntry
+from tablectl.policies.spec import TableSpec
+
+_FEATURES: Mapping[str, str] = {
+    "delta.enableDeletionVectors": "deletionVectors",
+    "delta.enableRowTracking": "rowTracking",
+    "delta.columnMapping.mode": "columnMapping",
+}
+_STAMP = '{"tablectl"'
+_CLUSTERING_PARAMETERS = ("newClusteringColumns", "clusterBy")
+
+
+def dbt_entry(table: DbtTable, catalog: str, dialect: str = DEFAULT_DIALECT) -> TableEntry:
+    """The policy entry that declares what dbt sets. Raises ``NameSyntaxError`` if no policy can name the table."""
+    return policy_of_table(_state(table), dialect, catalog, located=False)
+
+
+def _state(table: DbtTable) -> LiveTable:
+    """A table without columns that is as dbt's settings say."""
+    features = {feature for key, feature in _FEATURES.items() if key in table.properties}
+    features |= {"clustering", "domainMetadata"} if table.clustering is not None else set()
+    readers = frozenset(features & {"deletionVectors", "columnMapping"})
+    return LiveTable(
+        name=table.name,
+        location="",
+        version=0,
+        table_id="",
+        protocol=Protocol(3, 7, readers, frozenset(features)),
+        schema=Schema(),
+        partition_columns=table.partitioning or (),
+        clustering=None if table.clustering is None else tuple((each,) for each in table.clustering),
+        properties=dict(table.properties),
+    )
+
+
+def dbt_findings(
+    spec: TableSpec, tables: Sequence[DbtTable], history: Sequence[Commit], catalog: str, dialect: str
+) -> Iterator[RuleFinding]:
+    """What both the policy and a dbt project set on a table. ``history`` are its recent commits, newest first."""
+    for table in tables:
+        theirs = {f"{name}.{key}" if key else name for name, key, _ in dbt_entry(table, catalog, dialect).declared}
+        changes = {each.id: each for each in diff(spec.policy, _state(table), dialect)}
+        for about in sorted(theirs & spec.sources.keys()):
+            source = spec.sources[about]
+            places = f"{source.file}:{source.line} and {table.file} ({table.model})"
+            change = changes.get(about)
+            if change is None:
+                yield RuleFinding("B001", f"{about} is set in two places, alike: {places}", about)
+            else:
+                yield RuleFinding("B002", f"{_apart(change)}: {places}", about)
+            alternating = tuple(_values(about, history))
+            if len(alternating) > 2:
+                yield RuleFinding("B003", f"{about} alternates: {_story(alternating)}", about)
+
+
+def _apart(change: Change) -> str:
+    return f"the policy declares {change.id} as {_shown(change.after)}, dbt sets {_shown(change.before)}"
+
+
+def _shown(value: Value) -> str:
+    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
+
+
+def _values(about: str, history: Sequence[Commit]) -> Iterator[tuple[int, str, str]]:
+    """Version, value and author of each commit that changed a property or the clustering columns, oldest first."""
+    last = None
+    for commit in reversed(history):
+        value = _value(about, commit.parameters)
+        if value is not None and value != last:
+            last = value
+            who = "tablectl" if commit.user_metadata.startswith(_STAMP) else commit.client.text()
+            yield commit.version, value, who
+
+
+def _value(about: str, parameters: Mapping[str, str]) -> str | None:
+    if about == "clustering":
+        return next((parameters[each] for each in _CLUSTERING_PARAMETERS if parameters.get(each)), None)
+    try:
+        found = json.loads(parameters.get("properties", "{}"))
+    except (ValueError, RecursionError):
+        return None
+    key = about.partition(".")[2] if about.startswith("properties.") else _KEYS.get(about, "")
+    value = found.get(key) if isinstance(found, dict) else None
+    return value if isinstance(value, str) else None
+
+
+_KEYS: Mapping[str, str] = {
+    "isolation": "delta.isolationLevel",
+    "deletion_vectors": "delta.enableDeletionVectors",
+    "row_tracking": "delta.enableRowTracking",
+    "column_mapping": "delta.columnMapping.mode",
+    "data_skipping": "delta.dataSkippingStatsColumns",
+    "retention.log": "delta.logRetentionDuration",
+    "retention.deleted_files": "delta.deletedFileRetentionDuration",
+}
+
+
+def _story(values: Sequence[tuple[int, str, str]]) -> str:
+    told = [f"{value} by {who} in version {version}" for version, value, who in values[-4:]]
+    return ", then ".join(told)

@@ -1,0 +1,85 @@
+"""``--changed-since``: tables whose effective policy differs from that at a commit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli, Repository
+
+
+def git(*words: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *identity, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def committed(repo: Repository) -> Repository:
+    for name in ("orders", "events", "raw/a"):
+        repo.table(name)
+    write(repo, "Serializable", "web", "on")
+    git("init", "-q", "-b", "main")
+    git("add", "policies")
+    git("commit", "-q", "-m", "first")
+    return repo
+
+
+def write(repo: Repository, isolation: str, team: str, debug: str) -> None:
+    repo.policies(
+        "version: 1\ntables:\n"
+        f"  delta.`{repo.lake}/orders`: {{isolation: {isolation}}}\n"
+        f"  delta.`{repo.lake}/events`: {{properties: {{owner.team: {team}}}}}\n"
+        f"  delta.`{repo.lake}/raw/*`: {{properties: {{debug: '{debug}'}}}}\n"
+    )
+
+
+def planned(cli: Cli, ref: str = "main") -> list[str]:
+    ran = cli("plan", "--changed-since", ref, "--format", "json")
+    assert ran.code == 0, ran.err
+    plan = json.loads(ran.out)
+    return sorted(each["location"].rpartition("/")[2] for each in plan["tables"])
+
+
+def test_only_changed_policies_are_planned(committed: Repository, cli: Cli) -> None:
+    assert planned(cli) == []
+    write(committed, "Serializable", "payments", "on")
+    assert planned(cli) == ["events"]
+    write(committed, "Serializable", "web", "off")
+    assert planned(cli) == ["a"]
+
+
+def test_comments_layout_and_other_files_do_not_count(committed: Repository, cli: Cli) -> None:
+    file = next(Path("policies").glob("*.yaml"))
+    file.write_text("# said again\n" + file.read_text().replace("version: 1\n", "version: 1\n\n"))
+    file.rename("policies/renamed.yaml")
+    assert planned(cli) == []
+
+
+def test_a_new_table_and_a_variable_count(committed: Repository, cli: Cli) -> None:
+    committed.table("new")
+    file = next(Path("policies").glob("*.yaml"))
+    file.write_text(file.read_text() + f"  delta.`{committed.lake}/new`: {{isolation: Serializable}}\n")
+    assert planned(cli) == ["new"]
+
+
+def test_policies_that_were_wrong_or_missing_then_count_as_changed(committed: Repository, cli: Cli) -> None:
+    file = next(Path("policies").glob("*.yaml"))
+    right = file.read_text()
+    file.write_text("version: 7\n")
+    git("commit", "-qam", "wrong")
+    file.write_text(right)
+    assert planned(cli) == ["a", "events", "orders"]
+
+
+@pytest.mark.parametrize("ref", ["no-such-branch", "--output=x", ""])
+def test_a_commit_that_git_does_not_know_is_an_error(committed: Repository, cli: Cli, ref: str) -> None:
+    if not ref:
+        assert cli("plan", "--changed-since", ref).code == 0
+        return
+    ran = cli("plan", f"--changed-since={ref}")
+    assert ran.code == 64
+    assert "fetch-depth: 0" in ran.err
+    assert not Path("x").exists()
