@@ -13,7 +13,7 @@ from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.table_log import DENIED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DataFile:
     """A file in the folder of a table."""
 
