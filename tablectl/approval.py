@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from threading import Lock
 
 from tablectl.applying.context import StopTableError
-from tablectl.applying.remaining import missing_statements
+from tablectl.applying.remaining import remaining_statements
 from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.policy import attribute
@@ -146,7 +146,7 @@ class Approval:
             return
         spec = self.specs[plan.name] if self.specs is not None else None
         live = self._read(plan, spec)
-        missing = missing_statements(plan, live, self.dialect)
+        missing = remaining_statements(plan, live, self.dialect)
         if plan.version > live.version:
             message = f"`version`: the plan says {plan.version}, and the table's newest is {live.version}"
             raise StopTableError(RunOutcome.REFUSED, message, _PLAN_AGAIN)

@@ -182,7 +182,7 @@ def _run(args: Sequence[str], data: bytes, environ: Mapping[str, str], timeout: 
             raise TablectlError(f"ssh-keygen did not end within {timeout:g} s", "try again") from None
         except OSError as error:
             raise TablectlError(f"ssh-keygen cannot be run: {_reason(error)}", "check the PATH") from None
-        return _Answer(ran.returncode, _start(out), _told(_start(err)))
+        return _Answer(ran.returncode, _start(out), _error_text(_start(err)))
 
 
 def _start(file: IO[bytes]) -> bytes:
@@ -192,7 +192,7 @@ def _start(file: IO[bytes]) -> bytes:
     return file.read(_MOST_OUTPUT)
 
 
-def _told(err: bytes) -> str:
+def _error_text(err: bytes) -> str:
     lines = [line.strip() for line in err.decode(errors="replace").splitlines()]
     told = [line for line in lines if line and not line.startswith("Signing data on")]
     return "".join(each if each.isprintable() else "?" for each in (told[0] if told else ""))[:300]

@@ -11,6 +11,7 @@ from tablectl.advice.jobs import Job
 from tablectl.advice.records import Advice, confidence_of
 from tablectl.attributes.statistics import has_order, has_statistics
 from tablectl.conflicts.past_writers import metric_seconds
+from tablectl.delta import keys
 from tablectl.delta.names import column_text
 from tablectl.model.text import size_text
 
@@ -113,7 +114,7 @@ def _small_files(facts: TableFacts) -> Iterator[Advice]:
     live = facts.live
     if not live.files or live.bytes is None or live.files < _MANY or live.bytes >= live.files * _SMALL:
         return
-    if live.property("delta.autoOptimize.autoCompact") is not None:
+    if live.property(keys.AUTO_COMPACT) is not None:
         return
     saved = live.files - max(live.bytes // _TARGET, 1)
     guilty = _most_files(facts)
@@ -127,7 +128,7 @@ def _small_files(facts: TableFacts) -> Iterator[Advice]:
     yield Advice(
         code="A09",
         title="compact small files after each write",
-        declare=(("properties", "delta.autoOptimize.autoCompact", "true"),),
+        declare=(("properties", keys.AUTO_COMPACT, "true"),),
         do="one OPTIMIZE compacts the files that are there",
         evidence=tuple(evidence),
         benefit="files",

@@ -83,7 +83,7 @@ class CommandRunner:
         deadline = time.monotonic() + self._timeout
         while True:
             with suppress(subprocess.TimeoutExpired):
-                return _told(process.wait(_LOOK_EVERY))
+                return _exit_text(process.wait(_LOOK_EVERY))
             if stopped():
                 _end(process, self._grace)
                 return "was stopped with the run"
@@ -92,7 +92,7 @@ class CommandRunner:
                 return f"did not end within {self._timeout:g} s (`window.hook_timeout`)"
 
 
-def _told(code: int) -> str:
+def _exit_text(code: int) -> str:
     if code < 0:
         return f"was ended by signal {-code}"
     return f"ended with exit code {code}" if code else ""

@@ -74,7 +74,7 @@ class TableHooks:
         self._begun = True
         for command in terms.before:
             self._tell("hook before", f"before: {shlex.join(command)}")
-            failed = terms.run_hook(command, self._environ("before"), self._said, self._window.stop.is_set)
+            failed = terms.run_hook(command, self._environ("before"), self._on_output_line, self._window.stop.is_set)
             if self._window.stop.is_set():
                 raise interrupted()
             if failed:
@@ -127,7 +127,7 @@ class TableHooks:
     def _done(self, command: Sequence[str], outcome: str) -> bool:
         self._tell("hook after", f"after: {shlex.join(command)}")
         environ = {**self._environ("after"), "TABLECTL_OUTCOME": outcome}
-        failed = self._window.terms.run_hook(command, environ, self._said, lambda: False)
+        failed = self._window.terms.run_hook(command, environ, self._on_output_line, lambda: False)
         if failed:
             self._note(
                 f"the after-hook {shlex.join(command)} {failed}; it stays owed until an apply of this table runs it"
@@ -153,7 +153,7 @@ class TableHooks:
             "TABLECTL_PLAN": self._window.stamp.plan,
         }
 
-    def _said(self, line: str) -> None:
+    def _on_output_line(self, line: str) -> None:
         self._tell("hook says", f"| {line}")
 
     def _tell(self, step: str, words: str) -> None:

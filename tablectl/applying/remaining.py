@@ -18,7 +18,7 @@ from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.protocol import protocol_refusals
 
 
-def missing_statements(
+def remaining_statements(
     plan: TablePlan, live: LiveTable, dialect: str, named: TableName | None = None
 ) -> list[Statement]:
     """The planned statements whose effect the live table does not have yet. ``named`` is the table in statements, if it

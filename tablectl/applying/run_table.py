@@ -20,8 +20,8 @@ from tablectl.applying.remaining import (
     check_landed,
     error_text,
     is_too_young,
-    missing_statements,
     planned_phase,
+    remaining_statements,
     separate_commits,
     why_waiting,
 )
@@ -141,7 +141,9 @@ def _run_statements(session: TableSession) -> LiveTable | None:
         session.note(live)
         _check_metadata(session, live)
         try:
-            missing = missing_statements(plan, live, window.engine.dialect, window.addressed(plan.table, plan.location))
+            missing = remaining_statements(
+                plan, live, window.engine.dialect, window.addressed(plan.table, plan.location)
+            )
         except StopTableError:
             if was_reached(session):
                 return None

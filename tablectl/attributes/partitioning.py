@@ -124,7 +124,7 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
     if not dialect_of(target.dialect).rewrite_measured:
         yield ("what a rewrite preserves was tested on open-source Delta only", _in_place(change), "")
     yield from _bad_columns(change, live)
-    yield from _lost(change, live, target)
+    yield from _lost_by_rewrite(change, live, target)
 
 
 def _in_place(change: Change) -> str:
@@ -159,7 +159,7 @@ def _bad_columns(change: Change, live: LiveTable) -> Iterator[_Problem]:
         yield "no column would remain besides the partition columns", "name fewer columns", condition
 
 
-def _lost(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
+def _lost_by_rewrite(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
     """What the rewrite would lose or change although no policy declares it (docs/partitioning.md)."""
     if live.clustering and not any(isinstance(each, ClusterBy) for each in target.operations):
         columns = ", ".join(column_text(path) for path in live.clustering)

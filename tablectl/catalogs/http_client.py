@@ -181,7 +181,7 @@ class HttpClient:
             return b""
 
     def _failed(self, status: int, headers: Message, body: bytes) -> Exception:
-        kind, said = _said(body)
+        kind, said = _server_message(body)
         said = self.secrets.hide(printable(said))[:_MESSAGE_LENGTH]
         message = f"{self.base} answers {status}{f': {said}' if said else ''}"
         error = AnswerError(status, kind, message, _HINTS.get(status, ""))
@@ -220,7 +220,7 @@ def _pause(given: str) -> float:
     return min(float(given), _LONGEST_PAUSE) if given.isascii() and given.isdigit() and len(given) < 6 else 1.0
 
 
-def _said(body: bytes) -> tuple[str, str]:
+def _server_message(body: bytes) -> tuple[str, str]:
     """The kind and message of an error, in either form: ``{error: {type, message}}`` or ``{error_code, message}``."""
     try:
         value = json.loads(body)

@@ -260,7 +260,7 @@ def run_step(name: str, job: CiJob) -> int:
         return int(STEPS[name](job))
     except TablectlError as error:
         job.tell("error", f"{error.message}\nWhat to do: {error.hint}" if error.hint else error.message)
-        job.summary(_said(f"tablectl {name}", str(error)))
+        job.summary(_output_block(f"tablectl {name}", str(error)))
         return error.exit_code
     except OSError as error:
         job.tell("error", f"{error.filename or name}: {error.strerror or error}")
@@ -285,10 +285,10 @@ def _digest(job: CiJob, env: str | None) -> str:
 
 def _failed(title: str, subject: str, ran: CommandResult) -> str:
     """A report for a command that failed without one."""
-    return f"{_said(f'{title}: failed', ran.err)}\n\n{marker(subject, DEFAULT)}\n"
+    return f"{_output_block(f'{title}: failed', ran.err)}\n\n{marker(subject, DEFAULT)}\n"
 
 
-def _said(title: str, text: str) -> str:
+def _output_block(title: str, text: str) -> str:
     return f"**⛔ {title}**\n\n{said(text[-_MOST_SAID:].strip() or 'nothing was said')}"
 
 

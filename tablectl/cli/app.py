@@ -25,7 +25,7 @@ from tablectl.cli.formats import (
     StatusFormat,
     check_format,
 )
-from tablectl.cli.output import Output, let_go
+from tablectl.cli.output import Output, flush_streams
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
     ApplyCommandOptions,
@@ -218,7 +218,7 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         out.fail(error)
         return error.exit_code
     finally:
-        let_go()
+        flush_streams()
 
 
 def _run(args: Sequence[str], out: Output) -> int:

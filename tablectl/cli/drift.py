@@ -12,7 +12,7 @@ from tablectl.cli.plan_reports import Started, context_here, selection_of, warn_
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest, DriftCommandOptions
 from tablectl.model.errors import ExitCode
-from tablectl.planning.drift import wishes
+from tablectl.planning.drift import adoptable_values
 from tablectl.policies.adopt import Adopter
 from tablectl.reports.documents import document_of_drift
 from tablectl.reports.drift_json import adoption_fact
@@ -47,7 +47,7 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
             send_notification(drift_notification(mask.drift(found)), project.config, context, out, os.environ)
         return found.exit_code
     adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
-    asked = wishes(found)
+    asked = adoptable_values(found)
     adoption = adopter.adopt(repository.texts(), [each for each in asked if not mask.hides_wish(each)])
     hidden = tuple(
         (mask.wish(each), "reports.mask hides its value: write it yourself") for each in asked if mask.hides_wish(each)

@@ -191,7 +191,7 @@ def problems_json(problems: Sequence[Problem]) -> list[dict[str, object]]:
     return [{name: getattr(problem, name) for name in names} for problem in problems]
 
 
-def let_go() -> None:
+def flush_streams() -> None:
     """Redirect closed streams to the null device, because the interpreter's flush at exit would fail."""
     for stream in (sys.stdout, sys.stderr):
         try:

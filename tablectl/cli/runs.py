@@ -61,7 +61,7 @@ def undo_command(request: CommandRequest, out: Output, form: ReportFormat, optio
         for failure in found.failures:
             out.note(f"warning: {failure.name} cannot be read: {failure.message}")
         adoption = _adoption(project, repository, found)
-        if not adoption.texts and not adoption.left and not any(table.wishes for table in found.tables):
+        if not adoption.texts and not adoption.left and not any(table.adoptable_values for table in found.tables):
             out.note("there is nothing to undo")
             return _code(found)
 
@@ -94,10 +94,10 @@ def _find(project: Project, specs: Specs, request: CommandRequest, options: Undo
 
 def _adoption(project: Project, repository: Repository, found: RunUndo) -> Adoption:
     """The policies that declare the values from before the run. Masked values are left to the user."""
-    wishes = [wish for table in found.tables for wish in table.wishes]
-    hidden = [wish for wish in wishes if project.mask.hides_wish(wish)]
+    adoptable_values = [wish for table in found.tables for wish in table.adoptable_values]
+    hidden = [wish for wish in adoptable_values if project.mask.hides_wish(wish)]
     adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
-    adoption = adopter.adopt(repository.texts(), [wish for wish in wishes if wish not in hidden])
+    adoption = adopter.adopt(repository.texts(), [wish for wish in adoptable_values if wish not in hidden])
     why = "reports.mask hides its value: write it yourself"
     return replace(adoption, left=(*adoption.left, *((project.mask.wish(wish), why) for wish in hidden)))
 
@@ -113,7 +113,7 @@ def _plan(
     project: Project, edited: Specs, found: RunUndo, out: Output, options: UndoOptions, form: ReportFormat
 ) -> None:
     """The plan of the edited policies for the tables of the run, shown, and saved with ``--out``."""
-    names = tuple(escape_glob(table.spec.name.text) for table in found.tables if table.wishes)
+    names = tuple(escape_glob(table.spec.name.text) for table in found.tables if table.adoptable_values)
     plan = make_plan(project, edited, Selection(names))
     if options.save:
         write_file(options.save, dump_plan(plan), private=project.mask.plan(plan) != plan)

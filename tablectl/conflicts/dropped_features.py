@@ -15,7 +15,7 @@ from tablectl.delta.protocol import PROTECTION, READER_FEATURES, needs_protectio
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 
 Commits = tuple[CommittedTransaction, ...]
-_WIDENING = "delta.enableTypeWidening"
+_WIDENING = keys.TYPE_WIDENING
 _EMPTY = CommittedTransaction(kind=Kind.EMPTY, blind=True, data_change=False)
 _PURGE = CommittedTransaction(kind=Kind.REORG, added=(NEW,), removed=(LIVE,), data_change=False)
 _BARRIER = 3

@@ -279,7 +279,7 @@ _PARTS: Mapping[str, str] = MappingProxyType(
 
 
 def find_term(text: str) -> Term | None:
-    """The topic of an exception, an error class with or without its part, an isolation level, a phase, or a source.
+    """The term of an exception, an error class with or without its part, an isolation level, a phase, or a source.
 
     ``None`` for what is none of these.
     Letter case, brackets around a class and packages before an exception do not matter. Of ``deltalake``, whose
@@ -289,16 +289,16 @@ def find_term(text: str) -> Term | None:
     word = told.value.casefold() if told else text.strip().strip("[]").casefold()
     word = _SYNONYMS.get(word, word)
     class_, _, part = word.partition(".")
-    for topic in _topics():
-        conflict = topic.conflict
-        if word == topic.name.casefold() or (conflict and word.rpartition(".")[2] == conflict.exception.casefold()):
-            return topic
-        if class_ == topic.name.casefold() and conflict and part.upper() in _PARTS:
+    for term in _terms():
+        conflict = term.conflict
+        if word == term.name.casefold() or (conflict and word.rpartition(".")[2] == conflict.exception.casefold()):
+            return term
+        if class_ == term.name.casefold() and conflict and part.upper() in _PARTS:
             return Term(
-                f"{topic.name}.{part.upper()}",
-                topic.meaning,
-                topic.ways,
-                topic.source,
+                f"{term.name}.{part.upper()}",
+                term.meaning,
+                term.ways,
+                term.source,
                 conflict,
                 detail=_PARTS[part.upper()],
             )
@@ -336,11 +336,11 @@ def looks_like_a_term(text: str) -> bool:
 
 def term_names() -> tuple[str, ...]:
     """All names that ``find_term`` knows, for suggestions."""
-    exceptions = (topic.conflict.exception for topic in _topics() if topic.conflict)
-    return tuple(dict.fromkeys((*(topic.name for topic in _topics()), *exceptions)))
+    exceptions = (term.conflict.exception for term in _terms() if term.conflict)
+    return tuple(dict.fromkeys((*(term.name for term in _terms()), *exceptions)))
 
 
-def _topics() -> Iterator[Term]:
+def _terms() -> Iterator[Term]:
     for conflict, (meaning, ways, source) in _CONFLICTS.items():
         yield Term(conflict.value, meaning, ways, source, conflict)
     for level, (meaning, ways, source) in _LEVELS.items():

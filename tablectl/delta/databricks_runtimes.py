@@ -197,7 +197,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="enable",
         since=(15, 4),
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.enableTypeWidening' = true)",
-        properties=(("delta.enableTypeWidening", "true"),),
+        properties=((keys.TYPE_WIDENING, "true"),),
         protocol="(3,7) with typeWidening",
         needs="older editions of the page say 15.2, as a preview",
         source=_DOCS + "tables/features/type-widening",

@@ -180,7 +180,7 @@ _PROPERTIES = (
     PropertyType(keys.LOG_CLEANUP, _BOOLEAN),
     PropertyType("delta.enableFullRetentionRollback", _BOOLEAN),
     PropertyType(keys.IN_COMMIT_TIMESTAMPS, _BOOLEAN, feature="inCommitTimestamp"),
-    PropertyType("delta.enableTypeWidening", _BOOLEAN, feature="typeWidening"),
+    PropertyType(keys.TYPE_WIDENING, _BOOLEAN, feature="typeWidening"),
     PropertyType("delta.enableVariantShredding", _BOOLEAN, _OPEN_SOURCE, feature="variantShredding-preview"),
     PropertyType(keys.LOG_RETENTION, _INTERVALS),
     PropertyType("delta.parquet.format.version", _FORMAT_VERSION, _OPEN_SOURCE),

@@ -126,7 +126,7 @@ def table_drift(
     )
 
 
-def wishes(drift: Drift) -> tuple[AdoptableValue, ...]:
+def adoptable_values(drift: Drift) -> tuple[AdoptableValue, ...]:
     """The values that the policies would have to declare for no table to differ."""
     return tuple(
         AdoptableValue(

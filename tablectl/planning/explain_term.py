@@ -35,7 +35,7 @@ class TermContext:
 class TermExplanation:
     """A term with the places where it applies."""
 
-    topic: Term
+    term: Term
     live: LiveTable | None
     """The given table; ``None`` if none was given."""
     places: tuple[TermContext, ...]
@@ -43,14 +43,14 @@ class TermExplanation:
     """Only for the isolation levels that a table can have."""
 
 
-def explain_term(topic: Term, live: LiveTable | None, dialect: str) -> TermExplanation:
+def explain_term(term: Term, live: LiveTable | None, dialect: str) -> TermExplanation:
     """The term on the given table, otherwise on the kinds of tables that differ in it."""
     settings = _settings_of(live, dialect) if live else _kinds(dialect)
-    places = tuple(TermContext(title, setting, _cells(topic, setting)) for title, setting in settings if topic.conflict)
+    places = tuple(TermContext(title, setting, _cells(term, setting)) for title, setting in settings if term.conflict)
     example = None
-    if topic.level and topic.level is not Level.SNAPSHOT:
+    if term.level and term.level is not Level.SNAPSHOT:
         example = anomaly_example(live or EXAMPLE, _of_spark(settings))
-    return TermExplanation(topic, live, places, example)
+    return TermExplanation(term, live, places, example)
 
 
 def _of_spark(settings: Sequence[tuple[str, ConflictContext]]) -> ConflictContext:
@@ -78,14 +78,14 @@ def _kinds(dialect: str) -> Sequence[tuple[str, ConflictContext]]:
     return sorted(kinds, key=lambda kind: dialect_for(kind[1].client.family).name != dialect)
 
 
-def _cells(topic: Term, setting: ConflictContext) -> tuple[MatrixCell, ...]:
+def _cells(term: Term, setting: ConflictContext) -> tuple[MatrixCell, ...]:
     """The row and file operations that fail in this way. Changes of settings are excluded: they nearly always fail each
     other.
     """
     return tuple(
         cell
         for cell in matrix(setting).cells
-        if cell.overlapping.conflict is topic.conflict
+        if cell.overlapping.conflict is term.conflict
         and cell.verdict is not CellVerdict.COMMITS
         and cell.current.group in {OperationGroup.ROWS, OperationGroup.FILES}
     )

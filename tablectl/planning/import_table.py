@@ -38,7 +38,7 @@ _OF_CATALOG: Mapping[tuple[str, str], str] = MappingProxyType(
     }
 )
 """What Unity Catalog 0.6.0 sets on a new managed table without being asked (tests/recordings)."""
-_Told = Declared | str
+_Imported = Declared | str
 """A declaration, or the reason why there is none."""
 
 
@@ -51,7 +51,7 @@ def policy_of_table(
     ``NameSyntaxError`` if no policy can name the table. In names with two parts, ``catalog`` is implied. An entry that
     is not ``located`` leaves the location to the catalog.
     """
-    told: list[_Told] = [*_attributes(live), *_bounded(_properties(live, dialect))]
+    told: list[_Imported] = [*_attributes(live), *_bounded(_properties(live, dialect))]
     if live.catalog is not None:
         told = [_unless_of_catalog(each) for each in told]
     return TableEntry(
@@ -62,7 +62,7 @@ def policy_of_table(
     )
 
 
-def _unless_of_catalog(told: _Told) -> _Told:
+def _unless_of_catalog(told: _Imported) -> _Imported:
     """Leaves out what Unity Catalog sets on each table that it manages: a policy without it keeps it."""
     if isinstance(told, str) or _OF_CATALOG.get((told[0], told[1])) != told[2]:
         return told
@@ -77,13 +77,13 @@ def _location(live: LiveTable) -> str | None:
         return None
 
 
-def _attributes(live: LiveTable) -> Iterator[_Told]:
+def _attributes(live: LiveTable) -> Iterator[_Imported]:
     for entry in ATTRIBUTES:
         for found in entry.imported(live):
             yield found if isinstance(found, str) else _declaration(entry.value_type, *found)
 
 
-def _declaration(value_type: ValueType, key: str, value: Value) -> _Told:
+def _declaration(value_type: ValueType, key: str, value: Value) -> _Imported:
     """The declaration of a value, or why no policy can declare it."""
     fits = value is not None and value_type.admits({key: value} if key else value)
     if isinstance(value, str) and fits:
@@ -101,7 +101,7 @@ def _readable(column: str) -> bool:
         return False
 
 
-def _bounded(properties: Iterator[_Told]) -> Iterator[_Told]:
+def _bounded(properties: Iterator[_Imported]) -> Iterator[_Imported]:
     """The properties and reasons that an entry has room for. It says how many others there are."""
     room, declared, others, said, unsaid = MOST_TEXT, 0, 0, 0, 0
     for each in properties:
@@ -124,7 +124,7 @@ def _bounded(properties: Iterator[_Told]) -> Iterator[_Told]:
         yield f"{unsaid:,} more properties that no policy can declare"
 
 
-def _properties(live: LiveTable, dialect: str) -> Iterator[_Told]:
+def _properties(live: LiveTable, dialect: str) -> Iterator[_Imported]:
     declared: set[str] = set()
     for stored in sorted(live.properties, key=lambda key: (not key.lower().startswith("delta."), key)):
         if stored.lower() in OWNED:

@@ -53,11 +53,11 @@ class TableUndo:
         return tuple(value for value in self.values if value.conflicts)
 
     @property
-    def wishes(self) -> tuple[AdoptableValue, ...]:
+    def adoptable_values(self) -> tuple[AdoptableValue, ...]:
         """The values that the policy of the table must declare; none if a value was changed after the run."""
         if self.refusals or self.trouble:
             return ()
-        return tuple(_wish(self.spec, value.change) for value in self.values)
+        return tuple(_adoptable_value(self.spec, value.change) for value in self.values)
 
 
 def changes_between(before: LiveTable, after: LiveTable, dialect: str) -> tuple[Change, ...]:
@@ -117,7 +117,7 @@ def _agrees(change: Change, one: Value, other: Value) -> bool:
     return entry.agrees(one, other, change.key) and entry.agrees(other, one, change.key)
 
 
-def _wish(spec: TableSpec, change: Change) -> AdoptableValue:
+def _adoptable_value(spec: TableSpec, change: Change) -> AdoptableValue:
     source = spec.sources.get(change.id, spec.declared)
     value = declarable(change.attribute, change.key, change.before)
     return AdoptableValue(spec.name, change.attribute, change.key, value, source)

@@ -76,39 +76,39 @@ class Adopter:
     variables: Variables
     read: Callable[[Texts], Specs]
 
-    def adopt(self, files: Texts, wishes: Sequence[AdoptableValue]) -> Adoption:
+    def adopt(self, files: Texts, values: Sequence[AdoptableValue]) -> Adoption:
         """Adopts every value that can be written without changing any other declaration."""
         before = self.read(files)
-        found = self._proven(before, _Written({file: outline(text) for file, text in files.items()}, files, ()), wishes)
+        found = self._proven(before, _Written({file: outline(text) for file, text in files.items()}, files, ()), values)
         changed = {file: text for file, text in found.texts.items() if text != files[file]}
         return Adoption(changed, found.adopted, found.left)
 
-    def _proven(self, before: Specs, start: _Written, wishes: Sequence[AdoptableValue]) -> _Written:
+    def _proven(self, before: Specs, start: _Written, values: Sequence[AdoptableValue]) -> _Written:
         """Applies the edits in addition to ``start``. If the result is wrong, each half is tried separately. The values
         of one table stay together as long as possible.
         """
-        found = self._fulfilled(before, start, wishes)
+        found = self._fulfilled(before, start, values)
         why = self._why_wrong(before, found.texts, found.adopted)
         if not why:
             return found
-        if len(wishes) == 1:
-            return replace(start, left=(*start.left, (wishes[0], why)))
-        tables = list(dict.fromkeys(wish.table.key for wish in wishes))
+        if len(values) == 1:
+            return replace(start, left=(*start.left, (values[0], why)))
+        tables = list(dict.fromkeys(wish.table.key for wish in values))
         if len(tables) > 1:
             first = frozenset(tables[: len(tables) // 2])
-            parts = [[wish for wish in wishes if (wish.table.key in first) is half] for half in (True, False)]
+            parts = [[wish for wish in values if (wish.table.key in first) is half] for half in (True, False)]
         else:
-            parts = [[wish] for wish in wishes]
+            parts = [[wish] for wish in values]
         for part in parts:
             start = self._proven(before, start, part)
         return start
 
-    def _fulfilled(self, before: Specs, start: _Written, wishes: Sequence[AdoptableValue]) -> _Written:
+    def _fulfilled(self, before: Specs, start: _Written, values: Sequence[AdoptableValue]) -> _Written:
         """Applies the edits in rounds, with one value of each table per round. These edit different maps, so a file is
         parsed once for all of them.
         """
         own = {each.target.key: each for each in before.declarations.named}
-        texts, adopted, left, rest = dict(start.texts), list(start.adopted), list(start.left), list(wishes)
+        texts, adopted, left, rest = dict(start.texts), list(start.adopted), list(start.left), list(values)
         while rest:
             made: dict[str, list[Cut]] = {}
             outlines = {file: outline(text) for file, text in texts.items()}
@@ -152,24 +152,24 @@ class Adopter:
                 continue
         return text
 
-    def _why_wrong(self, before: Specs, texts: Texts, wishes: Sequence[AdoptableValue]) -> str:
+    def _why_wrong(self, before: Specs, texts: Texts, values: Sequence[AdoptableValue]) -> str:
         """Why the edited files are wrong; empty if they declare all adopted values and nothing else changed."""
         try:
             after = self.read(texts)
         except InputError as error:
             problem = error.problems[0]
             return f"the file would be wrong: {problem.message}"
-        wished = {(wish.table.key, wish.id): wish for wish in wishes}
-        old, new = _policies(before, wishes), _policies(after, wishes)
+        wished = {(wish.table.key, wish.id): wish for wish in values}
+        old, new = _policies(before, values), _policies(after, values)
         if old.keys() != new.keys() or _patterns(before) != _patterns(after):
             return "another entry would change"
-        for table, values in new.items():
-            for each in old[table].keys() | values.keys():
+        for table, declared in new.items():
+            for each in old[table].keys() | declared.keys():
                 wish = wished.get((table, each))
-                if wish is None and old[table].get(each, _NOTHING) != values.get(each, _NOTHING):
+                if wish is None and old[table].get(each, _NOTHING) != declared.get(each, _NOTHING):
                     return f"{each} of another entry would change"
                 if wish and not (
-                    each in values and attribute(wish.attribute).agrees(wish.value, values[each], wish.key)
+                    each in declared and attribute(wish.attribute).agrees(wish.value, declared[each], wish.key)
                 ):
                     return "the policy would still say otherwise"
         return ""
@@ -178,10 +178,10 @@ class Adopter:
 _NOTHING = object()
 
 
-def _policies(specs: Specs, wishes: Iterable[AdoptableValue]) -> dict[str, dict[str, Value]]:
-    """The effective values of every table named in the files or in ``wishes``, by the table's key."""
+def _policies(specs: Specs, values: Iterable[AdoptableValue]) -> dict[str, dict[str, Value]]:
+    """The effective values of every table named in the files or in ``values``, by the table's key."""
     found = {spec.name.key: spec for spec in specs.tables}
-    more = {wish.table: specs.declarations.matching(wish.table) for wish in wishes if wish.table.key not in found}
+    more = {wish.table: specs.declarations.matching(wish.table) for wish in values if wish.table.key not in found}
     found |= {spec.name.key: spec for spec in resolve(((name, each) for name, each in more.items() if each), [])}
     return {
         table: {f"{name}.{key}" if key else name: value for name, key, value in spec.policy.values()}

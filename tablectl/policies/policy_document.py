@@ -48,8 +48,8 @@ def read_specs(files: Iterable[tuple[str, bytes]], reading: ValueReader) -> Spec
     """The policies in the bytes of named files. Raises as ``load_specs``."""
     declarations = Declarations.of(each for file, data in files for each in _read_file(file, data, reading))
     _check_unmanaged(declarations, reading)
-    speaking = ((name, (each, *declarations.matching(name))) for each in declarations.named if (name := each.name))
-    specs = resolve(speaking, reading.problems)
+    with_layers = ((name, (each, *declarations.matching(name))) for each in declarations.named if (name := each.name))
+    specs = resolve(with_layers, reading.problems)
     reading.problems.extend((*find_repeats(specs), *find_repeated_patterns(declarations.patterns)))
     reading.problems.extend(check_patterns(declarations.patterns))
     if reading.problems:

@@ -73,10 +73,10 @@ def merge(ranks: Ranks) -> tuple[ResolvedValue, ...]:
     layers = [layer for rank in ranks for layer in rank]
     keys = {key for layer in layers for key in (*layer.declared, *layer.unmanaged)}
     order = {name: index for index, name in enumerate(OF_A_TABLE)}
-    return tuple(_hear(key, ranks) for key in sorted(keys, key=lambda key: (order[key.partition(".")[0]], key)))
+    return tuple(_resolve_key(key, ranks) for key in sorted(keys, key=lambda key: (order[key.partition(".")[0]], key)))
 
 
-def _hear(key: str, ranks: Ranks) -> ResolvedValue:
+def _resolve_key(key: str, ranks: Ranks) -> ResolvedValue:
     all_declared = [
         (rank, declared_value) for rank, layers in enumerate(ranks) for declared_value in _all_declared(key, layers)
     ]

@@ -112,14 +112,14 @@ class _Tie:
         one, other = self.other, self.resolved.won
         more = f" and {len(self.tables) - 1} more" if len(self.tables) > 1 else ""
         message = (
-            f"`{self.resolved.key}` of {shown(self.tables[0].text)}{more} is {_said(one)} {_where(one)} here "
-            f"and {_said(other)} {_where(other)} at {other.source}, and neither outweighs the other"
+            f"`{self.resolved.key}` of {shown(self.tables[0].text)}{more} is {_value_text(one)} {_where(one)} here "
+            f"and {_value_text(other)} {_where(other)} at {other.source}, and neither outweighs the other"
         )
         hint = "of patterns the one with more literal characters wins, and a table's own entry wins over all of them"
         return one.source.problem(message, hint)
 
 
-def _said(declared_value: DeclaredValue) -> str:
+def _value_text(declared_value: DeclaredValue) -> str:
     match declared_value.given and declared_value.given.shown():
         case str() as text:
             return shown(text)

@@ -167,12 +167,12 @@ def adoption_fact(adoption: Adoption, *, written: bool) -> AdoptionFact:
     return AdoptionFact(
         written=written,
         files=tuple(sorted(adoption.texts)),
-        adopted=tuple(map(_wish, adoption.adopted)),
-        left=tuple(LeftFact(**json_form(_wish(wish)), reason=why) for wish, why in adoption.left),
+        adopted=tuple(map(_adoptable_value, adoption.adopted)),
+        left=tuple(LeftFact(**json_form(_adoptable_value(wish)), reason=why) for wish, why in adoption.left),
     )
 
 
-def _wish(wish: AdoptableValue) -> WishFact:
+def _adoptable_value(wish: AdoptableValue) -> WishFact:
     return WishFact(table=wish.table.text, attribute=wish.attribute, key=wish.key, value=wish.value)
 
 

@@ -60,11 +60,11 @@ def explain_text(explanation: Explanation, style: Style, needs: _Needs = _NO_NEE
         what = f"matches {declaration.pattern.text}" if declaration.pattern else "declared"
         lines.append(f"  {printable(what)} {style.paint(f'at {_place(declaration.source)}', 'dim')}")
     names = max((len(printable(each.key)) for each in explanation.resolved), default=0)
-    values = min(max((len(_said(each.won)) for each in explanation.resolved), default=0), _WIDEST_VALUE)
+    values = min(max((len(_value_text(each.won)) for each in explanation.resolved), default=0), _WIDEST_VALUE)
     if explanation.resolved:
         lines.append("")
     for each in explanation.resolved:
-        lines += _heard(each, names, values, style)
+        lines += _resolved_lines(each, names, values, style)
         for need in needs.get(each.key, ()):
             for text in (need.text(), *need.more()):
                 lines += [style.paint(line, "dim") for line in wrapped(printable(text), names + 4, style)]
@@ -73,16 +73,16 @@ def explain_text(explanation: Explanation, style: Style, needs: _Needs = _NO_NEE
     return "\n".join(lines) + "\n"
 
 
-def _heard(resolved: ResolvedValue, names: int, values: int, style: Style) -> list[str]:
-    value = style.paint(_said(resolved.won).ljust(values), "green" if resolved.won.given else "yellow")
-    over = (f"over {_by(declared_value)}: {_said(declared_value)}" for declared_value in resolved.over)
+def _resolved_lines(resolved: ResolvedValue, names: int, values: int, style: Style) -> list[str]:
+    value = style.paint(_value_text(resolved.won).ljust(values), "green" if resolved.won.given else "yellow")
+    over = (f"over {_by(declared_value)}: {_value_text(declared_value)}" for declared_value in resolved.over)
     return [
         f"  {printable(resolved.key).ljust(names)}  {value}  {style.paint(_by(resolved.won), 'dim')}",
         *(f"  {'':{names}}  {style.paint(text, 'dim')}" for text in over),
     ]
 
 
-def _said(declared_value: DeclaredValue) -> str:
+def _value_text(declared_value: DeclaredValue) -> str:
     return value_text(declared_value.given.shown()) if declared_value.given else "not managed"
 
 

@@ -13,12 +13,12 @@ from tablectl.reports.conflicts_text import in_words, pairs_lines, wrapped
 from tablectl.reports.style import Style
 
 
-def topic_text(view: TermExplanation, style: Style) -> str:
+def term_text(view: TermExplanation, style: Style) -> str:
     """What it means, what causes it, an example where it has one, and how to fix it."""
-    topic = view.topic
-    lines = [style.paint(topic.title, "bold"), *wrapped(topic.detail, 2, style)]
-    lines += wrapped(f"{topic.meaning} ({topic.source})", 2, style)
-    lines += [f"  {topic.page}"] if topic.page else []
+    term = view.term
+    lines = [style.paint(term.title, "bold"), *wrapped(term.detail, 2, style)]
+    lines += wrapped(f"{term.meaning} ({term.source})", 2, style)
+    lines += [f"  {term.page}"] if term.page else []
     if view.places:
         where = f" on {view.live.name.text}" if view.live else ""
         lines += ["", style.paint(printable(f"What causes it{where}"), "bold")]
@@ -26,9 +26,9 @@ def topic_text(view: TermExplanation, style: Style) -> str:
             lines += _place(place, style)
     if view.example:
         lines += ["", *_example(view.example, style)]
-    if topic.ways:
-        lines += ["", style.paint("How to fix" if topic.level is None else "Notes", "bold")]
-    for way in topic.ways:
+    if term.ways:
+        lines += ["", style.paint("How to fix" if term.level is None else "Notes", "bold")]
+    for way in term.ways:
         first, *rest = wrapped(way, 4, style)
         lines += [f"  - {first.strip()}", *rest]
     return "\n".join(lines) + "\n"
@@ -72,17 +72,17 @@ def _example(example: AnomalyExample, style: Style) -> list[str]:
     return lines
 
 
-def topic_json(view: TermExplanation) -> dict[str, Any]:
+def term_json(view: TermExplanation) -> dict[str, Any]:
     """The same as plain values."""
-    topic = view.topic
+    term = view.term
     made: dict[str, Any] = {
-        "name": topic.name,
-        "exception": topic.conflict.exception if topic.conflict else None,
-        "meaning": topic.meaning,
-        "detail": topic.detail or None,
-        "source": topic.source,
-        "page": topic.page or None,
-        "ways": list(topic.ways),
+        "name": term.name,
+        "exception": term.conflict.exception if term.conflict else None,
+        "meaning": term.meaning,
+        "detail": term.detail or None,
+        "source": term.source,
+        "page": term.page or None,
+        "ways": list(term.ways),
         "table": view.live.name.text if view.live else None,
         "causes": [
             {

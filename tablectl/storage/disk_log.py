@@ -55,7 +55,7 @@ class DiskLog:
         """The files and the directories in a directory of the log."""
         names, folders = list[str](), set[str]()
         try:
-            with self._told(folder), os.scandir(self.file(folder)) as entries:
+            with self._explained_errors(folder), os.scandir(self.file(folder)) as entries:
                 for entry in entries:
                     if entry.is_file():
                         names.append(entry.name)
@@ -97,12 +97,12 @@ class DiskLog:
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
         """As ``TableLog.read``."""
-        with self._told(name):
+        with self._explained_errors(name):
             return read_regular(self.file(name), limit)
 
     def lines(self, name: str) -> Generator[bytes, None, None]:
         """As ``TableLog.lines``."""
-        with self._told(name), io.BufferedReader(open_regular(self.file(name)), _BUFFER) as file:
+        with self._explained_errors(name), io.BufferedReader(open_regular(self.file(name)), _BUFFER) as file:
             self.budget.take_file(name, os.fstat(file.fileno()).st_size)
             while line := file.readline(LINE_BYTES + 1):
                 if len(line) > LINE_BYTES:
@@ -111,7 +111,7 @@ class DiskLog:
 
     def open(self, name: str) -> io.BufferedReader:
         """As ``TableLog.open``."""
-        with self._told(name):
+        with self._explained_errors(name):
             return io.BufferedReader(open_regular(self.file(name)), _BUFFER)
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
@@ -123,7 +123,7 @@ class DiskLog:
         return map(call, items)
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
+    def _explained_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError as error:

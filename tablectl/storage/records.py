@@ -95,7 +95,7 @@ class DiskRecords:
         path = self._folder / name
         aside = path.with_name(f".{uuid4().hex}")
         durable = not name.startswith(_GUARDS)
-        with self._told("write", name):
+        with self._explained_errors("write", name):
             try:
                 _write(aside, data, durable=durable)
                 os.link(aside, path)  # `Path.hardlink_to` came with Python 3.10
@@ -109,7 +109,7 @@ class DiskRecords:
 
     def read(self, name: str) -> bytes | None:
         """As ``RecordStore.read``."""
-        with self._told("read", name):
+        with self._explained_errors("read", name):
             try:
                 return _read(self._folder / name)
             except FileNotFoundError:
@@ -119,7 +119,7 @@ class DiskRecords:
         """As ``RecordStore.names``."""
         top = self._folder / prefix.rpartition("/")[0]
         skip = len(str(self._folder)) + 1
-        with self._told("list", prefix.rpartition("/")[0]):
+        with self._explained_errors("list", prefix.rpartition("/")[0]):
             self._check_links(top)
             found = (f"{base}/{file}"[skip:] for base, file in _walk(top))
             whole = (name for name in found if not name.rpartition("/")[2].startswith("."))
@@ -128,7 +128,7 @@ class DiskRecords:
     def delete(self, name: str) -> None:
         """As ``RecordStore.delete``."""
         path = self._folder / name
-        with self._told("delete", name):
+        with self._explained_errors("delete", name):
             try:
                 path.unlink()
             except (IsADirectoryError, PermissionError):
@@ -146,8 +146,8 @@ class DiskRecords:
             if folder.is_symlink() and not folder.exists():
                 raise OSError(errno.ENOENT, "a link that leads nowhere")
 
-    def _told(self, what: str, name: str) -> AbstractContextManager[None]:
-        return _told(what, str(self._folder), name)
+    def _explained_errors(self, what: str, name: str) -> AbstractContextManager[None]:
+        return _explained_errors(what, str(self._folder), name)
 
 
 def _walk(top: Path) -> Iterator[tuple[str, str]]:
@@ -240,7 +240,7 @@ class ObjectRecords:
         Raises ``WindowError`` if the store would overwrite an existing record: every process could then acquire the
         lease.
         """
-        with self._told("write", name):
+        with self._explained_errors("write", name):
             created = self._put(name, data)
             if created and not self._bucket.refuses and self._put(name, data):
                 self._store.delete(self._path(name))  # otherwise a reader would take it for a valid record
@@ -261,7 +261,7 @@ class ObjectRecords:
 
     def read(self, name: str) -> bytes | None:
         """As ``RecordStore.read``."""
-        with self._told("read", name):
+        with self._explained_errors("read", name):
             try:
                 found = self._store.get(self._path(name))
                 return bytes(found.bytes()) if found.meta["size"] <= LARGEST else b""
@@ -272,14 +272,14 @@ class ObjectRecords:
         """As ``RecordStore.names``."""
         # Object stores list by directory, and not by the prefix of the last part.
         folder = prefix.rpartition("/")[0]
-        with self._told("list", folder):
+        with self._explained_errors("list", folder):
             listed = self._store.list(self._path(folder)).collect()
         names = (entry["path"].removeprefix(self._path("")) for entry in listed)
         return tuple(sorted(name for name in names if name.startswith(prefix)))
 
     def delete(self, name: str) -> None:
         """As ``RecordStore.delete``."""
-        with self._told("delete", name):
+        with self._explained_errors("delete", name):
             try:
                 self._store.delete(self._path(name))
             except FileNotFoundError:
@@ -287,7 +287,7 @@ class ObjectRecords:
 
     def has(self, name: str) -> bool:
         """Whether the record exists. Cheaper than reading it."""
-        with self._told("read", name):
+        with self._explained_errors("read", name):
             try:
                 self._store.head(self._path(name))
             except FileNotFoundError:
@@ -297,8 +297,8 @@ class ObjectRecords:
     def _path(self, name: str) -> str:
         return f"{self._folder}/{name}"
 
-    def _told(self, what: str, name: str) -> AbstractContextManager[None]:
-        return _told(what, self._place, name, self._bucket.family)
+    def _explained_errors(self, what: str, name: str) -> AbstractContextManager[None]:
+        return _explained_errors(what, self._place, name, self._bucket.family)
 
 
 def real_place(location: str) -> str:
@@ -334,7 +334,7 @@ def is_new(location: str, options: StoreOptions = _DEFAULT) -> bool:
     """
     log, ours = _open(location, LOG, options), _open(location, FOLDER, options)
     if isinstance(log, DiskRecords):
-        with _told("list", str(log), ""):
+        with _explained_errors("list", str(log), ""):
             return not Path(str(log)).exists() and not Path(str(ours)).exists()
     return not (log.has("_last_checkpoint") or log.has(f"{0:020d}.json") or log.names(""))
 
@@ -438,7 +438,7 @@ def _client(
 
 
 @contextmanager
-def _told(what: str, folder: str, name: str, family: str = "") -> Iterator[None]:
+def _explained_errors(what: str, folder: str, name: str, family: str = "") -> Iterator[None]:
     """Converts every failure of the store into a ``WindowError`` that names the place and a fix."""
     try:
         yield

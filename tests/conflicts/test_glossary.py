@@ -77,9 +77,9 @@ def test_a_source_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("name", [*FACTS, *SECTIONS])
 def test_a_source_names_a_public_page(name: str) -> None:
-    topic = find_term(name)
-    assert topic is not None
-    assert topic.page.startswith(("https://github.com/delta-io/delta/blob/v4.4.0/", "https://docs.databricks.com/"))
+    term = find_term(name)
+    assert term is not None
+    assert term.page.startswith(("https://github.com/delta-io/delta/blob/v4.4.0/", "https://docs.databricks.com/"))
 
 
 @pytest.mark.parametrize(("word", "name"), [("free", "safe"), ("Closed", "blocking"), ("rewrite", "rewrite")])

@@ -96,7 +96,8 @@ def policies(draw: st.DrawFn) -> Policy:
         "data_skipping": draw(st.none() | st.just("default") | columns),
         "properties": draw(st.fixed_dictionaries({}, optional={key: st.none() | each for key, each in values.items()})),
     }
-    assume(not any(all(body.get(name) == value for name, value in pair) for pair in CONTRADICTIONS))
+    declared = body | {f"properties.{key}": value for key, value in (body["properties"] or {}).items()}
+    assume(not any(all(declared.get(name) == value for name, value in pair) for pair in CONTRADICTIONS))
     return Policy(**body)
 
 
@@ -129,7 +130,7 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
         )
         properties.update({key: text for key, text in pair if text})
     if "columnMapping" in features:
-        properties[keys.COLUMN_MAPPING] = draw(st.sampled_from(["name", "NAME", "none"]))
+        properties[keys.COLUMN_MAPPING] = draw(st.sampled_from(["none"] if manifest else ["name", "NAME", "none"]))
     if "icebergCompatV2" in features:
         switches = [("true", "iceberg"), ("true", None), ("false", None), (None, None)]
         compat, formats = draw(st.sampled_from(switches))

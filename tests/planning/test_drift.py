@@ -13,7 +13,7 @@ from tablectl.log.blame import Origin
 from tablectl.model.plan import Value
 from tablectl.model.table import LiveTable
 from tablectl.planning.diff import diff
-from tablectl.planning.drift import Drift, questions, table_drift, wishes
+from tablectl.planning.drift import Drift, adoptable_values, questions, table_drift
 from tablectl.policies.adopt import Adopter, Texts
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.policy_document import read_specs
@@ -80,7 +80,7 @@ def test_what_is_adopted_is_no_drift_any_more(
     assert spec is not None
     changes = diff(spec.policy, table)
     drift = Drift(tables=(table_drift(spec, table, changes, [Origin()] * len(changes)),))
-    adoption = Adopter("oss", "spark_catalog", Variables(), read).adopt({"p.yaml": text}, wishes(drift))
+    adoption = Adopter("oss", "spark_catalog", Variables(), read).adopt({"p.yaml": text}, adoptable_values(drift))
     # A chain that was broken off is nothing that a policy could say.
     assume(not any(change.before == "iceberg_v2 begun" for change in changes))
     assert adoption.left == ()

@@ -25,12 +25,12 @@ def wish(table: str, attribute: str, value: Value, key: str = "") -> AdoptableVa
     return AdoptableValue(parse_table(table), attribute, key, value, SourceFile("p.yaml", 1, 1))
 
 
-def adopt(text: str, *wishes: AdoptableValue) -> Adoption:
-    return Adopter("oss", "spark_catalog", VARIABLES, read).adopt({"p.yaml": text}, wishes)
+def adopt(text: str, *adoptable_values: AdoptableValue) -> Adoption:
+    return Adopter("oss", "spark_catalog", VARIABLES, read).adopt({"p.yaml": text}, adoptable_values)
 
 
-def written(text: str, *wishes: AdoptableValue) -> str:
-    adoption = adopt(text, *wishes)
+def written(text: str, *adoptable_values: AdoptableValue) -> str:
+    adoption = adopt(text, *adoptable_values)
     assert adoption.left == ()
     return adoption.texts["p.yaml"]
 

@@ -14,7 +14,7 @@ from tablectl.log.blame import Origin
 from tablectl.model.plan import Change, TableFailure
 from tablectl.model.table import Commit
 from tablectl.model.text import printable
-from tablectl.planning.drift import Difference, Drift, TableDrift, wishes
+from tablectl.planning.drift import Difference, Drift, TableDrift, adoptable_values
 from tablectl.policies.adopt import Adoption
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.value_reader import ValueReader
@@ -118,8 +118,8 @@ def test_html(drift: Drift) -> None:
 
 
 def test_json_tells_what_was_adopted(drift: Drift) -> None:
-    left = ((wishes(drift)[0], "it is inherited"),)
-    adoption = adoption_fact(Adoption({"p.yaml": "…"}, wishes(drift)[1:], left), written=True)
+    left = ((adoptable_values(drift)[0], "it is inherited"),)
+    adoption = adoption_fact(Adoption({"p.yaml": "…"}, adoptable_values(drift)[1:], left), written=True)
     told = json.loads(render_drift(drift, ReportFormat.JSON, Style(), Context(), adoption))["adoption"]
     assert (told["written"], told["files"], told["left"][0]["reason"]) == (True, ["p.yaml"], "it is inherited")
     assert json.loads(rendered(drift, ReportFormat.JSON))["adoption"] is None
@@ -130,7 +130,7 @@ def test_the_schema_takes_what_is_printed_and_nothing_else(drift: Drift, golden:
     Draft202012Validator.check_schema(schema)
     golden("drift.schema.json", json.dumps(schema, indent=2) + "\n")
     taken = Draft202012Validator(schema)
-    adoption = adoption_fact(Adoption({}, wishes(drift), ()), written=False)
+    adoption = adoption_fact(Adoption({}, adoptable_values(drift), ()), written=False)
     for text in (
         rendered(drift, ReportFormat.JSON),
         render_drift(drift, ReportFormat.JSON, Style(), Context(), adoption),
