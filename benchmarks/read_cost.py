@@ -1,6 +1,7 @@
 """The reader alone: CPU for each of a thousand unchanged tables on a disk, from their logs and from the cache.
 
-`python benchmarks/read_cost.py [--tables N]` makes tables of five commits by hand: *A* with checksums, *B* without.
+`python benchmarks/read_cost.py [--tables N] [--repeat N]` makes tables of five commits by hand: *A* with checksums, *B*
+without.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from tablectl.log.reader import ReadRequest, read_many
 from tablectl.log.table_cache import NoCache, TableCache
 from tablectl.model.table import Depth
 
-_ROUNDS = 4
 _COMMITS = 5
 _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 
@@ -46,31 +46,33 @@ def _write(log: Path, table: int, *, checksums: bool) -> None:
             (log / f"{version:020d}.crc").write_text(json.dumps(body))
 
 
-def _microseconds(places: list[str], cache: TableCache) -> float:
-    """CPU for each table, the least of some rounds."""
+def _microseconds(places: list[str], cache: TableCache, rounds: int) -> float:
+    """CPU for each table, the least of ``rounds`` after a first one."""
     requests = [ReadRequest(TableName("", (place,)), place, lambda _live: Depth()) for place in places]
-    rounds = []
-    for _ in range(_ROUNDS):
+    seconds = []
+    for _ in range(rounds + 1):
         start = time.process_time()
         for _ in read_many(requests, cache=cache):
             pass
-        rounds.append(time.process_time() - start)
-    return min(rounds) / len(places) * 1e6
+        seconds.append(time.process_time() - start)
+    return min(seconds[1:]) / len(places) * 1e6
 
 
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=1000)
-    count: int = parser.parse_args().tables
+    parser.add_argument("--repeat", type=int, default=4)
+    asked = parser.parse_args()
+    count: int = asked.tables
     with tempfile.TemporaryDirectory() as folder:
         sys.stdout.write(f"{count:,} unchanged tables of {_COMMITS} commits, CPU of the reader for each\n\n")
         for kind, checksums in (("A, with checksums", True), ("B, without", False)):
             places = [f"{folder}/{kind[0]}/t{table}" for table in range(count)]
             for table, place in enumerate(places):
                 _write(Path(place, "_delta_log"), table, checksums=checksums)
-            log = _microseconds(places, NoCache())
-            kept = _microseconds(places, DiskCache(Path(folder, "cache")))
+            log = _microseconds(places, NoCache(), asked.repeat)
+            kept = _microseconds(places, DiskCache(Path(folder, "cache")), asked.repeat)
             sys.stdout.write(f"{kind:20} log {log:5.0f} µs   cache {kept:5.0f} µs\n")
 
 

@@ -21,6 +21,7 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
         ("big_checkpoint.py", ["--files", "1000"], "tablectl, no .crc"),
         ("ten_thousand.py", ["--tables", "20"], "20, all to change"),
         ("quadratic.py", ["--size", "20"], "unknown properties"),
+        ("read_cost.py", ["--tables", "20"], "B, without"),
     ],
 )
 def test_each_runs_to_its_end(script: str, options: list[str], says: str) -> None:

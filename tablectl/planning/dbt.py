@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from tablectl.delta import keys
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema
@@ -22,9 +23,9 @@ from tablectl.policies.new_policy_file import TableEntry
 from tablectl.policies.spec import TableSpec
 
 _FEATURES: Mapping[str, str] = {
-    "delta.enableDeletionVectors": "deletionVectors",
-    "delta.enableRowTracking": "rowTracking",
-    "delta.columnMapping.mode": "columnMapping",
+    keys.DELETION_VECTORS: "deletionVectors",
+    keys.ROW_TRACKING: "rowTracking",
+    keys.COLUMN_MAPPING: "columnMapping",
 }
 _STAMP = '{"tablectl"'
 _CLUSTERING_PARAMETERS = ("newClusteringColumns", "clusterBy")
@@ -105,13 +106,13 @@ def _value(about: str, parameters: Mapping[str, str]) -> str | None:
 
 
 _KEYS: Mapping[str, str] = {
-    "isolation": "delta.isolationLevel",
-    "deletion_vectors": "delta.enableDeletionVectors",
-    "row_tracking": "delta.enableRowTracking",
-    "column_mapping": "delta.columnMapping.mode",
-    "data_skipping": "delta.dataSkippingStatsColumns",
-    "retention.log": "delta.logRetentionDuration",
-    "retention.deleted_files": "delta.deletedFileRetentionDuration",
+    "isolation": keys.ISOLATION_LEVEL,
+    "deletion_vectors": keys.DELETION_VECTORS,
+    "row_tracking": keys.ROW_TRACKING,
+    "column_mapping": keys.COLUMN_MAPPING,
+    "data_skipping": keys.STATISTICS_COLUMNS,
+    "retention.log": keys.LOG_RETENTION,
+    "retention.deleted_files": keys.DELETED_FILE_RETENTION,
 }
 
 

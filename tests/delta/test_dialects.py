@@ -20,10 +20,11 @@ _OTHER_MEANINGS = {
     ("engine/spark.py", "delta-spark"),
     ("cli/doctor.py", "delta-spark"),
     ("catalogs/opening.py", "databricks"),
+    ("engine/databricks.py", "databricks"),
     ("writers/spark_methods.py", "databricks"),
     ("policies/catalog_config.py", "databricks"),
 }
-"""Names of Python packages, and a way to log in to a catalog."""
+"""Names of Python packages, ways to log in to a catalog, and the address of Databricks Connect."""
 _NAMES = {*(each.name for each in FAMILIES), *(each.name for each in DIALECTS)}
 
 
