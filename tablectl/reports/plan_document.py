@@ -69,7 +69,7 @@ def plan_document(
     said = forecast(plan)
     parts = plan_parts(plan)
     todo = [part.text for part in parts[:1] if any(table.applies for table in plan.tables)]
-    notes = [f"{text[:1].upper()}{text[1:]}." for text in [*todo, "; ".join(said)] if text]
+    notes = [f"{text[:1].upper()}{text[1:]}." for text in [*todo, "; ".join(said), _left_out(plan)] if text]
     return Document(
         subject="Plan",
         verdict=plan_verdict(plan, context.refused),
@@ -87,6 +87,18 @@ def plan_document(
         summary=tuple(Cell(part.text, tone="bad" if part.bad else "") for part in parts)
         or (Cell(all_unchanged(plan), tone="good"),),
     )
+
+
+def _left_out(plan: Plan) -> str:
+    """What an apply does with the tables that are refused or not readable; empty if there are none."""
+    refused = sum(bool(table.refusals) for table in plan.tables)
+    words = [word for count, word in ((refused, "refused"), (len(plan.failures), "not readable")) if count]
+    if not words:
+        return ""
+    changed = sum(table.applies for table in plan.tables)
+    others = f"changes the other {plural(changed, 'table')}" if changed else "changes nothing"
+    left = f"{' or '.join(words)} ({plural(refused + len(plan.failures), 'table')})"
+    return f"an apply leaves out what is {left}, and {others}"
 
 
 def _counts(plan: Plan, groups: Sequence[Group]) -> Iterator[Cell]:
@@ -159,7 +171,12 @@ def failure_card(group: FailureGroup) -> Card:
 
 def _failure_row(group: FailureGroup, index: int) -> Row:
     return Row(
-        (name_lines(group.names, "not readable", "bad"), (Cell(group.failure.message, tone="bad"),), (), ()),
+        (
+            name_lines(group.names, "not readable", "bad"),
+            (Cell(group.failure.message, tone="bad"),),
+            (),
+            (Cell("nothing is changed"),),
+        ),
         index,
         group.names,
     )
@@ -177,7 +194,7 @@ def _row(group: Group, context: Context, index: int) -> Row:
     names = name_lines(group.names, group.weight.word, group.weight.kind)
     changes = tuple(_change_lines(group, context))
     if not stays:  # refused: nothing changes, and the reasons are what is to be read
-        return Row((names, (*changes, *passes), (), ()), index, group.names)
+        return Row((names, (*changes, *passes), (), (Cell("nothing is changed"),)), index, group.names)
     return Row((names, changes, stays, passes), index, group.names)
 
 
