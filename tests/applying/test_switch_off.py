@@ -82,13 +82,13 @@ def _gate_without_a_wish(lease: Lease, wanted: Gate) -> None:
 SWITCHES = {
     "statements are decided from the live table": Switch(
         table,
-        "missing_statements",
+        "remaining_statements",
         lambda plan, _live, _dialect, _named: list(plan.statements),
         lambda: test_table.test_what_is_already_so_sends_no_statement(orders()),
     ),
     "and so a run after a kill": Switch(
         table,
-        "missing_statements",
+        "remaining_statements",
         lambda plan, _live, _dialect, _named: list(plan.statements),
         lambda: test_table.test_a_run_killed_anywhere_is_finished_by_the_same_command("merged", 5),
     ),

@@ -31,7 +31,11 @@ from tablectl.model.operations import (
     Purge,
     RemoveMapping,
     Repartition,
+    ReplacePartitions,
+    SetManaged,
+    SetOptimization,
     SetProperties,
+    UnsetManaged,
     UnsetProperties,
     UpgradeUniform,
     render,
@@ -51,6 +55,8 @@ KINDS = {
     DropFeature: "AlterTableDropFeature",
 }
 """The plan that Spark's parser makes of each operation."""
+ONLY_ON_DATABRICKS = frozenset({ReplacePartitions, SetManaged, SetOptimization, UnsetManaged})
+"""Operations whose SQL open-source Spark has no parser for: tests/model/test_statement_forms.py tries their forms."""
 PYTHON = "a write in Python"
 SKIPPING = "a list of columns for data_skipping"
 QUERIES = ("DescribeRelation", "ShowTablesExtended", "ShowTables", "ShowNamespacesCommand", "Project")

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tablectl.model.operations import OPERATIONS, Repartition
-from tests.fuzz.fuzz_sql import EVERY, KINDS, parses
+from tests.fuzz.fuzz_sql import EVERY, KINDS, ONLY_ON_DATABRICKS, parses
 
 
 def test_the_fuzzer_tries_every_operation() -> None:
-    assert {*KINDS, Repartition} == set(OPERATIONS)
+    assert {*KINDS, Repartition, *ONLY_ON_DATABRICKS} == set(OPERATIONS)
 
 
 @pytest.mark.spark

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tablectl.log.reader import read_commits
+from tablectl.model.errors import LiveError
 from tests.log.bombs import BOMBS
 
 _SECONDS = 2
@@ -31,16 +33,27 @@ def bombs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+HINTS = tuple(name for name in BOMBS if name.startswith("hint"))
+"""Bombs in ``_last_checkpoint``. A directory is listed whole, so no plan opens it."""
+
+
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_costs_its_own_table_only(bombs: Path, name: str) -> None:
     command = [sys.executable, "-m", "tests.log.bombs", str(bombs / name)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=limited, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert str(bombs / name / "bomb") in told["error"]
+    assert told["error"] == "" if name in HINTS else str(bombs / name / "bomb") in told["error"]
     assert told["good"]
     assert told["seconds"] < _SECONDS
     assert told["megabytes"] < _MEGABYTES
+
+
+@pytest.mark.parametrize("name", HINTS)
+def test_a_history_does_not_open_a_hint_that_is_no_file(bombs: Path, name: str) -> None:
+    table = bombs / name / "bomb"
+    with pytest.raises(LiveError, match=f"{table}/_delta_log/_last_checkpoint: cannot be read"):
+        read_commits(str(table))
 
 
 @pytest.mark.slow
