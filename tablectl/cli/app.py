@@ -187,7 +187,7 @@ CiOpt = Annotated[CiSystem, typer.Option("--ci", help="The CI system whose workf
 
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
 _WrongUsage: type[Any] = typer.BadParameter.__bases__[0]
-_CODE = re.compile(r"(?:[BLP][0-9]{3}|D0[0-9]{2})\Z", re.IGNORECASE)
+_CODE = re.compile(r"(?:[BLP]|D(?=0))[0-9]{3}\Z", re.IGNORECASE)
 _FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)
 _PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
 """A table known by its path has backticks around it."""
