@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from tablectl.engine.port import MaySend, always
+from tablectl.engine.spark import SparkEngine
+
 pytestmark = pytest.mark.spark
 
 Cli = Callable[..., Any]
@@ -150,15 +153,23 @@ def test_a_refused_or_unreadable_table_never_stops_the_others(
 
 
 def test_a_statement_that_delta_refuses_is_reported_with_its_class_and_the_others_go_on(
-    spark: Any, cli: Cli, policies: Policies, log: Log, tmp_path: Path
+    spark: Any, cli: Cli, policies: Policies, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, good = tmp_path / "bad", tmp_path / "good"
     for table in (bad, good):
         spark.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, s STRUCT<a: INT>) USING delta")
     policies(f"""
-  delta.`{bad}`: {{properties: {{delta.parquet.format.version: no version}}}}
+  delta.`{bad}`: {{properties: {{owner.team: a}}}}
   delta.`{good}`: {{properties: {{owner.team: a}}}}
 """)
+    execute = SparkEngine.execute
+
+    def with_a_value_that_delta_refuses(self: SparkEngine, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+        # Whatever Delta is known to refuse, the plan refuses: only a newer Delta refuses more.
+        wrong = sql.replace("'owner.team' = 'a'", "'delta.appendOnly' = 'maybe'") if str(bad) in sql else sql
+        execute(self, wrong, tag, may_send)
+
+    monkeypatch.setattr(SparkEngine, "execute", with_a_value_that_delta_refuses)
     applied = cli("apply", "--yes", "--format", "json")
     assert applied.code == 5
     runs = {table["name"].split("/")[-1].strip("`"): table for table in applied.json()["tables"]}
