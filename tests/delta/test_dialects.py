@@ -25,7 +25,7 @@ _OTHER_MEANINGS = {
     ("policies/catalog_config.py", "databricks"),
     ("policies/dbt_manifest.py", "databricks"),
 }
-"""Names of Python packages and of dbt's adapters, ways to log in to a catalog, and the address of Databricks Connect."""
+"""Names of Python packages and of dbt's adapters, ways to log in to a catalog, the address of Databricks Connect."""
 _NAMES = {*(each.name for each in FAMILIES), *(each.name for each in DIALECTS)}
 
 
