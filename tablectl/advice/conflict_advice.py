@@ -56,7 +56,7 @@ class _Found:
                 benefit="writer-seconds a week",
                 amount=saved,
                 observations=observed,
-                confidence=confidence_of(observed if measured else min(observed, 299)),
+                confidence=confidence_of(observed if measured else min(observed, 299), self.jobs.period.seconds),
                 computed=_COMPUTED + ("; corrected by the files that no commit names" if measured else ""),
             ),
             **more,  # type: ignore[arg-type]  # fields of the record, written out by each caller

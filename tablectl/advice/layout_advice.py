@@ -75,7 +75,7 @@ def _clustering(facts: TableFacts) -> Iterator[Advice]:
         amount=saved,
         cost=(f"the data is clustered by OPTIMIZE FULL, which rewrites {size_text(live.bytes or 0)}",),
         observations=len(searching),
-        confidence=confidence_of(len(searching)),
+        confidence=confidence_of(len(searching), jobs.period.seconds),
         computed="scan times of these writes x the share of files that they did not touch",
         excludes="layout",
     )

@@ -14,6 +14,9 @@ Benefit = Literal["writer-seconds a week", "bytes", "files", "clients"]
 BENEFITS: tuple[Benefit, ...] = ("writer-seconds a week", "bytes", "files", "clients")
 """From the most to the least important one."""
 
+_DAY = 86_400.0
+_MEDIUM, _HIGH = 100, 300
+
 Declared = tuple[str, str, Value]
 """An attribute or option, the key of a map (otherwise empty), and the value to declare."""
 
@@ -76,6 +79,8 @@ class LakeAdvice(ReportMethods):
         return ExitCode.ERROR if self.failures or any(table.error for table in self.tables) else ExitCode.DONE
 
 
-def confidence_of(observations: int) -> Confidence:
-    """The confidence that a number of writes allows."""
-    return "high" if observations >= 300 else "medium" if observations >= 100 else "low"
+def confidence_of(observations: int, seconds: float) -> Confidence:
+    """The confidence that a number of writes allows; always low if they cover less than a day."""
+    if seconds < _DAY or observations < _MEDIUM:
+        return "low"
+    return "high" if observations >= _HIGH else "medium"

@@ -41,6 +41,11 @@ def test_the_written_policy_plans_what_was_advised(cli: Cli, repo: Repository, b
     assert cli("advise", f"delta.`{busy.path}`", "--write", "advised.yaml").code == 64, "no file is overwritten"
 
 
+def test_two_hours_of_writes_are_extrapolated_with_low_confidence(cli: Cli, busy: JobLog) -> None:
+    advice = json.loads(cli("advise", f"delta.`{busy.path}`", "--format", "json").out)["tables"][0]["advice"]
+    assert [each["confidence"] for each in advice] == ["low"]
+
+
 def test_what_a_policy_declares_is_not_advised_again(cli: Cli, repo: Repository, busy: JobLog) -> None:
     repo.policies(f"version: 1\ntables:\n  delta.`{busy.path}`: {{partitioning: [region], rewrite: allowed}}\n")
     assert "A02" not in cli("advise").out
