@@ -34,18 +34,7 @@ LONGEST_WITH_SHUT_GATE = 5.0
 """Seconds for which a table whose gate is shut waits for its turn."""
 _LOOK_EVERY = 0.5
 
-_DATA_VERBS = frozenset(
-    {
-        "OVERWRITE",
-        "DROP FEATURE",
-        "REORG",
-        "OPTIMIZE",
-        "REMOVE COLUMN MAPPING",
-        "UPGRADE UNIFORM",
-        "SET MANAGED",
-        "UNSET MANAGED",
-    }
-)
+_DATA_VERBS = frozenset({"OVERWRITE", "DROP FEATURE", "REORG", "OPTIMIZE", "REMOVE COLUMN MAPPING", "UPGRADE UNIFORM"})
 
 
 class Lane(IntEnum):
@@ -56,9 +45,9 @@ class Lane(IntEnum):
 
 
 def lane_of(statement: Statement) -> Lane:
-    """The lane of a statement: ``DATA`` if it may rewrite data, or the log entry of every file."""
+    """The lane of a statement: ``DATA`` if it may rewrite or move data, or the log entry of every file."""
     rewrites = statement.rewrite is not None or statement.backfill is not None or statement.repartition is not None
-    return Lane.DATA if rewrites or statement.verb in _DATA_VERBS else Lane.METADATA
+    return Lane.DATA if rewrites or statement.effect.moves or statement.verb in _DATA_VERBS else Lane.METADATA
 
 
 @dataclass(slots=True)

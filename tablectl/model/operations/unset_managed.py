@@ -7,33 +7,20 @@ from typing import ClassVar
 
 from tablectl.delta.names import TableName
 from tablectl.model.code_block import Code
-from tablectl.model.commits import CommittedTransaction
-from tablectl.model.operations.base import Operation, TableState, alter
-from tablectl.model.plan import Basis, CommitEffect, Verb
+from tablectl.model.operations.base import Operation, alter
+from tablectl.model.operations.catalog_setting import CatalogSetting
+from tablectl.model.plan import Verb
 
 
 @dataclass(frozen=True, slots=True)
-class UnsetManaged(Operation):
+class UnsetManaged(CatalogSetting, Operation):
     """Back to an external table, where it was before ``SET MANAGED``."""
 
     verb: ClassVar[Verb] = "UNSET MANAGED"
     word: ClassVar[str] = "unset-managed"
     turn: ClassVar[int] = 5
+    moves: ClassVar[bool] = True
 
     def code(self, table: TableName) -> Code:
         """The statement."""
-        return alter(table, "UNSET MANAGED")
-
-    def effect(self, basis: Basis) -> CommitEffect:
-        """The table moves."""
-        del basis
-        return CommitEffect(in_catalog=True, moves=True)
-
-    def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
-        """None that a source names."""
-        del basis
-        return ()
-
-    def applied(self, state: TableState) -> TableState:
-        """The same state, elsewhere."""
-        return state
+        return alter(table, self.verb)
