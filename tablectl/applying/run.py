@@ -295,8 +295,8 @@ class _Task:
         start = self.quiet.get(run.name)
         if start is None or not run.epoch:
             return run
-        harms = any(each.fails and not each.error for each in run.statements)
-        return replace(run, quiet=replace(start, actual=len(run.casualties) if harms else None))
+        failing = any(each.fails and not each.error for each in run.statements)
+        return replace(run, quiet=replace(start, actual=len(run.casualties) if failing else None))
 
     def _run(self, stack: ExitStack, leases: Mapping[str, Lease]) -> list[TableRun]:
         for lease in leases.values():
