@@ -22,6 +22,7 @@ from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_text import table_key
 from tablectl.project import Project
 from tablectl.selection import Selection, locate
+from tablectl.storage.log_stores import Stores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +50,19 @@ def collect_advice(
     found = locate(others or specs, Selection() if others else selection, project.open_catalog, project.stores)
     placed = [(spec_for(specs, spec.name) or spec, where) for spec, where in found.tables] if others else found.tables
 
-    def one(each: tuple[TableSpec, str]) -> TableAdvice:
-        return _table(project, *each, options)
-
+    requests = [ReadRequest(spec.name, where, _depth) for spec, where in placed]
+    threads = threads_for((where for _, where in placed), project.stores)
     tables: list[TableAdvice] = []
-    for done, table in enumerate(in_order(one, placed, threads_for((where for _, where in placed), project.stores)), 1):
-        on_read(done, len(placed))
-        tables.append(table)
+    with Stores(project.stores) as stores:
+
+        def one(each: tuple[tuple[TableSpec, str], LiveTable | LiveError]) -> TableAdvice:
+            (spec, where), live = each
+            return _table(project, stores, spec, where, live, options)
+
+        read = zip(placed, read_many(requests, options=project.stores), strict=True)
+        for done, table in enumerate(in_order(one, read, threads), 1):
+            on_read(done, len(placed))
+            tables.append(table)
     return LakeAdvice(
         tuple(sorted(tables, key=lambda each: natural_key(each.table))),
         found.failures,
@@ -70,12 +77,13 @@ def policies_text(project: Project, advice: LakeAdvice) -> str:
     )
 
 
-def _table(project: Project, spec: TableSpec, location: str, options: AdviceDepth) -> TableAdvice:
+def _table(
+    project: Project, stores: Stores, spec: TableSpec, location: str, live: LiveTable | LiveError, options: AdviceDepth
+) -> TableAdvice:
     try:
-        (live,) = read_many([ReadRequest(spec.name, location, _depth)], threads=1, options=project.stores)
         if isinstance(live, LiveError):
             raise live
-        past = read_past_commits(location, options.days, list_files=options.list_files, options=project.stores)
+        past = read_past_commits(stores, location, options.days, list_files=options.list_files)
     except LiveError as error:
         return TableAdvice(table=spec.name.text, location=location, commits=0, error=one_line(error))
     commits = tuple(each.commit for each in past.commits)
@@ -87,7 +95,7 @@ def _table(project: Project, spec: TableSpec, location: str, options: AdviceDept
         policy=spec.policy,
         options=spec.options,
     )
-    found, untold = advise(facts)
+    found, untold = advise(facts, project.mask.table_plan)
     return TableAdvice(
         table=spec.name.text,
         location=location,

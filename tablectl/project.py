@@ -6,7 +6,7 @@ Nothing is read or started before it is needed: most commands start no engine, a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -212,6 +212,15 @@ class Project:
     def any_policies(self, paths: Paths = None) -> Specs:
         """As ``policies``, for commands that need none: empty if no paths are given and the repository has none."""
         return self.policies(paths) if paths or has_policies(self.config, self.directory) else Specs.of(())
+
+    def requested(self, tables: Sequence[str], *, everything: bool = False) -> Specs | None:
+        """Specs without policies for named tables and patterns, and for the whole catalog with ``everything``; ``None``
+        if nothing is requested. Raises ``UsageError`` for text that is no name.
+        """
+        from tablectl.policies.requested_tables import requested_tables, whole_catalog  # noqa: PLC0415  # as above
+
+        texts = [*tables, *([whole_catalog(self.catalog)] if everything else [])]
+        return requested_tables(texts, self.catalog, self.variables) if texts else None
 
     def policies_of_plan(self, paths: Paths = None) -> Specs:
         """The policies to compare a plan with. Raises as ``policies``, and ``UsageError`` if there are none."""

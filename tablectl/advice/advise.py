@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,15 @@ from tablectl.model.text import size_text
 from tablectl.planning.plan_table import plan_table
 
 _OPTIONS = frozenset({"rewrite"})
+_LAYOUT = frozenset({"partitioning", "clustering"})
 
 
-def advise(facts: TableFacts) -> tuple[tuple[Advice, ...], tuple[str, ...]]:
-    """The advice for a table, the best first, and what cannot be told."""
+def advise(
+    facts: TableFacts, masked: Callable[[TablePlan], TablePlan] = lambda table: table
+) -> tuple[tuple[Advice, ...], tuple[str, ...]]:
+    """The advice for a table, the best first, and what cannot be told. ``masked`` hides the values of a plan that no
+    report may show: its texts become part of the advice.
+    """
     conflicts, untold = conflict_advice(facts)
     untold = [*untold, *_history(facts)]
     found: list[Advice] = []
@@ -28,6 +33,7 @@ def advise(facts: TableFacts) -> tuple[tuple[Advice, ...], tuple[str, ...]]:
         if _declared_already(facts, each.declare):
             continue
         planned = _planned(facts, each.declare)
+        planned = masked(planned) if planned is not None else None
         if planned is not None and planned.refusals:
             untold.append(f"{each.title}: a plan refuses it, because {planned.refusals[0].reason}")
         else:
@@ -44,12 +50,13 @@ def _history(facts: TableFacts) -> Iterator[str]:
 
 
 def _without_rivals(found: Iterable[Advice]) -> Iterator[Advice]:
-    """Of advice that excludes each other, the best."""
-    given: set[str] = set()
+    """Of several layouts, the best: a table has one."""
+    laid_out = False
     for each in found:
-        if each.excludes not in given:
+        lays_out = any(name in _LAYOUT for name, _, _ in each.declare)
+        if not (lays_out and laid_out):
             yield each
-        given |= {each.excludes} - {""}
+        laid_out |= lays_out
 
 
 def _declared_already(facts: TableFacts, declare: Iterable[Declared]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tablectl.advice.conflict_loss import ConflictLoss, Layout, conflict_loss
 from tablectl.advice.facts import LEAST_WRITES, TableFacts, enough
 from tablectl.advice.jobs import Job, Jobs
-from tablectl.advice.records import Advice, confidence_of
+from tablectl.advice.records import Advice, Declared, confidence_of
 from tablectl.conflicts.context import LEVEL, VECTORS, ConflictContext
 from tablectl.delta.dialects import dialect_of
 from tablectl.model.commits import Kind
@@ -20,6 +20,8 @@ _BUSY = 0.2
 """The share of the time that rewriting jobs run, from which on failed writes are to be expected."""
 _WEEK = 7 * 86_400.0
 _PAIRS = 3
+_NOT_HIGH = 299
+"""Observations without a listing: the confidence is medium at most."""
 _SMALL_PARTITION = 128_000_000
 _COMPUTED = (
     "past writes replayed against each other by the conflict rules; arrivals by the hour x durations; "
@@ -44,22 +46,31 @@ class _Found:
         left = conflict_loss(self.jobs, layout or self.layout, context or self.facts.context).times(self.factor)
         return self.base.seconds - left.seconds
 
-    def advice(self, code: str, title: str, saved: float, **more: object) -> Advice:
+    def advice(
+        self,
+        code: str,
+        title: str,
+        saved: float,
+        *,
+        declare: tuple[Declared, ...] = (),
+        do: str = "",
+        cost: tuple[str, ...] = (),
+    ) -> Advice:
         """An advice that saves so many seconds a week."""
         measured = self.facts.past.unnamed is not None
         observed = sum(len(job.writes) for job in self.jobs.jobs if job.rewrites)
-        return replace(
-            Advice(
-                code=code,
-                title=title,
-                evidence=tuple(_evidence(self)),
-                benefit="writer-seconds a week",
-                amount=saved,
-                observations=observed,
-                confidence=confidence_of(observed if measured else min(observed, 299), self.jobs.period.seconds),
-                computed=_COMPUTED + ("; corrected by the files that no commit names" if measured else ""),
-            ),
-            **more,  # type: ignore[arg-type]  # fields of the record, written out by each caller
+        return Advice(
+            code=code,
+            title=title,
+            declare=declare,
+            do=do,
+            evidence=tuple(_evidence(self)),
+            benefit="writer-seconds a week",
+            amount=saved,
+            cost=cost,
+            observations=observed,
+            confidence=confidence_of(observed if measured else min(observed, _NOT_HIGH), self.jobs.period.seconds),
+            computed=_COMPUTED + ("; corrected by the files that no commit names" if measured else ""),
         )
 
 
@@ -172,7 +183,6 @@ def _partitioned(found: _Found, column: str, count: int, saved: float) -> Advice
         saved,
         declare=(("rewrite", "", "allowed"), ("partitioning", "", (column,))),
         cost=tuple(cost),
-        excludes="layout",
     )
 
 
@@ -214,7 +224,6 @@ def _isolation(found: _Found) -> Iterator[Advice]:
         saved,
         declare=(("isolation", "", "WriteSerializable"),),
         cost=("the history may show an order of writes that never was; keep Serializable for ledgers",),
-        excludes="isolation",
     )
 
 

@@ -8,9 +8,9 @@ setting of the table, the same computation tells what would be left.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from tablectl.advice.jobs import Job, Jobs, Write
 from tablectl.conflicts.context import ConflictContext
@@ -18,7 +18,7 @@ from tablectl.conflicts.rules.decide import decide
 from tablectl.conflicts.transactions import NOTHING, ConflictResult, CurrentTransaction, Reads
 from tablectl.model.commit_files import PartitionValues
 from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
-from tablectl.model.expected_loss import HOUR, HOURS, Period, hour_of_week
+from tablectl.model.expected_loss import HOUR, HOURS, Period, hour_of_week, hours_between
 
 _SAMPLE = 8
 """The number of writes of a job that are replayed: the newest ones."""
@@ -30,6 +30,7 @@ _HALF = 0.5
 _DAYS_FOR_HOURS, _DAYS_FOR_WEEKS = 3, 14
 _DAY = 24
 _APPENDS = frozenset({Kind.APPEND, Kind.STREAMING_APPEND})
+Decide = Callable[[CommittedTransaction, CurrentTransaction], ConflictResult]
 _WHOLE = frozenset({Kind.OVERWRITE, Kind.READING_INSERT})
 
 
@@ -132,7 +133,9 @@ def conflict_loss(jobs: Jobs, layout: Layout, context: ConflictContext) -> Confl
     chosen = jobs.jobs[:_MOST_JOBS]
     hours = _Hours.of(jobs.period)
     rates = [hours.rates([write.end for write in job.writes]) for job in chosen]
-    shares = [[_share(one, other, layout, context) for other in chosen] for one in chosen]
+    # Many writes are equal as transactions, so most pairs are decided once.
+    decided = cache(lambda committed, current: decide(committed, current).result)
+    shares = [[_share(one, other, layout, context, decided) for other in chosen] for one in chosen]
     pairs = [
         pair
         for index, job in enumerate(chosen)
@@ -178,11 +181,8 @@ class _Hours:
         days = period.seconds / (_DAY * HOUR)
         buckets = HOURS if days >= _DAYS_FOR_WEEKS else _DAY if days >= _DAYS_FOR_HOURS else 1
         exposed = [0.0] * buckets
-        time = period.start
-        while time < period.end:
-            upto = min((math.floor(time / HOUR) + 1) * HOUR, period.end)
-            exposed[hour_of_week(time) % buckets] += upto - time
-            time = upto
+        for hour, length in hours_between(period.start, period.end):
+            exposed[hour % buckets] += length
         return _Hours(buckets, tuple(exposed))
 
     def bucket(self, time: float) -> int:
@@ -198,7 +198,7 @@ class _Hours:
         )
 
 
-def _share(failing: Job, committing: Job, layout: Layout, context: ConflictContext) -> float:
+def _share(failing: Job, committing: Job, layout: Layout, context: ConflictContext, decided: Decide) -> float:
     """The share of the committing job's writes that fail a write of the other; an uncertain outcome counts half."""
     if failing is committing and not failing.overlaps_itself:
         return 0.0
@@ -206,13 +206,8 @@ def _share(failing: Job, committing: Job, layout: Layout, context: ConflictConte
     named = failing.name in layout.explicit
     all_current = [current_of(each, layout, context, named=named) for each in failing.writes[:_SAMPLE]]
     all_committed = [committed_of(each, layout) for each in committing.writes[:_SAMPLE]]
-    found = [outcomes.get(_result(one, other), _HALF) for other in all_current for one in all_committed]
+    found = [outcomes.get(decided(one, other), _HALF) for other in all_current for one in all_committed]
     return sum(found) / len(found)
-
-
-@lru_cache(maxsize=4096)
-def _result(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictResult:
-    return decide(committed, current).result
 
 
 def committed_of(write: Write, layout: Layout) -> CommittedTransaction:

@@ -77,7 +77,6 @@ def _clustering(facts: TableFacts) -> Iterator[Advice]:
         observations=len(searching),
         confidence=confidence_of(len(searching), jobs.period.seconds),
         computed="scan times of these writes x the share of files that they did not touch",
-        excludes="layout",
     )
 
 
@@ -198,5 +197,4 @@ def _partitions(facts: TableFacts) -> Iterator[Advice]:
         observations=layout.partitions,
         confidence="high",
         computed="the sizes of the partitions in the current version; the conflicts of past writes do not increase",
-        excludes="layout",
     )

@@ -7,7 +7,6 @@ from typing import Literal
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure, Value
-from tablectl.model.report_methods import ReportMethods
 
 Confidence = Literal["high", "medium", "low"]
 Benefit = Literal["writer-seconds a week", "bytes", "files", "clients"]
@@ -42,8 +41,6 @@ class Advice:
     confidence: Confidence
     computed: str
     """How the benefit was computed."""
-    excludes: str = ""
-    """Advice with the same word excludes each other: only the best of it is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +63,7 @@ class TableAdvice:
 
 
 @dataclass(frozen=True, slots=True)
-class LakeAdvice(ReportMethods):
+class LakeAdvice:
     """The advice for all tables."""
 
     tables: tuple[TableAdvice, ...]

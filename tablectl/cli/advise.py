@@ -11,8 +11,7 @@ from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
 from tablectl.lake_advice import AdviceDepth, collect_advice, policies_text
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.policies.requested_tables import requested_tables, whole_catalog
-from tablectl.reports.advice_document import document_of_advice
+from tablectl.reports.documents import document_of_advice
 from tablectl.reports.render import render
 from tablectl.written_files import check_writable, write_file
 
@@ -38,8 +37,7 @@ def advise_command(request: CommandRequest, out: Output, reports: ReportFiles, a
             if asked.write.exists():
                 raise UsageError(f"{asked.write} exists", "name a new file, and move what you want into your policies")
             check_writable(asked.write)
-        texts = [*asked.tables, *([whole_catalog(project.catalog)] if asked.everything else [])]
-        others = requested_tables(texts, project.catalog, project.variables) if texts else None
+        others = project.requested(asked.tables, everything=asked.everything)
         policies = project.any_policies(request.paths)
         depth = AdviceDepth(days=asked.days, list_files=asked.list_files)
         found = collect_advice(project, policies, others, selection_of(request), depth, on_read)

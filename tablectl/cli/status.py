@@ -14,7 +14,6 @@ from tablectl.cli.request import CommandRequest
 from tablectl.cli.status_rows import append_rows, parquet_bytes
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.model.errors import ExitCode
-from tablectl.policies.requested_tables import requested_tables, whole_catalog
 from tablectl.reports.documents import document_of_status
 from tablectl.reports.render import render
 from tablectl.written_files import check_writable, write_file
@@ -43,13 +42,12 @@ def status_command(request: CommandRequest, out: Output, reports: ReportFiles, a
         reports.check()
         if asked.parquet:
             check_writable(asked.parquet)
-        texts = [*asked.tables, *([whole_catalog(project.catalog)] if asked.everything else [])]
-        others = requested_tables(texts, project.catalog, project.variables) if texts else None
+        others = project.requested(asked.tables, everything=asked.everything)
         options = StatusDepth(look_back=asked.look_back, debt=asked.debt, now=int(time() * 1000))
         policies = project.any_policies(request.paths)
         status = collect_status(project, policies, others, selection_of(request), options, on_read)
     shown, context = project.mask.status(status), context_here()
-    document = cache(partial(document_of_status, shown, project.mask))
+    document = cache(partial(document_of_status, status, project.mask))
     if asked.rows:
         out.binary_result(parquet_bytes(shown))
     if asked.parquet:

@@ -15,7 +15,6 @@ from tablectl.model.errors import LiveError
 from tablectl.model.table import Commit
 from tablectl.storage.data_files import DataFile
 from tablectl.storage.log_stores import Stores
-from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.read_budget import OversizeError
 from tablectl.storage.table_log import TableLog
 
@@ -29,28 +28,27 @@ _WEEK = 7 * _DAY
 _PARTITIONS = 1000
 
 
-def read_past_commits(location: str, days: int, *, list_files: bool, options: StoreOptions) -> PastCommits:
+def read_past_commits(stores: Stores, location: str, days: int, *, list_files: bool) -> PastCommits:
     """The commits of the ``days`` before the newest one. Raises ``LiveError`` if the table cannot be read.
 
     With ``list_files``, the whole table is listed as well. A file that a commit of this time could have written, and
     none names, is left of a write that failed, or of a task that Spark ran twice.
     """
-    with Stores(options) as stores:
-        log = open_log(stores, location, stores.managed(location))
-        named: set[str] | None = set() if list_files else None
+    log = open_log(stores, location, stores.managed(location))
+    named: set[str] | None = set() if list_files else None
 
-        def read() -> tuple[list[CommitFiles], bool]:
-            wanted = commits_between(log, -1, None, MOST_COMMITS)
-            if wanted is None:
-                return [], False
-            return _within(log, wanted.files, wanted.version, days, named)
+    def read() -> tuple[list[CommitFiles], bool]:
+        wanted = commits_between(log, -1, None, MOST_COMMITS)
+        if wanted is None:
+            return [], False
+        return _within(log, wanted.files, wanted.version, days, named)
 
-        found, cut = read_twice(read, read)
-        if named is None:
-            return PastCommits(tuple(found), cut)
-        listed = stores.data_files(location, MOST_FILES)
-        unnamed = _unnamed(found, listed, named) if len(listed) < MOST_FILES else None
-        return PastCommits(tuple(found), cut, unnamed)
+    found, cut = read_twice(read, read)
+    if named is None:
+        return PastCommits(tuple(found), cut)
+    listed = stores.data_files(location, MOST_FILES)
+    unnamed = _unnamed(found, listed, named) if len(listed) < MOST_FILES else None
+    return PastCommits(tuple(found), cut, unnamed)
 
 
 def _within(

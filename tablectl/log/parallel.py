@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -29,7 +29,7 @@ def threads_for(locations: Iterable[str], options: StoreOptions) -> int:
     return _MOUNTED if any(map(network_mount, folders)) else 0
 
 
-def in_order(work: Callable[[_Item], _Result], items: Sequence[_Item], threads: int) -> Generator[_Result, None, None]:
+def in_order(work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Generator[_Result, None, None]:
     """The results of ``work``, in the order of the items.
 
     Only the next few items are worked on ahead, so that ten thousand take no more memory than the caller keeps.

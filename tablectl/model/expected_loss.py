@@ -115,7 +115,7 @@ def _count(write: PastWrite, period: Period, window: CommitWindow, failed: list[
     """Add the moments at which a window would have failed the write, as seconds, to the hours in which they were."""
     if not period.start <= write.end <= period.end:
         return
-    for hour, length in _hours(max(write.end - write.seconds, period.start), write.end):
+    for hour, length in hours_between(max(write.end - write.seconds, period.start), write.end):
         failed[hour] += length
         seconds[hour] += length * write.seconds
     later = (window.commits - 1) * min(write.seconds, max(window.spacing, 0.0))
@@ -124,7 +124,7 @@ def _count(write: PastWrite, period: Period, window: CommitWindow, failed: list[
     seconds[hour] += later * write.seconds
 
 
-def _hours(start: float, end: float) -> Iterable[tuple[int, float]]:
+def hours_between(start: float, end: float) -> Iterable[tuple[int, float]]:
     """The hours of the week between two times, and how many seconds of each are between them."""
     while start < end:
         upto = min((math.floor(start / HOUR) + 1) * HOUR, end)
@@ -134,7 +134,7 @@ def _hours(start: float, end: float) -> Iterable[tuple[int, float]]:
 
 def _exposure(period: Period) -> list[float]:
     exposed = [0.0] * HOURS
-    for hour, length in _hours(period.start, period.end):
+    for hour, length in hours_between(period.start, period.end):
         exposed[hour] += length
     return exposed
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
 
 from tablectl.advice.records import Advice, LakeAdvice, TableAdvice
 from tablectl.model.code_block import Code
-from tablectl.model.json_form import json_form
 from tablectl.model.text import time_text
 from tablectl.reports.document import (
     Block,
     Card,
     Cell,
-    CommentEnd,
     Document,
     Facts,
-    ForPrograms,
     Grid,
     Heading,
     Listing,
@@ -29,14 +23,6 @@ from tablectl.reports.style import plural
 from tablectl.reports.wording import PlanVerdict
 
 _HEAD = ("Table", "Advice", "Benefit", "Confidence")
-
-
-def document_of_advice(advice: LakeAdvice) -> Document:
-    """The document with its JSON."""
-    data = partial(json.dumps, json_form(advice), indent=1, default=json_form)
-    end = CommentEnd("<!-- tablectl advice -->", "<code>tablectl advise --report FILE.html</code> writes all of it.")
-    programs = ForPrograms(data=lambda: data() + "\n")
-    return replace(advice_document(advice), programs=programs, comment=lambda: end)
 
 
 def advice_document(advice: LakeAdvice) -> Document:

@@ -12,6 +12,7 @@ from functools import partial
 from html import escape
 from typing import Any
 
+from tablectl.advice.records import LakeAdvice
 from tablectl.applying.run_report import RunReport
 from tablectl.model.errors import ExitCode
 from tablectl.model.json_form import json_form
@@ -19,6 +20,7 @@ from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.lint import Linted
 from tablectl.planning.plan_file import digest_of, dump_plan
+from tablectl.reports.advice_document import advice_document
 from tablectl.reports.cases import drift_cases, plan_cases, run_cases
 from tablectl.reports.context import Context
 from tablectl.reports.document import CommentEnd, Document, ForPrograms
@@ -131,6 +133,13 @@ def document_of_status(status: LakeStatus, mask: Mask) -> Document:
     programs = ForPrograms(data=lambda: _json(json_form(masked), indent=1, sort=False))
     end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --html FILE</code> writes all rows.")
     return replace(status_document(masked), programs=programs, comment=lambda: end)
+
+
+def document_of_advice(advice: LakeAdvice) -> Document:
+    """The advice for tables. It contains no values of properties, so there is nothing to mask."""
+    programs = ForPrograms(data=lambda: _json(json_form(advice), indent=1, sort=False))
+    end = CommentEnd("<!-- tablectl advice -->", "<code>tablectl advise --report FILE.html</code> writes all of it.")
+    return replace(advice_document(advice), programs=programs, comment=lambda: end)
 
 
 def _plan_json(plan: Plan, masked: Plan, mask: Mask) -> str:

@@ -53,7 +53,7 @@ class Mask(MaskedKeys):
         """A plan for display."""
         if not self.patterns:
             return plan
-        return replace(plan, tables=tuple(map(self._table, plan.tables)))
+        return replace(plan, tables=tuple(map(self.table_plan, plan.tables)))
 
     def run(self, report: RunReport) -> RunReport:
         """A run for display."""
@@ -119,7 +119,10 @@ class Mask(MaskedKeys):
 
         return _PAIR.sub(hide, sql)
 
-    def _table(self, table: TablePlan) -> TablePlan:
+    def table_plan(self, table: TablePlan) -> TablePlan:
+        """The plan of one table for display."""
+        if not self.patterns:
+            return table
         secrets = self._secrets(table.changes)
         return replace(
             table,

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tablectl.log.commit_files import read_past_commits
+from tablectl.model.commit_files import PastCommits
+from tablectl.storage.log_stores import Stores
+from tablectl.storage.object_stores import StoreOptions
 from tests.cli.log_lake import append, create
 
 MONDAY = 1_793_577_600_000
@@ -90,6 +94,11 @@ class JobLog:
                 self.write(
                     "UPDATE", f"((region#12 = r{region}) AND (id#13L > 0))", took=took, partition=self.of(f"r{region}")
                 )
+
+    def past(self) -> PastCommits:
+        """Its commits, as they are read."""
+        with Stores(StoreOptions()) as stores:
+            return read_past_commits(stores, str(self.path), 30, list_files=False)
 
     def of(self, region: str) -> dict[str, str]:
         """The partition values of a region."""

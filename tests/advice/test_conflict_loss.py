@@ -10,15 +10,13 @@ from tablectl.advice.conflict_loss import Layout, conflict_loss
 from tablectl.advice.jobs import Jobs, find_jobs
 from tablectl.conflicts.context import ConflictContext
 from tablectl.delta.protocol import Client
-from tablectl.log.commit_files import read_past_commits
-from tablectl.storage.object_stores import StoreOptions
 from tests.advice.job_log import MINUTE, SECOND, JobLog
 
 SPARK = ConflictContext(client=Client("delta-spark", (4, 4, 0)))
 
 
 def jobs_of(log: JobLog) -> Jobs:
-    found = find_jobs(read_past_commits(str(log.path), 30, list_files=False, options=StoreOptions()).commits)
+    found = find_jobs(log.past().commits)
     assert found is not None
     return found
 

@@ -14,10 +14,8 @@ from tablectl.advice.facts import TableFacts
 from tablectl.advice.jobs import find_jobs
 from tablectl.advice.records import Advice
 from tablectl.attributes.policy import Policy
-from tablectl.log.commit_files import read_past_commits
 from tablectl.model.table import ClusteringState, FileGroup, PartitionLayout
 from tablectl.model.table_options import NO_OPTIONS
-from tablectl.storage.object_stores import StoreOptions
 from tests.advice.job_log import MINUTE, SECOND, JobLog
 from tests.builders import read_path
 
@@ -26,7 +24,7 @@ GB = 1_000_000_000
 
 def advised(log: JobLog, policy: Policy | None = None, **state: Any) -> tuple[Sequence[Advice], Sequence[str]]:
     """The advice for a table with this log, whose current state is given."""
-    past = read_past_commits(str(log.path), 30, list_files=False, options=StoreOptions())
+    past = log.past()
     live = replace(read_path(str(log.path)), **{"files": 10, "bytes": GB, "vectors": 0, **state})
     return advise(
         TableFacts(

@@ -114,6 +114,18 @@ def test_one_table_that_cannot_be_read_costs_no_other(cli: Cli, repo: Repository
     assert "A02" in ran.out
 
 
+def test_the_reason_of_a_refusal_hides_what_the_configuration_hides(cli: Cli, repo: Repository) -> None:
+    log = JobLog(repo.root / "lake" / "kept", properties={"delta.deletedFileRetentionDuration": "interval 40 days"})
+    log.regions(rounds=12)
+    repo.policies(f"version: 1\ntables:\n  delta.`{log.path}`: {{retention: {{log: 33 days}}}}\n")
+    shown = cli("advise", "--format", "json").out
+    assert "33 days" in shown
+    (repo.root / "tablectl.yaml").write_text('reports: {mask: ["delta.logRetentionDuration"]}\n')
+    hidden = cli("advise", "--format", "json").out
+    assert "a plan refuses it, because" in hidden
+    assert "33 days" not in hidden
+
+
 @pytest.mark.parametrize("form", ["json", "markdown", "html"])
 def test_every_format_has_the_advice(cli: Cli, busy: JobLog, form: str) -> None:
     out = cli("advise", f"delta.`{busy.path}`", "--format", form).out
