@@ -66,6 +66,8 @@ class EngineConfig:
     """The Databricks Runtime of the engine; ``None`` if it is not stated, which excludes no statement."""
     remote: str | None = None
     """The address of a Spark Connect server; ``None`` for a Spark session in this process."""
+    cluster: str = ""
+    """The id of the cluster that Databricks Connect uses; empty for that of the login's profile or environment."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Spark settings of a session in this process."""
     exclusive_commits: bool = False
@@ -324,6 +326,20 @@ def _why_no_environment(name: str) -> str:
     return "" if is_environment(name) else "is not an environment name: letters, digits, '_', '.' and '-'"
 
 
+def _cluster(given: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", given):
+        raise ValueError("needs the id of a cluster, such as 0710-123456-abcdefgh")
+    return given
+
+
+def _why_no_cluster(made: EngineConfig) -> str:
+    if made.cluster and not (made.remote or "").startswith("databricks"):
+        return "has a `cluster`, which only `remote: databricks` uses"
+    if made.cluster and made.runtime is not None and made.runtime.version is None:
+        return "has a `cluster` and `runtime: serverless`, which exclude each other"
+    return ""
+
+
 _ENGINE = Section(
     make=EngineConfig,
     description="How statements reach the tables.",
@@ -336,6 +352,7 @@ _ENGINE = Section(
             description="A Spark Connect server to use instead of a Spark session in this process; `databricks` or "
             "`databricks://PROFILE` for Databricks Connect.",
         ),
+        "cluster": Text(parse=_cluster, description="The id of the cluster for `remote: databricks`."),
         "conf": MapOf(of=Text(), description="Spark settings of a session in this process."),
         "exclusive_commits": flag(
             "Whether concurrent commits of several drivers exclude each other, which the engine's settings do not show."
@@ -344,6 +361,7 @@ _ENGINE = Section(
         "dead_after": whole(2, 3600, "Seconds without an answer after which the server counts as dead."),
         "statement_bound": whole(0, 604_800, "Seconds after which the engine ends a statement whose client is gone."),
     },
+    check=_why_no_cluster,
 )
 _WINDOW = Section(
     make=WindowConfig,
