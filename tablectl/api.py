@@ -29,9 +29,11 @@ from tablectl.reports.status import LakeStatus
 from tablectl.saved_plan import read_plan, required_signers
 from tablectl.selection import Selection
 from tablectl.workflow import (
+    NO_CANARY,
     Control,
     Imported,
     approval_of,
+    canary_options,
     find_drift,
     import_policies,
     lint_tables,
@@ -110,6 +112,12 @@ class ApplyOptions(Tables, total=False):
     """``"quiet"`` to start each table at a moment when few writes are expected to fail."""
     within: str
     """How long to wait for that moment: ``"90m"``, ``"6h"`` (the default), ``"2d"``."""
+    canary: int | None
+    """How many tables to change first, at least one of each group of equal changes; 0 to start all alike."""
+    soak: float | None
+    """Minutes for which the logs of these tables are watched before the others start."""
+    stop_if: str | None
+    """When the others do not start: ``"failed > 0"``."""
     max_tables: int | None
     max_bytes: int | None
     """The maximum size of the plan: tables that it changes, bytes that it rewrites."""
@@ -181,6 +189,9 @@ class _ApplyOptions(_TableOptions):
     watch: float = 0
     when: str = ""
     within: str = ""
+    canary: int | None = None
+    soak: float | None = None
+    stop_if: str | None = None
     max_tables: int | None = None
     max_bytes: int | None = None
     policies: Paths = None
@@ -192,6 +203,7 @@ class _ApplyOptions(_TableOptions):
     def run_control(self) -> Control:
         given = self.control or Control()
         quiet = quiet_within(self.when, self.within)
+        canary = canary_options(self.canary, self.soak, self.stop_if)
         return replace(
             given,
             proceed=self.proceed or given.proceed,
@@ -199,6 +211,7 @@ class _ApplyOptions(_TableOptions):
             wait=self.wait or given.wait,
             watch=self.watch or given.watch,
             quiet=given.quiet if quiet is None else quiet,
+            canary=given.canary if canary == NO_CANARY else canary,
         )
 
 
@@ -222,8 +235,9 @@ def apply(plan_or_paths: Plan | Paths = None, **options: Unpack[ApplyOptions]) -
     A ready plan is compared with the policies it was made from: those at ``policies``, by default those of
     ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) if it contains anything
     that they do not declare, and each table is planned again under its lease. Options: those of ``plan``, and
-    ``driver``, ``proceed``, ``override``, ``wait``, ``watch``, ``when``, ``within``, ``max_tables``, ``max_bytes``,
-    ``policies``, ``without_policies``, ``require_signature``, ``control`` (see ``ApplyOptions``).
+    ``driver``, ``proceed``, ``override``, ``wait``, ``watch``, ``when``, ``within``, ``canary``, ``soak``, ``stop_if``,
+    ``max_tables``, ``max_bytes``, ``policies``, ``without_policies``, ``require_signature``, ``control`` (see
+    ``ApplyOptions``).
 
     ``RunReport.exit_code`` is the result. Raises ``PlanFileError`` for a plan that was edited or comes from another
     version, and ``UsageError`` if a ready plan comes with a selection, which would have no effect, or without policies.
