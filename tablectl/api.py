@@ -8,9 +8,11 @@ from pathlib import Path
 from time import time
 from typing import Any, TypedDict, Unpack
 
+from tablectl.advice.records import LakeAdvice
 from tablectl.applying.run_report import RunReport
 from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
+from tablectl.lake_advice import DEFAULT_DAYS, MOST_DAYS, AdviceDepth, collect_advice
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.errors import UsageError
@@ -85,6 +87,17 @@ class StatusOptions(DriftOptions, total=False):
     """Further tables: identifiers and patterns, which need no policy."""
     debt: bool
     """Whether to count files and unclustered data from the whole log. It takes longer."""
+
+
+class AdviseOptions(Tables, total=False):
+    """The options of ``advise``."""
+
+    tables: Sequence[str]
+    """Tables and patterns, which need no policy; by default the tables of the policies."""
+    days: int
+    """How many days of commits to read."""
+    list_files: bool
+    """Whether to list all files of each table, too: failed writes leave some behind."""
 
 
 class ConflictReportOptions(Place, total=False):
@@ -171,6 +184,13 @@ class _DriftOptions(_TableOptions):
 class _StatusOptions(_DriftOptions):
     tables: Sequence[str] = ()
     debt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _AdviseOptions(_TableOptions):
+    tables: Sequence[str] = ()
+    days: int = DEFAULT_DAYS
+    list_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +322,23 @@ def status(paths: Paths = None, **options: Unpack[StatusOptions]) -> LakeStatus:
         others = requested_tables(texts, project.catalog, project.variables) if texts else None
         depth = StatusDepth(look_back=given.look_back, debt=given.debt, now=int(time() * 1000))
         return collect_status(project, project.any_policies(paths), others, given.selection, depth)
+
+
+def advise(paths: Paths = None, **options: Unpack[AdviseOptions]) -> LakeAdvice:
+    """What to declare, from the logs of the tables of the policies, or of ``tables`` (``tablectl advise``). Changes
+    nothing.
+
+    Options and errors as in ``plan``, and ``tables``, ``days``, ``list_files`` (see ``AdviseOptions``). A table that
+    cannot be read is an entry with its error.
+    """
+    given = _AdviseOptions(**options)
+    if not 1 <= given.days <= MOST_DAYS:
+        raise UsageError(f"days={given.days}: a number from 1 to {MOST_DAYS}")
+    with given.open() as project:
+        texts = _texts(given.tables)
+        others = requested_tables(texts, project.catalog, project.variables) if texts else None
+        depth = AdviceDepth(days=given.days, list_files=given.list_files)
+        return collect_advice(project, project.any_policies(paths), others, given.selection, depth)
 
 
 def lint(paths: Paths = None, **options: Unpack[Tables]) -> Linted:

@@ -862,6 +862,7 @@ def advise(
     format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     remote: RemoteOpt = None,
+    no_cache: NoCacheOpt = False,
 ) -> int:
     """Say from the logs which settings would save failed writes, bytes and files, and why.
 
@@ -872,7 +873,7 @@ def advise(
     reports = ReportFiles.of(format, report or ())
     for _, each in reports.files:
         check_format("advise", each, OF_STATUS)
-    request = _request(None, var, env, remote, (select, tag, exclude))
+    request = replace(_request(None, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
     return advise_command(
         request, ctx.obj, reports, AdviseOptions(tuple(tables or ()), everything, days, list_files, write)
     )
