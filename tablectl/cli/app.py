@@ -868,14 +868,14 @@ def advise(
 
     Example: tablectl advise 'lake.sales.*' --list-files
     """
-    from tablectl.cli.advise import AdviseOptions, advise_command  # noqa: PLC0415
+    from tablectl.cli.advise import AdviseCommandOptions, advise_command  # noqa: PLC0415
 
     reports = ReportFiles.of(format, report or ())
     for _, each in reports.files:
         check_format("advise", each, OF_STATUS)
     request = replace(_request(None, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
     return advise_command(
-        request, ctx.obj, reports, AdviseOptions(tuple(tables or ()), everything, days, list_files, write)
+        request, ctx.obj, reports, AdviseCommandOptions(tuple(tables or ()), everything, days, list_files, write)
     )
 
 

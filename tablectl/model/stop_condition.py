@@ -36,7 +36,7 @@ Counts = Mapping[Term, Count]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CountComparison:
     """One count against a limit."""
 
     term: Term
@@ -59,18 +59,18 @@ class Comparison:
 class StopCondition:
     """Comparisons, one of which must hold."""
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[CountComparison, ...]
 
     @property
     def text(self) -> str:
         """As a user writes it."""
         return " or ".join(each.text for each in self.comparisons)
 
-    def holding(self, counts: Counts) -> tuple[Comparison, ...]:
+    def holding(self, counts: Counts) -> tuple[CountComparison, ...]:
         """The comparisons that hold."""
         return tuple(each for each in self.comparisons if each.holds(counts))
 
-    def untold(self, counts: Counts) -> tuple[Comparison, ...]:
+    def untold(self, counts: Counts) -> tuple[CountComparison, ...]:
         """The comparisons of which it cannot be told whether they hold."""
         return tuple(each for each in self.comparisons if each.holds(counts) is None)
 
@@ -87,7 +87,7 @@ def parse_stop_condition(text: str) -> StopCondition:
     return StopCondition(tuple(map(_comparison, parts)))
 
 
-def _comparison(text: str) -> Comparison:
+def _comparison(text: str) -> CountComparison:
     match = _COMPARISON.fullmatch(text)
     if match is None:
         raise ValueError(
@@ -103,8 +103,8 @@ def _comparison(text: str) -> Comparison:
         raise ValueError(f"{term} is compared with a whole number below {10**_DIGITS:,}: {number!r} is none")
     if operator == ">=" and int(number) == 0:
         raise ValueError(f"`{text.strip()}` always holds: write `{term} > 0`")
-    return Comparison(term, operator, int(number))
+    return CountComparison(term, operator, int(number))
 
 
-ANY_FAILURE = StopCondition((Comparison("failed", ">", 0),))
+ANY_FAILURE = StopCondition((CountComparison("failed", ">", 0),))
 """The condition without ``--stop-if``."""
