@@ -8,6 +8,7 @@ import pytest
 
 from tablectl.applying.canary import choose
 from tablectl.applying.context import CanaryTerms, WindowSettings
+from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import CanaryRun, CanaryTable, RunReport
 from tablectl.model.errors import ExitCode
 from tablectl.model.stop_condition import parse_stop_condition
@@ -39,7 +40,7 @@ def run() -> Run:
 
 
 def now(run: Run) -> float:
-    return run.clock.utc().timestamp()
+    return float(run.clock.utc().timestamp())
 
 
 def table(run: Run, name: str) -> FakeTable:
@@ -59,7 +60,11 @@ def canary(report: RunReport) -> CanaryRun:
 
 def test_the_others_start_once_the_first_table_was_watched(run: Run) -> None:
     began, started = run.clock.now, dict[str, float]()
-    run.notify = lambda event: started.setdefault(event.table[-2:-1], run.clock.now) and None
+
+    def note(event: RunEvent) -> None:
+        started.setdefault(event.table[-2:-1], run.clock.now)
+
+    run.notify = note
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     report = run.apply()
     assert outcomes(report) == {"a": "applied", "b": "applied", "c": "applied"}
@@ -176,9 +181,9 @@ def test_neither_lease_nor_gate_is_held_while_the_table_is_watched(run: Run) -> 
 def test_another_apply_may_finish_the_rest_meanwhile(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     plan = run.plan()
-    run.clock.later(
-        60, lambda: [table(run, name).set_property("delta.isolationLevel", "Serializable") for name in "bc"]
-    )
+    for name in "bc":
+        other = table(run, name)
+        run.clock.later(60, lambda other=other: other.set_property("delta.isolationLevel", "Serializable"))
     assert outcomes(run.apply(plan)) == {"a": "applied", "b": "already", "c": "already"}
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.model.stop_condition import OPERATORS, TERMS, Count, parse_stop_condition
+from tablectl.model.stop_condition import OPERATORS, TERMS, Count, Counts, parse_stop_condition
 
 
-def counts(**given: Count) -> dict[str, Count]:
+def counts(**given: Count) -> Counts:
     return {term: given.get(term, Count(0)) for term in TERMS}
 
 
