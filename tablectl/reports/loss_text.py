@@ -41,6 +41,8 @@ def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
 def _week_text(week: WeekOfLoss, now: datetime | None, *, observed: bool) -> str:
     if not week:
         return ""
+    if not any(each.failed for each in week):
+        return "0.0 failed writes: none of the writers in the log fails"
     hour = None if now is None else hour_of_week(now.timestamp())
     said = [f"now ({hour_text(hour)}): {week[hour].text()}"] if hour is not None else []
     if not observed:

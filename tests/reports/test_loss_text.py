@@ -53,6 +53,14 @@ def test_in_the_quietest_hour_it_says_so(one: Plan) -> None:
     assert "now (Sunday 04:00–05:00 UTC): 0.0 failed writes, 0 s of work; no hour is quieter" in text
 
 
+def test_statements_that_fail_only_writers_outside_of_the_log_say_so(one: Plan) -> None:
+    table, none = one.tables[0], (0.0,) * 168
+    assert table.loss is not None
+    nothing = replace(table.loss, failed=none, seconds=none, statements=())
+    text = flat(plan_text(replace(one, tables=(replace(table, loss=nothing),)), Style(width=200), now=SUNDAY))
+    assert "expected loss 0.0 failed writes: none of the writers in the log fails" in text
+
+
 def test_markdown_and_html_tell_it(one: Plan) -> None:
     context = Context(now=SUNDAY)
     assert SAID in flat(plan_markdown(one, context)).replace("\\", "")
