@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -87,7 +88,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def test_airflow(lake: Lake) -> None:
-    home = {
+    home: dict[str, Any] = {
         "AIRFLOW_HOME": str(lake.root / "airflow"),
         "AIRFLOW__CORE__DAGS_FOLDER": str(lake.root / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
@@ -99,7 +100,7 @@ def test_airflow(lake: Lake) -> None:
 
 
 def test_dagster(lake: Lake) -> None:
-    home = {"DAGSTER_HOME": str(lake.root / "dagster")}
+    home: dict[str, Any] = {"DAGSTER_HOME": str(lake.root / "dagster")}
     (lake.root / "dagster").mkdir()
     said = lake.run("dagster", "dagster", "asset", "materialize", "--select", "*", "-f", "definitions.py", **home)
     assert (lake.level, lake.ids) == ("Serializable", [1, 3])
@@ -141,7 +142,7 @@ def test_dbt(lake: Lake) -> None:
     )
     policy = f"version: 1\ntables:\n  delta.`{warehouse}/shop.db/totals`: {{isolation: default}}\n"
     (lake.repository / "policies/lake.yaml").write_text(policy)
-    found = {"PROJECT": str(project), "SPARK_CONF_DIR": str(spark_defaults(lake))}
+    found: dict[str, Any] = {"PROJECT": str(project), "SPARK_CONF_DIR": str(spark_defaults(lake))}
     for _ in range(2):  # the first build creates the table, the second appends to it
         lake.run("dbt", "sh", str(lake.root / "build.sh"), cwd=lake.repository, **found)
     table = DeltaTable(str(warehouse / "shop.db/totals"))
