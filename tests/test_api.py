@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.conflicts.transactions import ConflictResult
 from tablectl.delta.names import parse_table
 from tablectl.engine import spark
 from tablectl.engine.spark import SparkOptions
 from tablectl.model.errors import EngineError, InputError, PlanFileError, TablectlError, UsageError
-from tablectl.conflicts.transactions import ConflictResult
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config
 from tablectl.project import EngineSource, Project
