@@ -382,8 +382,8 @@ def conflict_report(table: str, paths: Paths = None, **options: Unpack[ConflictR
 
     Options: ``variables``, ``env``, ``directory``, ``spark``; ``clients``, which replace those of the table's history,
     each with whether it has Photon, ``None`` if unknown; and ``auto_compact``, whether sessions set
-    ``spark.databricks.delta.autoCompact.enabled``. A table without a policy is analysed in its current state only. Without ``paths``, a directory without policies is valid. Raises ``LiveError`` if the table
-    cannot be read.
+    ``spark.databricks.delta.autoCompact.enabled``. A table without a policy is analysed in its current state only.
+    Without ``paths``, a directory without policies is valid. Raises ``LiveError`` if the table cannot be read.
     """
     given = _ConflictReportOptions(**options)
     with given.open() as project:
