@@ -1,7 +1,7 @@
 """The aims for speed, and what this machine reaches: one table, measured in one run.
 
-`python benchmarks/aims.py [--repeat N] [--lake N]` prints it. `--lake 100000` adds a lake of that many tables, which takes
-5 GB of disk and some minutes to build. The aim for an apply is measured by `side_by_side.py`, which needs Spark.
+`python benchmarks/aims.py [--repeat N] [--lake N]` prints it. `--lake 100000` adds a lake of that many tables, which
+takes 5 GB of disk and minutes to build. The aim for an apply is measured by `side_by_side.py`, which needs Spark.
 """
 
 from __future__ import annotations
