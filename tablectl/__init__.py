@@ -1,8 +1,8 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``plan``, ``apply``, ``drift``, ``status``, ``lint``, ``import_tables``, ``explain`` and ``conflict_report``
-(``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and
-``retry_on_conflict`` are for the jobs that write to the tables.
+``plan``, ``apply``, ``drift``, ``status``, ``advise``, ``lint``, ``import_tables``, ``explain`` and
+``conflict_report`` (``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``,
+``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the tables.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tablectl.version import __version__
 
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
+    from tablectl.api import advise as advise
     from tablectl.api import apply as apply
     from tablectl.api import conflict_report as conflict_report
     from tablectl.api import drift as drift
@@ -32,6 +33,7 @@ __all__ = [
     "GuardTimeout",
     "TablectlError",
     "__version__",
+    "advise",
     "apply",
     "conflict_report",
     "drift",
@@ -62,6 +64,7 @@ def __getattr__(name: str) -> Any:
         "lint": "api",
         "conflict_report": "api",
         "status": "api",
+        "advise": "api",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
         "guard_session": "writers.session",

@@ -440,6 +440,31 @@ def apply(
             "--watch", metavar="MINUTES", min=0, help="After the run, wait up to MINUTES for writers to return."
         ),
     ] = 0,
+    canary: Annotated[
+        int | None,
+        typer.Option(
+            "--canary",
+            metavar="N",
+            min=0,
+            help="Change N tables first, at least one of each group of equal changes, and watch their logs "
+            "(`window.canary`).",
+        ),
+    ] = None,
+    soak: Annotated[
+        float | None,
+        typer.Option(
+            "--soak", metavar="MINUTES", min=0, help="How long to watch them (`window.soak`). Default: 10 minutes."
+        ),
+    ] = None,
+    stop_if: Annotated[
+        str | None,
+        typer.Option(
+            "--stop-if",
+            metavar="CONDITION",
+            help="Start no other table if this holds, such as `failed > 0 or silent > 2` (`window.stop_if`). "
+            "Default: `failed > 0`.",
+        ),
+    ] = None,
     select: SelectOpt = None,
     exclude: ExcludeOpt = None,
     max_tables: MaxTablesOpt = None,
@@ -472,7 +497,7 @@ def apply(
     Example: tablectl apply plans/today.json
     """
     from tablectl.cli.apply import apply_command  # noqa: PLC0415
-    from tablectl.workflow import quiet_within  # noqa: PLC0415
+    from tablectl.workflow import canary_options, quiet_within  # noqa: PLC0415
 
     saved = [path for path in targets or [] if path.suffix == ".json"]
     policies = [path for path in targets or [] if path not in saved]
@@ -488,7 +513,8 @@ def apply(
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
     quiet = quiet_within(when, within)
-    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature, quiet)
+    first = canary_options(canary, soak, stop_if)
+    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature, quiet, first)
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 
@@ -836,19 +862,20 @@ def advise(
     format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     remote: RemoteOpt = None,
+    no_cache: NoCacheOpt = False,
 ) -> int:
     """Say from the logs which settings would save failed writes, bytes and files, and why.
 
     Example: tablectl advise 'lake.sales.*' --list-files
     """
-    from tablectl.cli.advise import AdviseOptions, advise_command  # noqa: PLC0415
+    from tablectl.cli.advise import AdviseCommandOptions, advise_command  # noqa: PLC0415
 
     reports = ReportFiles.of(format, report or ())
     for _, each in reports.files:
         check_format("advise", each, OF_STATUS)
-    request = _request(None, var, env, remote, (select, tag, exclude))
+    request = replace(_request(None, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
     return advise_command(
-        request, ctx.obj, reports, AdviseOptions(tuple(tables or ()), everything, days, list_files, write)
+        request, ctx.obj, reports, AdviseCommandOptions(tuple(tables or ()), everything, days, list_files, write)
     )
 
 

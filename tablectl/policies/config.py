@@ -21,6 +21,7 @@ from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_z
 from tablectl.model.errors import InputError, PlanFileError, Problem, UsageError
 from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
+from tablectl.model.stop_condition import ANY_FAILURE, LONGEST_SOAK, StopCondition, parse_stop_condition
 from tablectl.model.store_options import OPTIONS, SECRETS
 from tablectl.policies.branch import BASE, combined, ignored
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
@@ -100,6 +101,12 @@ class WindowConfig:
     """Names (globs) and tags of tables that share one window."""
     quiet: float = 0.1
     """The expected number of failed writes below which a moment is quiet, for ``--when quiet``."""
+    canary: int = 0
+    """How many tables an apply changes before the others; 0 to start all alike."""
+    soak: float = 10.0
+    """Minutes for which the logs of these tables are watched before the others start."""
+    stop_if: StopCondition = ANY_FAILURE
+    """When the others do not start."""
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
@@ -362,6 +369,15 @@ _WINDOW = Section(
             0.001,
             1_000_000,
             "The expected number of failed writes below which a moment is quiet, for `--when quiet`.",
+        ),
+        "canary": whole(0, 100_000, "How many tables an apply changes before the others; 0 starts all alike."),
+        "soak": number(
+            0, LONGEST_SOAK, "Minutes for which the logs of these tables are watched before the others start."
+        ),
+        "stop_if": Text(
+            parse=parse_stop_condition,
+            noun="a condition",
+            description="When the others do not start, such as `failed > 0 or silent > 2`.",
         ),
         "allow": ListOf(of=_RULE, description="Periods in which a window may open; default: always."),
         "deny": ListOf(of=_RULE, description="Periods in which no window may open."),

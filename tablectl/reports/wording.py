@@ -47,6 +47,7 @@ _OUTCOMES = {
     RunOutcome.NOT_DRAINED: "writers did not finish in time, not changed",
     RunOutcome.HOOK_FAILED: "a hook failed, not changed",
     RunOutcome.OUTSIDE: "outside the calendar, not changed",
+    RunOutcome.NOT_STARTED: "not started after the first tables",
     RunOutcome.NOT_QUIET: "no quiet moment, not changed",
     RunOutcome.FAILED: "failed",
     RunOutcome.UNVERIFIED: "not verified",

@@ -56,6 +56,7 @@ def test_functions_and_arguments_of_the_table_exist() -> None:
         "apply",
         "drift",
         "status",
+        "advise",
         "lint",
         "import_tables",
         "explain",
