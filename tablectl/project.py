@@ -26,6 +26,7 @@ from tablectl.policies.variables import Variables
 if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
     from tablectl.catalogs.registry import Catalogs
     from tablectl.log.table_cache import TableCache
+    from tablectl.model.own_rules import OwnRule
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
     from tablectl.reports.mask import Mask
@@ -277,6 +278,13 @@ class Project:
         if self.catalogs is not None:
             for table in plan.tables:
                 self.catalogs.expect(table.table, table.location)
+
+    @cached_property
+    def own_rules(self) -> tuple[OwnRule, ...]:
+        """The lint rules of installed packages."""
+        from tablectl.policies.own_rules import own_rules  # noqa: PLC0415  # see the module docstring
+
+        return own_rules()
 
     @cached_property
     def mask(self) -> Mask:

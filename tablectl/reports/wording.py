@@ -24,7 +24,7 @@ from tablectl.model.plan import (
     Value,
 )
 from tablectl.model.table import ClusteringState
-from tablectl.model.text import printable, size_text, time_text
+from tablectl.model.text import natural_key, printable, size_text, time_text
 from tablectl.planning.drift import Drift
 from tablectl.reports.style import plural
 
@@ -137,6 +137,18 @@ def drift_parts(drift: Drift) -> list[tuple[str, str]]:
     if drift.as_declared:
         parts.append((f"{len(drift.as_declared)} without drift", ""))
     return parts
+
+
+def owner_facts(owners: Iterable[str]) -> list[tuple[str, str]]:
+    """The owners of some tables, as a fact; none if no policy names one."""
+    known = sorted(set(owners) - {""}, key=natural_key)
+    if not known:
+        return []
+    more = f" and {len(known) - _MOST_OWNERS:,} more" if len(known) > _MOST_OWNERS else ""
+    return [("owner" if len(known) == 1 else "owners", f"{', '.join(known[:_MOST_OWNERS])}{more}")]
+
+
+_MOST_OWNERS = 10
 
 
 def drift_verdict(drift: Drift) -> PlanVerdict:
