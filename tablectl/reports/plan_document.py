@@ -32,7 +32,6 @@ from tablectl.reports.loss_text import statement_loss, tables_loss
 from tablectl.reports.plan_wording import (
     all_unchanged,
     forecast,
-    owner_facts,
     plan_parts,
     plan_verdict,
     todo_text,
@@ -43,6 +42,7 @@ from tablectl.reports.wording import (
     PHASE_EFFECTS,
     facts_text,
     features_text,
+    owner_facts,
     shown_findings,
     statement_facts,
     table_readers,
