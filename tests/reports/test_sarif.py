@@ -70,7 +70,7 @@ def test_a_run(run_report: RunReport) -> None:
     assert ("failed", "error", "lake.sales.returns") in found
     assert ("window", "error", "lake.sales.events") in found
     assert ("undone", "warning", "lake.sales.orders") in found
-    assert ("casualty", "warning", "lake.sales.orders") in found
+    assert ("possible-failure", "warning", "lake.sales.orders") in found
     assert "lake.sales.ledger" not in {table for _, _, table in found}
 
 
