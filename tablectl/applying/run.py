@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from tablectl.applying.calendar_check import opening_of
+from tablectl.applying.canary import STOPPED_HINT, choose, soak
 from tablectl.applying.context import QuietTerms, RunContext, StopTableError
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
@@ -25,7 +26,7 @@ from tablectl.applying.quiet_moment import NoMoment, QuietForecast, StartNow, Wa
 from tablectl.applying.record_rights import check_rights
 from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try
 from tablectl.applying.returning_writers import watch
-from tablectl.applying.run_report import QuietStart, RunOutcome, RunReport, TableRun
+from tablectl.applying.run_report import CanaryRun, QuietStart, RunOutcome, RunReport, TableRun
 from tablectl.applying.run_table import preflight, run_table, unexpected
 from tablectl.applying.scheduler import STOPPED, Later, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow
@@ -36,10 +37,13 @@ from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, Renewer
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, WindowError
 from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.text import minutes_text
 from tablectl.storage.missing_rights import MissingRightError
 from tablectl.storage.records import RecordStore, real_place
 
 _AGAIN = "run the same command again"
+_NO_VISIT = frozenset({RunOutcome.OUTSIDE, RunOutcome.NOT_STARTED})
+"""Outcomes of tables whose lease was not taken, so that hooks that an earlier run owes were not run."""
 _NEVER = float("-inf")
 _STILL_QUIET = 60.0
 """Seconds for which a moment counts as quiet once it was found to be, while a lease is polled for example."""
@@ -76,10 +80,8 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     barred, notes = _check_commits(window, planned)
     barred |= _barred_together(schedule, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
-    runs = _run_all(window, schedule, todo)
-    left = [
-        OwedHookTable(table.name, table.location) for table in todo if runs[table.name].outcome is RunOutcome.OUTSIDE
-    ]
+    runs, canary = _run_in_stages(window, schedule, todo)
+    left = [OwedHookTable(table.name, table.location) for table in todo if runs[table.name].outcome in _NO_VISIT]
     owing = [*left, *unchanged]
     for name, settled in run_owed_hooks(window, schedule.claim, schedule.records, owing, schedule.parallel).items():
         run = runs.get(name, settled)
@@ -95,6 +97,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
         proceed=window.stamp.proceed,
         override=window.stamp.override,
         notes=notes,
+        canary=canary,
         at=at,
         took_ms=round((window.clock.monotonic() - began) * 1000),
     )
@@ -151,6 +154,29 @@ def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Ru
         return {}
     message = f"it shares a window (`window.together`) with {out}, which cannot be changed"
     return {table.name: _plain(table, RunOutcome.REFUSED, message, f"see {out}") for table in others}
+
+
+def _run_in_stages(
+    window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
+) -> tuple[dict[str, TableRun], CanaryRun | None]:
+    """All tables at once; or with ``--canary`` some first, and the others if these show no failure for a while.
+
+    Nothing is held in between: neither a lease nor a gate nor a worker.
+    """
+    terms = window.terms.canary
+    if terms is None or not tables:
+        return _run_all(window, schedule, tables), None
+    group = frozenset(table.name for table in tables if shares_window(table, schedule.together))
+    chosen = choose(tables, terms, group)
+    first = [table for table in tables if table.name in chosen.names]
+    rest = [table for table in tables if table.name not in chosen.names]
+    runs = _run_all(window, schedule, first)
+    canary = soak(window, terms, first, runs, rest)
+    canary = replace(canary, notes=(*chosen.notes, *canary.notes))
+    if not canary.reason:
+        return runs | _run_all(window, schedule, rest), canary
+    left = {table.name: _plain(table, RunOutcome.NOT_STARTED, canary.reason, STOPPED_HINT) for table in rest}
+    return runs | left, canary
 
 
 def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
@@ -296,7 +322,7 @@ class _Task:
         if start is None or not run.epoch:
             return run
         failing = any(each.fails and not each.error for each in run.statements)
-        return replace(run, quiet=replace(start, actual=len(run.casualties) if failing else None))
+        return replace(run, quiet=replace(start, actual=len(run.possible_failures) if failing else None))
 
     def _run(self, stack: ExitStack, leases: Mapping[str, Lease]) -> list[TableRun]:
         for lease in leases.values():
@@ -367,7 +393,7 @@ class _Task:
             return self.runs
         self.step_of_wait = "again"
         why = next(run.outcome for run in self.runs.values() if run.outcome in RETRIED)
-        return Later(at=then, result=self.runs, words=f"{why}: trying again in {_minutes(then - now)}")
+        return Later(at=then, result=self.runs, words=f"{why}: trying again in {minutes_text(then - now)}")
 
     def _merged(self, runs: Sequence[TableRun]) -> dict[str, TableRun]:
         return {run.name: run.following(self.runs[run.name]) if run.name in self.runs else run for run in runs}
@@ -433,10 +459,6 @@ def _held_run(table: TablePlan, holder: Sighting) -> TableRun:
         message += f"; it gave no sign of life, and {silent}"
         hint = f"see {_show(table)}; if it does not run any more, `tablectl window break` frees the table"
     return _plain(table, RunOutcome.HELD, message, hint)
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
 
 
 def _show(table: TablePlan) -> str:

@@ -17,7 +17,7 @@ from tablectl.written_files import check_writable, write_file
 
 
 @dataclass(frozen=True, slots=True)
-class AdviseOptions:
+class AdviseCommandOptions:
     """The options of ``advise``."""
 
     tables: tuple[str, ...]
@@ -29,7 +29,7 @@ class AdviseOptions:
     """The policy file to write."""
 
 
-def advise_command(request: CommandRequest, out: Output, reports: ReportFiles, asked: AdviseOptions) -> ExitCode:
+def advise_command(request: CommandRequest, out: Output, reports: ReportFiles, asked: AdviseCommandOptions) -> ExitCode:
     """Returns the exit code: 1 if a table cannot be read, otherwise 0."""
     with request.open(out) as project, out.progress() as on_read:
         reports.check()
@@ -39,6 +39,11 @@ def advise_command(request: CommandRequest, out: Output, reports: ReportFiles, a
             check_writable(asked.write)
         others = project.requested(asked.tables, everything=asked.everything)
         policies = project.any_policies(request.paths)
+        if others is None and not policies.tables and not policies.patterns:
+            raise UsageError(
+                "no tables are named, and no policy names any",
+                "name tables or patterns, such as `tablectl advise 'lake.sales.*'`; `--all` takes the whole catalog",
+            )
         depth = AdviceDepth(days=asked.days, list_files=asked.list_files)
         found = collect_advice(project, policies, others, selection_of(request), depth, on_read)
         text = policies_text(project, found)

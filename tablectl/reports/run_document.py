@@ -28,7 +28,7 @@ from tablectl.reports.document import (
 )
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card, name_lines
-from tablectl.reports.run_wording import remarks
+from tablectl.reports.run_wording import canary_texts, remarks
 from tablectl.reports.style import plural
 from tablectl.reports.timeline import Timeline, timeline
 from tablectl.reports.wording import (
@@ -83,6 +83,8 @@ def _notes(report: RunReport) -> Iterator[str]:
         yield f"Proceeded despite active writers: {report.proceed}"
     if report.override:
         yield f"Override of the calendar: {report.override}"
+    if report.canary:
+        yield from (note[:1000] for note in canary_texts(report.canary))
     yield from (note[:1000] for note in report.notes[:10])
 
 
@@ -96,7 +98,7 @@ def _groups(tables: Sequence[TableRun], *, separate: bool) -> list[tuple[TableRu
 
 def _alone(run: TableRun) -> bool:
     """Whether there is more to say of a table than what it has in common with others."""
-    return bool(run.foreign or run.casualties or run.notes or run.later or run.owed or run.writers)
+    return bool(run.foreign or run.possible_failures or run.notes or run.later or run.owed or run.writers)
 
 
 def _key(run: TableRun) -> Hashable:
