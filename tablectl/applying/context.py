@@ -115,6 +115,14 @@ class RunContext:
     """Where the name of a table leads now, if its catalog is one that the engine need not know; else ``None``."""
     resolves: Callable[[TableName], bool] = _never
     """Whether ``resolve`` answers for a table: its statements name it by its location."""
+    driver: str = ""
+    """The name of the engine's driver; empty if the run has only one."""
+    others: tuple[Engine, ...] = ()
+    """The engines of the other drivers of the run."""
+    over: frozenset[str] = frozenset()
+    """The tags of statements of this run that cannot commit any more, although a lease record may name them."""
+    resumed: bool = False
+    """Whether an earlier attempt of this run, whose driver stopped answering, may have committed."""
 
     def where(self, table: TableName) -> str:
         """The location that a catalog table's name leads to now. Raises as ``Engine.location``."""

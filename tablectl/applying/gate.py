@@ -46,7 +46,7 @@ class GateKeeper:
         self._table = table
         self._lease = lease
         self._hooks = hooks
-        self._turn = window.turns.of(table, window.clock)
+        self._turn = window.turns.of(table, window.clock, window.driver)
         self._together = window.together
         self._drained = Gate.OPEN
         self._tried = False
