@@ -1,8 +1,8 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``plan``, ``apply``, ``drift``, ``status``, ``lint``, ``import_tables``, ``explain`` and ``conflict_report``
-(``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and
-``retry_on_conflict`` are for the jobs that write to the tables.
+``plan``, ``apply``, ``drift``, ``status``, ``advise``, ``lint``, ``import_tables``, ``explain`` and
+``conflict_report`` (``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``,
+``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the tables.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tablectl.version import __version__
 
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
+    from tablectl.api import advise as advise
     from tablectl.api import apply as apply
     from tablectl.api import conflict_report as conflict_report
     from tablectl.api import drift as drift
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.api import plan as plan
     from tablectl.api import status as status
     from tablectl.model.errors import TablectlError as TablectlError
+    from tablectl.model.own_rules import TableToLint as TableToLint
     from tablectl.writers.batch import guard_batch as guard_batch
     from tablectl.writers.gate_entry import GuardTimeout as GuardTimeout
     from tablectl.writers.guard import guard as guard
@@ -30,8 +32,10 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
 
 __all__ = [
     "GuardTimeout",
+    "TableToLint",
     "TablectlError",
     "__version__",
+    "advise",
     "apply",
     "conflict_report",
     "drift",
@@ -62,12 +66,14 @@ def __getattr__(name: str) -> Any:
         "lint": "api",
         "conflict_report": "api",
         "status": "api",
+        "advise": "api",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
         "guard_session": "writers.session",
         "retry_on_conflict": "writers.retry",
         "GuardTimeout": "writers.gate_entry",
         "TablectlError": "model.errors",
+        "TableToLint": "model.own_rules",
     }
     if name not in modules:
         raise AttributeError(f"module 'tablectl' has no attribute {name!r}")

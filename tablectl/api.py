@@ -8,9 +8,11 @@ from pathlib import Path
 from time import time
 from typing import Any, TypedDict, Unpack
 
+from tablectl.advice.records import LakeAdvice
 from tablectl.applying.run_report import RunReport
 from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
+from tablectl.lake_advice import DEFAULT_DAYS, MOST_DAYS, AdviceDepth, collect_advice
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.errors import UsageError
@@ -29,9 +31,11 @@ from tablectl.reports.status import LakeStatus
 from tablectl.saved_plan import read_plan, required_signers
 from tablectl.selection import Selection
 from tablectl.workflow import (
+    NO_CANARY,
     Control,
     Imported,
     approval_of,
+    canary_options,
     find_drift,
     import_policies,
     lint_tables,
@@ -85,6 +89,17 @@ class StatusOptions(DriftOptions, total=False):
     """Whether to count files and unclustered data from the whole log. It takes longer."""
 
 
+class AdviseOptions(Tables, total=False):
+    """The options of ``advise``."""
+
+    tables: Sequence[str]
+    """Tables and patterns, which need no policy; by default the tables of the policies."""
+    days: int
+    """How many days of commits to read."""
+    list_files: bool
+    """Whether to list all files of each table, too: failed writes leave some behind."""
+
+
 class ConflictReportOptions(Place, total=False):
     """The options of ``conflict_report``."""
 
@@ -110,6 +125,12 @@ class ApplyOptions(Tables, total=False):
     """``"quiet"`` to start each table at a moment when few writes are expected to fail."""
     within: str
     """How long to wait for that moment: ``"90m"``, ``"6h"`` (the default), ``"2d"``."""
+    canary: int | None
+    """How many tables to change first, at least one of each group of equal changes; 0 to start all alike."""
+    soak: float | None
+    """Minutes for which the logs of these tables are watched before the others start."""
+    stop_if: str | None
+    """When the others do not start: ``"failed > 0"``."""
     max_tables: int | None
     max_bytes: int | None
     """The maximum size of the plan: tables that it changes, bytes that it rewrites."""
@@ -166,6 +187,13 @@ class _StatusOptions(_DriftOptions):
 
 
 @dataclass(frozen=True, slots=True)
+class _AdviseOptions(_TableOptions):
+    tables: Sequence[str] = ()
+    days: int = DEFAULT_DAYS
+    list_files: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _ConflictReportOptions(_PlaceOptions):
     clients: Sequence[tuple[Client, bool | None]] = ()
 
@@ -181,6 +209,9 @@ class _ApplyOptions(_TableOptions):
     watch: float = 0
     when: str = ""
     within: str = ""
+    canary: int | None = None
+    soak: float | None = None
+    stop_if: str | None = None
     max_tables: int | None = None
     max_bytes: int | None = None
     policies: Paths = None
@@ -192,6 +223,7 @@ class _ApplyOptions(_TableOptions):
     def run_control(self) -> Control:
         given = self.control or Control()
         quiet = quiet_within(self.when, self.within)
+        canary = canary_options(self.canary, self.soak, self.stop_if)
         return replace(
             given,
             proceed=self.proceed or given.proceed,
@@ -199,6 +231,7 @@ class _ApplyOptions(_TableOptions):
             wait=self.wait or given.wait,
             watch=self.watch or given.watch,
             quiet=given.quiet if quiet is None else quiet,
+            canary=given.canary if canary == NO_CANARY else canary,
         )
 
 
@@ -222,8 +255,9 @@ def apply(plan_or_paths: Plan | Paths = None, **options: Unpack[ApplyOptions]) -
     A ready plan is compared with the policies it was made from: those at ``policies``, by default those of
     ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) if it contains anything
     that they do not declare, and each table is planned again under its lease. Options: those of ``plan``, and
-    ``driver``, ``proceed``, ``override``, ``wait``, ``watch``, ``when``, ``within``, ``max_tables``, ``max_bytes``,
-    ``policies``, ``without_policies``, ``require_signature``, ``control`` (see ``ApplyOptions``).
+    ``driver``, ``proceed``, ``override``, ``wait``, ``watch``, ``when``, ``within``, ``canary``, ``soak``, ``stop_if``,
+    ``max_tables``, ``max_bytes``, ``policies``, ``without_policies``, ``require_signature``, ``control`` (see
+    ``ApplyOptions``).
 
     ``RunReport.exit_code`` is the result. Raises ``PlanFileError`` for a plan that was edited or comes from another
     version, and ``UsageError`` if a ready plan comes with a selection, which would have no effect, or without policies.
@@ -288,6 +322,23 @@ def status(paths: Paths = None, **options: Unpack[StatusOptions]) -> LakeStatus:
         others = requested_tables(texts, project.catalog, project.variables) if texts else None
         depth = StatusDepth(look_back=given.look_back, debt=given.debt, now=int(time() * 1000))
         return collect_status(project, project.any_policies(paths), others, given.selection, depth)
+
+
+def advise(paths: Paths = None, **options: Unpack[AdviseOptions]) -> LakeAdvice:
+    """What to declare, from the logs of the tables of the policies, or of ``tables`` (``tablectl advise``). Changes
+    nothing.
+
+    Options and errors as in ``plan``, and ``tables``, ``days``, ``list_files`` (see ``AdviseOptions``). A table that
+    cannot be read is an entry with its error.
+    """
+    given = _AdviseOptions(**options)
+    if not 1 <= given.days <= MOST_DAYS:
+        raise UsageError(f"days={given.days}: a number from 1 to {MOST_DAYS}")
+    with given.open() as project:
+        texts = _texts(given.tables)
+        others = requested_tables(texts, project.catalog, project.variables) if texts else None
+        depth = AdviceDepth(days=given.days, list_files=given.list_files)
+        return collect_advice(project, project.any_policies(paths), others, given.selection, depth)
 
 
 def lint(paths: Paths = None, **options: Unpack[Tables]) -> Linted:

@@ -24,6 +24,9 @@ from tablectl.project import Project
 from tablectl.selection import Selection, locate
 from tablectl.storage.log_stores import Stores
 
+DEFAULT_DAYS = 30
+MOST_DAYS = 365
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviceDepth:
@@ -59,7 +62,7 @@ def collect_advice(
             (spec, where), live = each
             return _table(project, stores, spec, where, live, options)
 
-        read = zip(placed, read_many(requests, options=project.stores), strict=True)
+        read = zip(placed, read_many(requests, cache=project.cache, options=project.stores), strict=True)
         for done, table in enumerate(in_order(one, read, threads), 1):
             on_read(done, len(placed))
             tables.append(table)

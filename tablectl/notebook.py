@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tablectl.advice.records import LakeAdvice
 from tablectl.applying.run_report import RunReport
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
@@ -16,7 +17,13 @@ from tablectl.policies.config import load_config
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
 from tablectl.reports.document_html import fragment_html
-from tablectl.reports.documents import document_of_drift, document_of_plan, document_of_run, document_of_status
+from tablectl.reports.documents import (
+    document_of_advice,
+    document_of_drift,
+    document_of_plan,
+    document_of_run,
+    document_of_status,
+)
 from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import render
@@ -24,8 +31,8 @@ from tablectl.reports.status import LakeStatus
 from tablectl.reports.style import Style
 from tablectl.written_files import write_file
 
-Result = Plan | RunReport | Drift | LakeStatus
-_OF_STATUS = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)
+Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice
+_OF_A_LAKE = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)
 _WITH_DIGEST = (ReportFormat.MARKDOWN, ReportFormat.HTML)
 
 
@@ -35,8 +42,9 @@ def report(result: Result, form: str) -> str:
     Scripts print it, also in CI, so it is escaped as the output of commands is.
     """
     wanted = ReportFormat(form)
-    if isinstance(result, LakeStatus) and wanted not in _OF_STATUS:
-        raise UsageError(f"a status has no format {form}", f"its formats are {', '.join(_OF_STATUS)}")
+    if isinstance(result, LakeStatus | LakeAdvice) and wanted not in _OF_A_LAKE:
+        what = "a status" if isinstance(result, LakeStatus) else "advice"
+        raise UsageError(f"{what} has no format {form}", f"its formats are {', '.join(_OF_A_LAKE)}")
     digest = digest_of(result) if isinstance(result, Plan) and wanted in _WITH_DIGEST else ""
     context = Context(digest=digest, now=SystemClock().utc())
     return escape_output(render(_document(result, context), wanted, Style(), context))
@@ -72,6 +80,8 @@ def _document(result: Result, context: Context) -> Document:
             return document_of_drift(result, mask, context)
         case LakeStatus():
             return document_of_status(result, mask)
+        case LakeAdvice():
+            return document_of_advice(result)
 
 
 def _mask() -> Mask:

@@ -15,11 +15,12 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
-from tablectl.applying.context import Approve, QuietTerms, RunContext, WindowSettings, approve_all
+from tablectl.applying.context import Approve, CanaryTerms, QuietTerms, RunContext, WindowSettings, approve_all
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, RunEvent, no_progress
 from tablectl.applying.hook_process import CommandRunner
 from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
 from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
@@ -32,12 +33,15 @@ from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, read_and_blame
+from tablectl.log.commit_files import unnamed_files
 from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
 from tablectl.log.table_cache import MemoryCache
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, UsageError, one_line
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan, TableFailure, TablePlan
+from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition, parse_stop_condition
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
+from tablectl.model.text import cut
 from tablectl.planning.conflict_report import ConflictReport, conflict_report
 from tablectl.planning.dbt import dbt_findings
 from tablectl.planning.diff import diff
@@ -45,19 +49,24 @@ from tablectl.planning.drift import Drift, TableDrift, questions, table_drift
 from tablectl.planning.import_table import policy_of_table
 from tablectl.planning.lint import Linted, LintedTable, graded, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
+from tablectl.planning.own_rules import with_own_rules
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.table_loss import fails_writers
 from tablectl.planning.writer_dependence import writers_matter
+from tablectl.policies.config import WindowConfig
 from tablectl.policies.dbt_manifest import DbtTable
 from tablectl.policies.fields import duration
 from tablectl.policies.new_policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import Project, RunEngines
+from tablectl.reports.groups import plan_groups
 from tablectl.reports.mask import Mask
 from tablectl.selection import LocatedTable, Selection, depth_for, failure_of, locate
+from tablectl.storage.data_files import DataFile
 from tablectl.storage.disk_log import free_bytes
+from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.version import __version__
 
@@ -95,10 +104,12 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
     tells_losses = len(located.tables) <= MOST_WITH_LOSSES
     depths = partial(_depth, project, tells_losses=tells_losses)
     for spec, live in _read_as(project, located, depths, on_read, failures):
-        known = spec.options, project.config.severities, project.runtime
+        severities = with_own_rules(project.config.severities, project.own_rules, spec)
+        known = spec.options, severities, project.runtime
         table = plan_table(spec.policy, live, project.dialect, *known)
         if table:
-            tables.append(replace(table, tags=tuple(sorted(spec.tags))))
+            said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
+            tables.append(replace(table, **said))
         else:
             unchanged.append(spec.name.text)
     return Plan(
@@ -183,7 +194,7 @@ def lint_tables(
         subject = table_subject(
             spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime
         )
-        severities = project.config.severities
+        severities = with_own_rules(project.config.severities, project.own_rules, spec)
         theirs = [each for each in dbt if each.name.key == spec.name.key]
         shared = dbt_findings(spec, theirs, live.known_commits, project.catalog, project.dialect)
         found = (*lint(subject, spec.name, "lint", severities), *graded(shared, spec.name, severities))
@@ -355,10 +366,43 @@ class LogReader:
         """What the catalog of a table says about it besides its state."""
         return self.stores.access.entry(location) if self.stores.access else None
 
+    def unnamed(self, location: str, *, after: int, since: float) -> Sequence[DataFile]:
+        """The data files modified from ``since`` on that no commit after a version names."""
+        with Stores(self.stores) as stores:
+            return unnamed_files(stores, location, after=after, since=since)
+
     def free(self, location: str) -> int | None:
         """The free bytes at a table's location, if it is on a disk of this machine; otherwise ``None``."""
         path = canonical_location(location)
         return free_bytes(path) if path.startswith("/") else None
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryOptions:
+    """What ``--canary N --soak MINUTES --stop-if CONDITION`` say; ``None`` where they say nothing."""
+
+    tables: int | None = None
+    """How many tables are changed first; 0 to start all alike."""
+    soak: float | None = None
+    """Minutes."""
+    stop_if: StopCondition | None = None
+
+
+NO_CANARY = CanaryOptions()
+
+
+def canary_options(tables: int | None, soak: float | None, stop_if: str | None) -> CanaryOptions:
+    """The options as given. Raises ``UsageError`` for values that make no sense."""
+    if tables is not None and tables < 0:
+        raise UsageError(f"--canary {tables}: it is the number of tables that are changed first", "0 starts all alike")
+    if soak is not None and not 0 <= soak <= LONGEST_SOAK:
+        raise UsageError(f"--soak {soak:g}: it is a number of minutes, at most {LONGEST_SOAK:,}")
+    if not stop_if:
+        return CanaryOptions(tables, soak)
+    try:
+        return CanaryOptions(tables, soak, parse_stop_condition(stop_if))
+    except ValueError as error:
+        raise UsageError(f"--stop-if {cut(stop_if)!r} is not a condition", str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +422,8 @@ class Control:
     """Minutes for which to wait for writers to come back after the run."""
     quiet: float | None = None
     """Seconds within which each table is started at a quiet moment; ``None`` to start at once."""
+    canary: CanaryOptions = NO_CANARY
+    """The tables to change first. What it leaves open, ``window`` in ``tablectl.yaml`` says."""
     on_engine: Callable[[], None] = _nothing
     """Called once the engine of the run is open: a new Spark context replaces signal handlers."""
 
@@ -404,8 +450,10 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
     """Applies a plan in one protected window.
 
     Hooks run in the project's directory. ``approve`` is called for each table under its lease (see ``approval``). A
-    plan without work starts no engine. Raises ``PlanFileError`` if the engine's dialect is not the plan's.
+    plan without work starts no engine. Raises ``PlanFileError`` if the engine's dialect is not the plan's, and
+    ``UsageError`` if tables are to be watched and none is changed first.
     """
+    canary = _canary(control.canary, project.config.window, plan)
     reasons = (control.proceed[:LONGEST_REASON], control.override[:LONGEST_REASON])
     stamp = Stamp(uuid4().hex[:12], digest_of(plan), *reasons)
     # A run that was killed can have unfinished hooks on tables that now match their policies.
@@ -425,7 +473,7 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
             )
         for note in opened.notes:
             control.notify(RunEvent("", "note", note))
-        context = replace(_context(project, engine, stamp, control), approve=approve)
+        context = replace(_context(project, engine, stamp, control, canary), approve=approve)
         schedule = replace(_schedule(project, stamp), drivers=drivers)
         report = run_plan(context, schedule, plan, tuple(_places(asked, context)))
         return replace(report, notes=(*opened.notes, *report.notes))
@@ -439,7 +487,7 @@ def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: in
     Raises ``PlanFileError`` if the plan contains anything that the policies do not declare.
     """
     tables = check_declared(plan, specs, project.dialect) if specs is not None else None
-    return Approval(plan.dialect, tables, project.config.severities, project.stores, max_bytes)
+    return Approval(plan.dialect, tables, project.config.severities, project.stores, max_bytes, project.own_rules)
 
 
 def _places(tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHookTable]:
@@ -448,7 +496,9 @@ def _places(tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHo
             yield OwedHookTable(table.text, table.parts[0] if table.is_path else context.where(table))
 
 
-def _context(project: Project, engine: Engine, stamp: Stamp, control: Control) -> RunContext:
+def _context(
+    project: Project, engine: Engine, stamp: Stamp, control: Control, canary: CanaryTerms | None
+) -> RunContext:
     config = project.config
     terms = WindowSettings(
         drain=float(config.window.drain),
@@ -460,6 +510,7 @@ def _context(project: Project, engine: Engine, stamp: Stamp, control: Control) -
         wait=control.wait * 60,
         quiet=None if control.quiet is None else QuietTerms(control.quiet, config.window.quiet),
         watch=control.watch * 60,
+        canary=canary,
     )
     return RunContext(
         engine=engine,
@@ -470,8 +521,23 @@ def _context(project: Project, engine: Engine, stamp: Stamp, control: Control) -
         notify=control.notify,
         budget=config.window.ttl / 4,
         terms=terms,
+        pace=Pace(config.window.max_bytes_per_hour),
         resolve=partial(_resolve, project, engine),
         resolves=partial(_resolves, project, engine),
+    )
+
+
+def _canary(asked: CanaryOptions, configured: WindowConfig, plan: Plan) -> CanaryTerms | None:
+    tables = configured.canary if asked.tables is None else asked.tables
+    if not tables:
+        if asked.soak is not None or asked.stop_if is not None:
+            raise UsageError("--soak and --stop-if are for --canary", "for example --canary 3 --soak 15")
+        return None
+    return CanaryTerms(
+        tables=tables,
+        soak=(configured.soak if asked.soak is None else asked.soak) * 60,
+        stop_if=asked.stop_if or configured.stop_if,
+        groups=tuple(group.names for group in plan_groups(plan)),
     )
 
 
@@ -495,7 +561,6 @@ def _schedule(project: Project, stamp: Stamp) -> Schedule:
         claim=claim,
         records=project.records,
         together=config.window.together,
-        max_bytes_per_hour=config.window.max_bytes_per_hour,
     )
 
 

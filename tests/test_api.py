@@ -199,3 +199,14 @@ assert callable(apply) and callable(tablectl.apply) and report.RunOutcome
 def test_unknown_names_of_the_package_are_no_attributes() -> None:
     with pytest.raises(AttributeError):
         _ = tablectl.destroy
+
+
+def test_advice_is_read_without_an_engine_for_policies_and_further_tables(root: Path, engines: list[LogEngine]) -> None:
+    names = [table.name for table in plan(root).tables]
+    found = tablectl.advise(directory=root, variables={"ROOT": str(root)})
+    assert ([each.table for each in found.tables], found.exit_code) == (names, 0)
+    named = tablectl.advise(tables=names[0], directory=root, variables={"ROOT": str(root)}, list_files=True, days=7)
+    assert [each.commits for each in named.tables] == [found.tables[0].commits]
+    assert engines == []
+    with pytest.raises(UsageError, match="a number from 1 to 365"):
+        tablectl.advise(days=0, directory=root)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import tablectl
+from tablectl.advice.records import LakeAdvice, TableAdvice
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
@@ -18,7 +19,7 @@ EMPTY = Plan(format=2, tool="0.1.0", dialect="oss", policies="0" * 64, unchanged
 
 
 def test_completion_offers_the_functions() -> None:
-    assert {"plan", "apply", "drift", "lint", "status", "guard"} <= set(dir(tablectl))
+    assert {"plan", "apply", "drift", "lint", "status", "advise", "guard"} <= set(dir(tablectl))
 
 
 def test_a_plan_shows_itself_without_style_or_script() -> None:
@@ -41,6 +42,9 @@ RESULTS = {
     "plan": EMPTY,
     "run": RunReport(run="5f0c", plan="0" * 64, tables=(TableRun(name="lake.a.b", outcome=RunOutcome.APPLIED),)),
     "drift": Drift(tables=(), as_declared=("lake.a.b",)),
+    "advice": LakeAdvice(
+        (TableAdvice(table="lake.a.b", location="/lake/a/b", commits=3, untold=("only 3 commits were read",)),)
+    ),
     "status": LakeStatus(
         (TableStatus(table="lake.a.b", state="as declared", policy="p.yaml:3"),), "", 1_795_000_000_000
     ),
@@ -57,9 +61,9 @@ def test_each_result_shows_itself_and_becomes_reports(
     assert "<script" not in result._repr_html_()
     assert result.to_markdown().startswith("**")
     assert result.to_html().startswith("<!doctype html>")
-    for suffix in (".txt", ".json", ".md", ".html", *(() if name == "status" else (".sarif", ".xml"))):
+    for suffix in (".txt", ".json", ".md", ".html", *(() if name in {"status", "advice"} else (".sarif", ".xml"))):
         result.save(f"report{suffix}")
         assert Path(f"report{suffix}").stat().st_size > 10
-    if name == "status":
-        with pytest.raises(UsageError, match="a status has no format sarif"):
+    if name in {"status", "advice"}:
+        with pytest.raises(UsageError, match=f"{'a ' * (name == 'status')}{name} has no format sarif"):
             result.save("report.sarif")

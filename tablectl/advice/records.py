@@ -7,6 +7,7 @@ from typing import Literal
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure, Value
+from tablectl.model.report_methods import ReportMethods
 
 Confidence = Literal["high", "medium", "low"]
 Benefit = Literal["writer-seconds a week", "bytes", "files", "clients"]
@@ -62,8 +63,8 @@ class TableAdvice:
     """Why the table cannot be read; empty if it can."""
 
 
-@dataclass(frozen=True, slots=True)
-class LakeAdvice:
+@dataclass(frozen=True, slots=True, repr=False)
+class LakeAdvice(ReportMethods):
     """The advice for all tables."""
 
     tables: tuple[TableAdvice, ...]

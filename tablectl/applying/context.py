@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event as Flag
 from typing import Protocol
 
 from tablectl.applying.events import Notify
 from tablectl.applying.hook_process import RunHook, run_nothing
+from tablectl.applying.pace import Pace
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.stamp import Stamp
@@ -19,7 +20,9 @@ from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import TablePlan
+from tablectl.model.stop_condition import ANY_FAILURE, StopCondition
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
+from tablectl.storage.data_files import DataFile
 
 
 class LiveReader(Protocol):
@@ -33,6 +36,12 @@ class LiveReader(Protocol):
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
         """The commits after version ``after``, newest first."""
+        ...
+
+    def unnamed(self, location: str, *, after: int, since: float) -> Sequence[DataFile]:
+        """The data files modified from ``since`` on, in seconds since the epoch, that no commit after a version
+        names. Raises ``LiveError`` if that cannot be told.
+        """
         ...
 
     def entry(self, location: str) -> CatalogEntry | None:
@@ -55,6 +64,20 @@ class QuietTerms:
 
 
 @dataclass(frozen=True, slots=True)
+class CanaryTerms:
+    """What ``--canary`` asks for."""
+
+    tables: int
+    """How many tables are changed first."""
+    soak: float
+    """Seconds for which their logs are watched before the other tables start."""
+    stop_if: StopCondition = ANY_FAILURE
+    """When no further table starts."""
+    groups: tuple[tuple[str, ...], ...] = ()
+    """The names of the plan's tables in groups of equal changes, the most important group first."""
+
+
+@dataclass(frozen=True, slots=True)
 class WindowSettings:
     """How a run treats the writers of its tables."""
 
@@ -74,6 +97,8 @@ class WindowSettings:
     """Seconds for which tables whose window could not be opened are retried."""
     watch: float = 0.0
     """Seconds to watch, after the run, for writers that commit again."""
+    canary: CanaryTerms | None = None
+    """The tables that are changed first; ``None`` to start all alike."""
 
 
 Approve = Callable[[TablePlan], None]
@@ -108,6 +133,8 @@ class RunContext:
     terms: WindowSettings = WindowSettings()
     turns: Turns = field(default_factory=Turns)
     """The queue in which closed statements run, per driver."""
+    pace: Pace = field(default_factory=lambda: Pace(None))
+    """When the next rewrite of the run may start."""
     together: SharedWindow | None = None
     """The tables that share one window; ``None`` if each has its own."""
     approve: Approve = approve_all

@@ -21,7 +21,7 @@ from tablectl.leases.guards import delete_dead_guard, newest_beats
 from tablectl.leases.lease import RELEASE_PAUSES, Lease, LeaseLost
 from tablectl.leases.lease_records import Gate
 from tablectl.model.errors import WindowError
-from tablectl.model.plan import Phase, Statement
+from tablectl.model.plan import Phase, Statement, TablePlan
 
 GATES: Mapping[Phase, Gate] = MappingProxyType(
     {Phase.FREE: Gate.NO_SCHEMA, Phase.REWRITE: Gate.APPENDS_ONLY, Phase.CLOSED: Gate.CLOSED}
@@ -41,12 +41,14 @@ class GateKeeper:
     fail.
     """
 
-    def __init__(self, window: RunContext, table: str, lease: Lease, hooks: TableHooks) -> None:
+    def __init__(self, window: RunContext, plan: TablePlan, lease: Lease, hooks: TableHooks) -> None:
         self._window = window
-        self._table = table
+        self._table = plan.name
+        own = plan.window.drain if plan.window else None
+        self._drain = window.terms.drain if own is None else float(own)
         self._lease = lease
         self._hooks = hooks
-        self._turn = window.turns.of(table, window.clock, window.driver)
+        self._turn = window.turns.of(plan.name, window.clock, window.driver)
         self._together = window.together
         self._drained = Gate.OPEN
         self._tried = False
@@ -92,7 +94,7 @@ class GateKeeper:
         return False
 
     def _tighten(self, gate: Gate, statement: Statement) -> None:
-        limit, spent = self._window.terms.drain, 0.0
+        limit, spent = self._drain, 0.0
         if gate is Gate.CLOSED and self._drained.strictness < Gate.APPENDS_ONLY.strictness and self._is_guarded():
             # Appends still pass while the long writes, those that read the table, finish.
             left = self._shut_and_drain(Gate.APPENDS_ONLY, limit)

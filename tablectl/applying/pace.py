@@ -12,11 +12,11 @@ HOUR = 3600.0
 
 
 class Pace:
-    """The bytes that jobs rewrite, by the hour. Belongs to one thread."""
+    """The bytes that the jobs of a run rewrite, by the hour. Belongs to one thread."""
 
     def __init__(self, limit: int | None) -> None:
         """``limit`` is in bytes per hour; ``None`` for no limit."""
-        self._limit = limit
+        self.limit = limit
         self._counted: dict[str, tuple[int, float]] = {}
         """By job: its bytes, and the moment until which they count."""
 
@@ -24,19 +24,19 @@ class Pace:
         """The moment from which a job of ``size`` bytes may start: ``now`` at the earliest, and infinity if that
         depends on the end of a running job.
         """
-        if self._limit is None or not size:
+        if self.limit is None or not size:
             return now
         left = sorted((each for each in self._counted.values() if each[1] > now), key=lambda each: each[1])
         total, moment = sum(bytes_ for bytes_, _ in left), now
         for bytes_, until in left:
-            if total + size <= self._limit:
+            if total + size <= self.limit:
                 break
             total, moment = total - bytes_, until
         return moment
 
     def start(self, key: str, size: int) -> None:
         """Count a job that starts now."""
-        if self._limit is not None and size:
+        if self.limit is not None and size:
             self._counted[key] = (size + self._counted.get(key, (0, 0.0))[0], inf)
 
     def end(self, key: str, now: float, *, rewrote: bool) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from tablectl.applying.calendar_check import opening_of
+from tablectl.applying.canary import STOPPED_HINT, choose, soak
 from tablectl.applying.context import QuietTerms, RunContext, StopTableError
 from tablectl.applying.drivers import (
     Driver,
@@ -31,13 +32,12 @@ from tablectl.applying.drivers import (
 )
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
-from tablectl.applying.pace import Pace
 from tablectl.applying.preflight import check_commits, check_scheme
 from tablectl.applying.quiet_moment import NoMoment, QuietForecast, StartNow, WaitUntil, decide, forecast_of
 from tablectl.applying.record_rights import check_rights
 from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try
 from tablectl.applying.returning_writers import watch
-from tablectl.applying.run_report import QuietStart, RunOutcome, RunReport, TableRun
+from tablectl.applying.run_report import CanaryRun, QuietStart, RunOutcome, RunReport, TableRun
 from tablectl.applying.run_table import preflight, run_table, unexpected
 from tablectl.applying.scheduler import STOPPED, Later, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow
@@ -48,10 +48,13 @@ from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, Renewer
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, WindowError
 from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.text import minutes_text
 from tablectl.storage.missing_rights import MissingRightError
 from tablectl.storage.records import RecordStore, real_place
 
 _AGAIN = "run the same command again"
+_NO_VISIT = frozenset({RunOutcome.OUTSIDE, RunOutcome.NOT_STARTED})
+"""Outcomes of tables whose lease was not taken, so that hooks that an earlier run owes were not run."""
 _NEVER = float("-inf")
 _LIMIT = "`window.max_bytes_per_hour`"
 _OF_A_DEAD_DRIVER = frozenset({RunOutcome.FAILED, RunOutcome.UNKNOWN, RunOutcome.LEASE_LOST})
@@ -80,8 +83,6 @@ class Schedule:
     """Names (globs) and tags of the tables that share one window."""
     drivers: tuple[Driver, ...] = ()
     """The drivers of the run, if it has several; each takes ``parallel`` tables at a time."""
-    max_bytes_per_hour: int | None = None
-    """The most bytes that the run may rewrite in an hour; ``None`` for no limit."""
 
 
 def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequence[OwedHookTable] = ()) -> RunReport:
@@ -95,10 +96,8 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     barred, notes = _check_commits(window, schedule, planned)
     barred |= _barred_together(schedule, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
-    runs = _run_all(window, schedule, todo)
-    left = [
-        OwedHookTable(table.name, table.location) for table in todo if runs[table.name].outcome is RunOutcome.OUTSIDE
-    ]
+    runs, canary = _run_in_stages(window, schedule, todo)
+    left = [OwedHookTable(table.name, table.location) for table in todo if runs[table.name].outcome in _NO_VISIT]
     owing = [*left, *unchanged]
     for name, settled in run_owed_hooks(window, schedule.claim, schedule.records, owing, schedule.parallel).items():
         run = runs.get(name, settled)
@@ -114,6 +113,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
         proceed=window.stamp.proceed,
         override=window.stamp.override,
         notes=notes,
+        canary=canary,
         at=at,
         took_ms=round((window.clock.monotonic() - began) * 1000),
     )
@@ -182,6 +182,29 @@ def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Ru
     return {table.name: _plain(table, RunOutcome.REFUSED, message, f"see {out}") for table in others}
 
 
+def _run_in_stages(
+    window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
+) -> tuple[dict[str, TableRun], CanaryRun | None]:
+    """All tables at once; or with ``--canary`` some first, and the others if these show no failure for a while.
+
+    Nothing is held in between: neither a lease nor a gate nor a worker.
+    """
+    terms = window.terms.canary
+    if terms is None or not tables:
+        return _run_all(window, schedule, tables), None
+    group = frozenset(table.name for table in tables if shares_window(table, schedule.together))
+    chosen = choose(tables, terms, group)
+    first = [table for table in tables if table.name in chosen.names]
+    rest = [table for table in tables if table.name not in chosen.names]
+    runs = _run_all(window, schedule, first)
+    canary = soak(window, terms, first, runs, rest)
+    canary = replace(canary, notes=(*chosen.notes, *canary.notes))
+    if not canary.reason:
+        return runs | _run_all(window, schedule, rest), canary
+    left = {table.name: _plain(table, RunOutcome.NOT_STARTED, canary.reason, STOPPED_HINT) for table in rest}
+    return runs | left, canary
+
+
 def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
     group = sorted((table for table in tables if shares_window(table, schedule.together)), key=_key)
     alone = [(table,) for table in tables if table not in group]
@@ -192,7 +215,7 @@ def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
         schedule.drivers or (Driver(window.driver, window.engine),),
         {key: expected_work(some) for key, some in jobs.items()},
     )
-    began, limit = window.clock.monotonic(), schedule.max_bytes_per_hour
+    began = window.clock.monotonic()
     tasks = {key: _Task(window, schedule, some, JobDriver(placement, key), began=began) for key, some in jobs.items()}
     rules: Rules[Runs] = Rules(
         left_out=lambda job, reason: tasks[job.key].left_out(reason),
@@ -201,9 +224,10 @@ def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
         on_paced=lambda job, since: tasks[job.key].tell_paced(since),
         rewrote=lambda job, runs: job.size > 0 and any(run.statements for run in runs.values()),
     )
-    scheduler = Scheduler(window.clock, schedule.parallel, window.stop, rules, Pace(limit))
+    scheduler = Scheduler(window.clock, schedule.parallel, window.stop, rules, window.pace)
     queue = [
-        QueuedJob(key, driver=each.driver.driver.name, size=_size(each.tables, limit)) for key, each in tasks.items()
+        QueuedJob(key, driver=each.driver.driver.name, size=_size(each.tables, window.pace.limit))
+        for key, each in tasks.items()
     ]
     results = scheduler.run(queue, lambda job: tasks[job.key].step())
     return {name: run for runs in results.values() for name, run in runs.items()}
@@ -477,7 +501,7 @@ class _Task:
             return self.runs
         self.step_of_wait = "again"
         why = next(run.outcome for run in self.runs.values() if run.outcome in RETRIED)
-        return Later(at=then, result=self.runs, words=f"{why}: trying again in {_minutes(then - now)}")
+        return Later(at=then, result=self.runs, words=f"{why}: trying again in {minutes_text(then - now)}")
 
     def _merged(self, runs: Sequence[TableRun]) -> dict[str, TableRun]:
         runs = [replace(run, notes=(*self.moved, *run.notes)) for run in runs] if self.moved else runs
@@ -544,10 +568,6 @@ def _held_run(table: TablePlan, holder: Sighting) -> TableRun:
         message += f"; it gave no sign of life, and {silent}"
         hint = f"see {_show(table)}; if it does not run any more, `tablectl window break` frees the table"
     return _plain(table, RunOutcome.HELD, message, hint)
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
 
 
 def _show(table: TablePlan) -> str:

@@ -31,6 +31,8 @@ class RunOutcome(StrEnum):
     """A before-hook failed; the gate stayed open or was opened again."""
     OUTSIDE = "outside the calendar"
     """The calendar does not permit it now."""
+    NOT_STARTED = "not started"
+    """With ``--canary``: the condition of ``--stop-if`` held on the tables that were changed first."""
     NOT_QUIET = "no quiet moment"
     """With ``--when quiet``: there was no moment in time at which the expected loss was below the limit."""
     FAILED = "failed"
@@ -58,6 +60,7 @@ _CODES = {
     RunOutcome.HELD: ExitCode.WINDOW,
     RunOutcome.NOT_DRAINED: ExitCode.WINDOW,
     RunOutcome.HOOK_FAILED: ExitCode.WINDOW,
+    RunOutcome.NOT_STARTED: ExitCode.WINDOW,
     RunOutcome.OUTSIDE: ExitCode.WINDOW,
     RunOutcome.NOT_QUIET: ExitCode.WINDOW,
     RunOutcome.FAILED: ExitCode.ERROR,
@@ -259,6 +262,48 @@ class TableRun:
         return ExitCode.WINDOW if code is ExitCode.DONE and self.owed else code
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryTable:
+    """A table that was changed before the others, and what was seen of it since."""
+
+    table: str
+    writes: int | None = None
+    """The commits of writers since the change; ``null`` if the log could not be read, or was not."""
+    orphans: int | None = None
+    """Data files written since that no commit names, of writes that failed; ``null`` if they could not be listed."""
+    silent: tuple[str, ...] = ()
+    """Writers that have not committed for twice their usual gap."""
+    stopped: tuple[str, ...] = ()
+    """Streams of which the same holds."""
+    unknown: tuple[str, ...] = ()
+    """What could not be observed, and why."""
+    notes: tuple[str, ...] = ()
+    """For people: ``nothing observed`` among others."""
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether a failure was observed."""
+        return bool(self.orphans or self.silent or self.stopped)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryRun:
+    """The tables that were changed first, with ``--canary``, and what was decided."""
+
+    tables: tuple[CanaryTable, ...]
+    soak_ms: int
+    """Milliseconds for which they were to be watched."""
+    watched_ms: int
+    """Milliseconds for which they were watched by this run."""
+    stop_if: str
+    """The condition under which the other tables are not started."""
+    reason: str = ""
+    """Why they were not started; empty if they were."""
+    not_started: tuple[str, ...] = ()
+    """Their names, if they were not."""
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunReport(ReportMethods):
     """The report of a whole run."""
@@ -277,6 +322,8 @@ class RunReport(ReportMethods):
     """The reason given with ``--override``, to run outside the calendar; else empty."""
     notes: tuple[str, ...] = ()
     """Notes for people that concern no single table."""
+    canary: CanaryRun | None = None
+    """The tables that were changed first; ``null`` without ``--canary``."""
     at: int = 0
     """When the run began, in milliseconds since the epoch by the wall clock; 0 if unknown."""
     took_ms: int = 0

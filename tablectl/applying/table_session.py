@@ -59,7 +59,7 @@ class TableSession:
     def begin(cls, window: RunContext, plan: TablePlan, lease: Lease) -> TableSession:
         """Start the session of a table whose lease is held."""
         hooks = TableHooks(window, plan.name, plan.location, lease)
-        return cls(window, plan, lease, hooks, GateKeeper(window, plan.name, lease, hooks), window.clock.utc())
+        return cls(window, plan, lease, hooks, GateKeeper(window, plan, lease, hooks), window.clock.utc())
 
     def note(self, live: LiveTable) -> None:
         """Record a read of the newest version."""

@@ -71,7 +71,8 @@ def plan_step(job: CiJob) -> int:
         job.tell("warning", f"tablectl.yaml: `{key}` counts once it is merged; this plan takes it from the base branch")
     files = {form: folder / f"plan.{form}" for form in ("json", "md", "sarif", "html")}
     reports = [word for form in ("md", "sarif", "html") for word in ("--report", str(files[form]))]
-    ran = job.tablectl("plan", "--out", str(files["json"]), *reports, *job.arguments)
+    since = [f"--changed-since={job.given('changed_since')}"] if job.given("changed_since") else []
+    ran = job.tablectl("plan", "--out", str(files["json"]), *reports, *since, *job.arguments)
     if not files["md"].exists():
         files["md"].write_text(_failed("Plan", "plan", ran), encoding="utf-8")
         _mark_problems(job, files["sarif"])

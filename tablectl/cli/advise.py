@@ -17,7 +17,7 @@ from tablectl.written_files import check_writable, write_file
 
 
 @dataclass(frozen=True, slots=True)
-class AdviseOptions:
+class AdviseCommandOptions:
     """The options of ``advise``."""
 
     tables: tuple[str, ...]
@@ -29,7 +29,7 @@ class AdviseOptions:
     """The policy file to write."""
 
 
-def advise_command(request: CommandRequest, out: Output, reports: ReportFiles, asked: AdviseOptions) -> ExitCode:
+def advise_command(request: CommandRequest, out: Output, reports: ReportFiles, asked: AdviseCommandOptions) -> ExitCode:
     """Returns the exit code: 1 if a table cannot be read, otherwise 0."""
     with request.open(out) as project, out.progress() as on_read:
         reports.check()

@@ -32,7 +32,7 @@ from tablectl.reports.render import render
 from tablectl.reports.style import Style
 from tablectl.reports.wording import outcome_text
 from tablectl.saved_plan import read_plan, required_signers
-from tablectl.workflow import Control, approval_of, run
+from tablectl.workflow import NO_CANARY, Control, approval_of, run
 
 
 def apply_command(
@@ -63,6 +63,7 @@ def apply_command(
                 wait=options.wait,
                 watch=options.watch,
                 quiet=options.quiet,
+                canary=options.canary or NO_CANARY,
             )
             with _signals(control, out) as install_handlers:
                 report = run(project, plan, replace(control, on_engine=install_handlers), approve)
@@ -73,7 +74,8 @@ def apply_command(
             report, out, reports, lambda form, style: render(document(), form, style, context, verbose=request.verbose)
         )
     finally:
-        send_notification(run_notification(told), project.config, context_here(), out, os.environ)
+        owners = {table.name: table.owner for table in plan.tables}
+        send_notification(run_notification(told, owners), project.config, context_here(), out, os.environ)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from tablectl.policies.variables import is_variable
 if TYPE_CHECKING:  # they load what only plans need, and what reads YAML: `--help` does without
     from tablectl.model.plan import Plan
     from tablectl.project import Project
+    from tablectl.workflow import CanaryOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,8 @@ class ApplyCommandOptions:
     """Whether a saved plan must be signed; ``tablectl.yaml`` may require it too."""
     quiet: float | None = None
     """Seconds within which each table is started at a quiet moment; ``None`` to start at once."""
+    canary: CanaryOptions | None = None
+    """The tables to change first."""
 
 
 @dataclass(frozen=True, slots=True)

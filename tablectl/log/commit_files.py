@@ -51,6 +51,36 @@ def read_past_commits(stores: Stores, location: str, days: int, *, list_files: b
     return PastCommits(tuple(found), cut, unnamed)
 
 
+def unnamed_files(stores: Stores, location: str, *, after: int, since: float) -> tuple[DataFile, ...]:
+    """The data files modified from ``since`` on (in seconds since the epoch) that no commit after a version names.
+
+    They are of writes that failed or have not committed yet. Raises ``LiveError`` if that cannot be told.
+    """
+    log = open_log(stores, location, stores.managed(location))
+    # The files are listed before the commits, so a write that commits in between is in both.
+    listed = stores.data_files(location, MOST_FILES)
+    if len(listed) == MOST_FILES:
+        raise LiveError(
+            f"{location}: has {MOST_FILES:,} data files or more, which are too many to compare with its log"
+        )
+    recent = [each for each in listed if each.modified >= since]
+    named = _named_after(log, after) if recent else frozenset()
+    return tuple(each for each in recent if each.path not in named)
+
+
+def _named_after(log: TableLog, after: int) -> frozenset[str]:
+    """The files that the commits after a version name."""
+
+    def read() -> frozenset[str]:
+        wanted = commits_between(log, after, None, MOST_COMMITS)
+        versions = range(after + 1, wanted.version + 1) if wanted else range(0)
+        if len(versions) > MOST_COMMITS or (wanted and not all(each in wanted.files.commits for each in versions)):
+            raise LiveError(f"{log.location}: not all commits after version {after} can be read")
+        return frozenset(file.key[0] for parsed in _parsed(log, versions) for file in parsed.files)
+
+    return read_twice(read, read)
+
+
 def _within(
     log: TableLog, files: LogFiles, newest: int, days: int, named: set[str] | None
 ) -> tuple[list[CommitFiles], bool]:

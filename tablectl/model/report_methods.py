@@ -10,7 +10,7 @@ from typing import Any
 
 
 class ReportMethods:
-    """A result with reports: a plan, a run, drift, or the status of a lake."""
+    """A result with reports: a plan, a run, drift, the status of a lake, or advice."""
 
     __slots__ = ()
 

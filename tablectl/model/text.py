@@ -77,3 +77,8 @@ def size_text(size: int) -> str:
             break
         value, unit = value / 1000, larger
     return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def minutes_text(seconds: float) -> str:
+    """``5 min``, below a minute ``40 s``."""
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"

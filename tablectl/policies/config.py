@@ -17,10 +17,12 @@ from tablectl.delta.credentials import find_credentials, server_text
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
-from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
+from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import InputError, PlanFileError, Problem, UsageError
 from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
+from tablectl.model.own_rules import OWN_CODE, is_own_code
+from tablectl.model.stop_condition import ANY_FAILURE, LONGEST_SOAK, StopCondition, parse_stop_condition
 from tablectl.model.store_options import OPTIONS, SECRETS
 from tablectl.model.table_options import parse_size
 from tablectl.policies.branch import BASE, combined, ignored
@@ -37,7 +39,6 @@ from tablectl.policies.fields import (
     Text,
     Word,
     YamlField,
-    duration,
     environment_variables,
     flag,
     number,
@@ -48,6 +49,7 @@ from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables, is_variable
+from tablectl.policies.window_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, always
 from tablectl.policies.yaml_nodes import SourceFile
 
 FILE = "tablectl.yaml"
@@ -112,6 +114,12 @@ class WindowConfig:
     """The most bytes that a run may rewrite in an hour; ``None`` for no limit."""
     quiet: float = 0.1
     """The expected number of failed writes below which a moment is quiet, for ``--when quiet``."""
+    canary: int = 0
+    """How many tables an apply changes before the others; 0 to start all alike."""
+    soak: float = 10.0
+    """Minutes for which the logs of these tables are watched before the others start."""
+    stop_if: StopCondition = ANY_FAILURE
+    """When the others do not start."""
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
@@ -186,6 +194,8 @@ class Config:
     """The configuration of one repository. Relative paths are relative to its directory."""
 
     policies: str = "policies"
+    plans: str = ""
+    """The directory of plan files that are named without one; empty for the current directory. At the top alone."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Values for ``${NAME}`` in policies if neither ``--var`` nor ``TABLECTL_VAR_NAME`` sets one."""
     engine: EngineConfig = field(default_factory=EngineConfig)
@@ -264,24 +274,18 @@ def _place(given: str) -> str:
     return given
 
 
-def _always() -> Rule:
-    return Rule(cron="* * * * *", duration=LONGEST)
-
-
 def _globs(description: str) -> ListOf:
     return ListOf(of=Text(parse=_clean), description=description)
 
 
 _RULE = Section(
-    make=_always,
+    make=always,
     keys={
-        "cron": Text(parse=check_cron, description="When the period begins: the five fields of cron."),
-        "duration": duration(LONGEST, "How long it lasts."),
-        "timezone": Text(parse=check_zone, description="The time zone of the fields; default: UTC."),
+        **RULE_KEYS,
         "tables": _globs("Globs of the tables that the rule is about; default: all."),
         "tags": _globs("Tags of the tables that the rule is about."),
     },
-    required=("cron", "duration"),
+    required=RULE_REQUIRED,
 )
 
 
@@ -290,7 +294,18 @@ def _why_no_variable(name: str) -> str:
 
 
 def _why_no_code(code: str) -> str:
-    return "" if code in RULES else f"is not a finding code: {did_you_mean(code, tuple(RULES))}"
+    if code in RULES:
+        return ""
+    if is_own_code(code):
+        from tablectl.policies.own_rules import own_rule_codes  # noqa: PLC0415  # only where there are such codes
+
+        known = own_rule_codes()
+        return (
+            ""
+            if code in known
+            else f"is the code of no lint rule that is installed here: {', '.join(known) or 'none'} is"
+        )
+    return f"is not a finding code: {did_you_mean(code, tuple(RULES))}"
 
 
 def _unreasoned(made: LintSetting) -> str:
@@ -395,7 +410,7 @@ _WINDOW = Section(
     keys={
         "parallel": whole(1, 64, "The number of tables that are changed in parallel."),
         "ttl": whole(10, 3600, "Seconds after which a lease that was not renewed may be taken over."),
-        "drain": whole(0, 86_400, "Seconds that writers have to finish each time the gate becomes stricter."),
+        "drain": DRAIN,
         "before": ListOf(
             of=CommandLine(), description="Commands that run before the first gate that stops more than schema changes."
         ),
@@ -413,6 +428,15 @@ _WINDOW = Section(
             0.001,
             1_000_000,
             "The expected number of failed writes below which a moment is quiet, for `--when quiet`.",
+        ),
+        "canary": whole(0, 100_000, "How many tables an apply changes before the others; 0 starts all alike."),
+        "soak": number(
+            0, LONGEST_SOAK, "Minutes for which the logs of these tables are watched before the others start."
+        ),
+        "stop_if": Text(
+            parse=parse_stop_condition,
+            noun="a condition",
+            description="When the others do not start, such as `failed > 0 or silent > 2`.",
         ),
         "allow": ListOf(of=_RULE, description="Periods in which a window may open; default: always."),
         "deny": ListOf(of=_RULE, description="Periods in which no window may open."),
@@ -465,13 +489,17 @@ _KEYS: Mapping[str, YamlField] = {
         of=_NOTIFY, description="Receivers of messages about applies and drift. An unmerged branch cannot set it."
     ),
     "lint": MapOf(
-        of=_LINT, why_not=_why_no_code, names={"enum": [*RULES]}, description="The severity of findings, by code."
+        of=_LINT,
+        why_not=_why_no_code,
+        names={"anyOf": [{"enum": [*RULES]}, {"pattern": OWN_CODE}]},
+        description="The severity of findings, by code.",
     ),
 }
 """Every key of the top level and of an environment. A new key needs a field of its dataclass and an entry here, and
 nothing else.
 """
 _AT_THE_TOP: Mapping[str, YamlField] = {
+    "plans": Text(parse=_clean, description="The folder of plan files that are named without a folder."),
     "install": Section(
         make=InstallConfig,
         keys={
@@ -493,7 +521,7 @@ _AT_THE_TOP: Mapping[str, YamlField] = {
         description="Who may sign plans.",
     ),
     "env": MapOf(
-        of=Section(make=Config, keys=_KEYS, later=("plans",), only_at_the_top=("install", "signatures", "env")),
+        of=Section(make=Config, keys=_KEYS, only_at_the_top=("plans", "install", "signatures", "env")),
         why_not=_why_no_environment,
         description="Environments by name; `--env NAME` selects one, and its values override those above.",
     ),
@@ -501,7 +529,6 @@ _AT_THE_TOP: Mapping[str, YamlField] = {
 CONFIG = Section(
     make=Config,
     keys={**_KEYS, **_AT_THE_TOP},
-    later=("plans",),
     description="Where the policies of a repository are, and how tablectl reaches and changes its tables.",
 )
 """The whole file."""

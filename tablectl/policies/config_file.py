@@ -22,8 +22,8 @@ Places = dict[Keys, SourceFile]
 _WRONG = object()
 
 
-_DECIMAL = ("window", "quiet")
-"""The setting that is a number with decimals. Elsewhere such a value is a version that lost its zeros."""
+_DECIMALS = frozenset({("window", "quiet"), ("window", "soak")})
+"""The settings that are numbers with decimals. Elsewhere such a value is a version that lost its zeros."""
 
 
 def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
@@ -88,7 +88,7 @@ def _plain(node: Node, path: Keys, places: Places, reading: ValueReader) -> Any:
             return [item for item in items if item is not _WRONG]
         case Scalar(is_null=True):
             return None
-        case Scalar(tag="float") if path[-2:] == _DECIMAL:
+        case Scalar(tag="float") if path[-2:] in _DECIMALS:
             return node.text
         case Scalar():
             scalar = reading.scalar(node, key_text(path), "")

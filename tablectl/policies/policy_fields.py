@@ -13,6 +13,7 @@ from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.attributes.value_types import FieldType, ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
 from tablectl.model.table_options import CONSENTS, TableOptions, parse_size
+from tablectl.model.table_window import TableWindow
 from tablectl.policies.fields import (
     TEXT,
     WITH_VARIABLE,
@@ -30,11 +31,14 @@ from tablectl.policies.property_values import PropertiesField
 from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE
+from tablectl.policies.window_fields import TABLE_WINDOW
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile
 
 _FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9-]*\Z")
 _CLIENT = re.compile(r"[a-z][a-z0-9_-]*\Z")
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}\Z")
+_PROFILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+LONGEST_OWNER = 200
 _TAG = r"[A-Za-z0-9_./-]+"
 
 
@@ -204,6 +208,23 @@ def _tag(text: str) -> str:
     return text
 
 
+def is_profile_name(text: str) -> bool:
+    """Whether a profile can have this name."""
+    return _PROFILE.fullmatch(text) is not None
+
+
+def _profile(text: str) -> str:
+    if not is_profile_name(text):
+        raise ValueError("a name is made of letters, digits, _ . and -")
+    return text
+
+
+def _owner(text: str) -> str:
+    if not text.strip() or len(text) > LONGEST_OWNER or not text.isprintable():
+        raise ValueError(f"an owner is one line of at most {LONGEST_OWNER} characters")
+    return text.strip()
+
+
 def _once(items: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(items))
 
@@ -281,12 +302,37 @@ TAGS = ListOf(
     example="[streaming]",
     editor={"uniqueItems": True, "examples": [["streaming"]]},
 )
+OWNER = Text(
+    parse=_owner,
+    noun="an owner",
+    values={"type": "string"},
+    description="Who is responsible for the table: a team, @org/team or an address. Reports and notifications name it.",
+    example="payments",
+    editor={"examples": ["@example/payments", "payments@example.com"]},
+)
+PROFILES = ListOf(
+    of=Text(parse=_profile, noun="the name of a profile", values={"type": "string"}),
+    item="a profile",
+    unique="the profile",
+    description="The profiles that apply to the table, below patterns and above defaults.",
+    example="[gold]",
+    editor={"uniqueItems": True, "examples": [["gold"]]},
+)
 LOCATION = LocationField(
     description="Where a catalog table lies, so that it can be read without the catalog.",
     example="s3://lake/sales/orders",
     editor={"examples": ["s3://lake/sales/orders"]},
 )
-INHERITED: Mapping[str, YamlField] = MappingProxyType({**ATTRIBUTE_FIELDS, **OPTIONS, "tags": TAGS})
+INHERITED: Mapping[str, YamlField] = MappingProxyType(
+    {
+        **ATTRIBUTE_FIELDS,
+        **OPTIONS,
+        "window": TABLE_WINDOW,
+        "owner": OWNER,
+        "tags": TAGS,
+        "profiles": PROFILES,
+    }
+)
 """The fields of ``defaults`` and of a pattern."""
 OF_A_TABLE: Mapping[str, YamlField] = MappingProxyType({**INHERITED, "location": LOCATION})
 
@@ -335,3 +381,13 @@ def options_of(effective: Mapping[str, GivenValue]) -> TableOptions:
         given["truncate_history"] = given["truncate_history"] == "true"
     clients = {key.partition(".")[2]: str(effective[key].value) for key in effective if key.startswith("clients.")}
     return TableOptions(**given, clients=tuple(sorted(clients.items())))
+
+
+def window_of(effective: Mapping[str, GivenValue]) -> TableWindow | None:
+    """The window settings of the effective declarations; ``None`` without any."""
+    given: dict[str, Any] = {
+        key.removeprefix("window."): effective[key].value for key in effective if key.startswith("window.")
+    }
+    if "drain" in given:
+        given["drain"] = int(given["drain"])
+    return TableWindow(**given) if given else None

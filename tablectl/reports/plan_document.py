@@ -36,6 +36,7 @@ from tablectl.reports.wording import (
     facts_text,
     features_text,
     forecast,
+    owner_facts,
     plan_parts,
     plan_verdict,
     shown_findings,
@@ -249,7 +250,7 @@ def _card(group: Group, context: Context) -> Card:
         lasting=stays,
         every_name=bool(group.lost),
         brief=(Paragraph(about, "quiet"), Changes(rows), *((Facts(permitted),) if permitted else ())),
-        details=(*details, *_after(table, alone=alone)),
+        details=(*details, *_after(group)),
     )
 
 
@@ -294,9 +295,9 @@ def _listing(table: TablePlan, statement: Statement, context: Context) -> Listin
     return Listing((read_code(statement.sql),), facts, tuple(map(read_code, statement.undo)), note)
 
 
-def _after(table: TablePlan, *, alone: bool) -> tuple[Block, ...]:
-    facts: list[tuple[str, str]] = []
-    if alone and table.location not in table.name:
+def _after(group: Group) -> tuple[Block, ...]:
+    table, facts = group.first, owner_facts(each.owner for each in group.tables)
+    if len(group.tables) == 1 and table.location not in table.name:
         facts.append(("location", table.location))
     before, after = table.basis.protocol.protocol(), table.protocol_after.protocol()
     if before != after:

@@ -28,7 +28,7 @@ from tablectl.reports.document import (
 )
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card, name_lines
-from tablectl.reports.run_wording import WORTH_TELLING, remarks
+from tablectl.reports.run_wording import WORTH_TELLING, canary_texts, remarks
 from tablectl.reports.style import plural
 from tablectl.reports.timeline import Timeline, timeline
 from tablectl.reports.wording import (
@@ -81,6 +81,8 @@ def _notes(report: RunReport) -> Iterator[str]:
         yield f"Proceeded despite active writers: {report.proceed}"
     if report.override:
         yield f"Override of the calendar: {report.override}"
+    if report.canary:
+        yield from (note[:1000] for note in canary_texts(report.canary))
     yield from (note[:1000] for note in report.notes[:10])
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 
-from tablectl.applying.run_report import QuietStart, TableRun
+from tablectl.applying.run_report import CanaryRun, CanaryTable, QuietStart, TableRun
 from tablectl.model.expected_loss import ExpectedLoss
+from tablectl.model.text import minutes_text
 from tablectl.reports.style import plural
 from tablectl.reports.wording import late_text, risk_text, silent_text, span_text
 
 Facts = list[tuple[str, str]]
+_MOST_CANARIES = 10
 WORTH_TELLING = 1000
 """Waits shorter than this, in milliseconds, are not reported."""
 
@@ -31,6 +34,33 @@ def remarks(run: TableRun) -> Facts:
     facts += [("note", note) for note in run.notes]
     facts += [("note", f"{each} was applied and verified, then changed by others") for each in run.later]
     return facts
+
+
+def canary_texts(canary: CanaryRun) -> Iterator[str]:
+    """What was seen of the tables that were changed first, one sentence for each, and what was decided."""
+    yield from canary.notes
+    if canary.watched_ms:
+        watched, soak = minutes_text(canary.watched_ms / 1000), minutes_text(canary.soak_ms / 1000)
+        yield f"{plural(len(canary.tables), 'table')} changed first and watched for {watched} of {soak}"
+    yield from (f"{each.table}: {_canary_text(each)}" for each in canary.tables[:_MOST_CANARIES])
+    if len(canary.tables) > _MOST_CANARIES:
+        yield f"and {plural(len(canary.tables) - _MOST_CANARIES, 'more table')} changed first: see `--format json`"
+    if canary.reason:
+        names = ", ".join(canary.not_started[:_MOST_CANARIES])
+        more = len(canary.not_started) - _MOST_CANARIES
+        left = f"{names}{f' and {more:,} more' if more > 0 else ''}"
+        yield f"{plural(len(canary.not_started), 'table')} not started ({left}): {canary.reason}"
+
+
+def _canary_text(table: CanaryTable) -> str:
+    parts = [plural(table.writes, "write") + " since"] if table.writes else []
+    parts += [f"{plural(table.orphans, 'data file')} that no commit names"] if table.orphans else []
+    parts += [f"{each} is silent for more than twice its usual gap" for each in table.silent]
+    parts += [f"{each} has stopped" for each in table.stopped]
+    parts += [f"unknown, {each}" for each in table.unknown]
+    if table.writes and not (table.suspicious or table.unknown):
+        parts.append("no failure seen")
+    return "; ".join([*parts, *table.notes]) or "not watched"
 
 
 def _quiet_text(start: QuietStart) -> str:

@@ -25,7 +25,7 @@ from tablectl.model.plan import (
     Value,
 )
 from tablectl.model.table import ClusteringState
-from tablectl.model.text import printable, size_text, time_text
+from tablectl.model.text import natural_key, printable, size_text, time_text
 from tablectl.planning.drift import Drift
 from tablectl.reports.style import plural
 
@@ -48,6 +48,7 @@ _OUTCOMES = {
     RunOutcome.NOT_DRAINED: "writers did not finish in time, not changed",
     RunOutcome.HOOK_FAILED: "a hook failed, not changed",
     RunOutcome.OUTSIDE: "outside the calendar, not changed",
+    RunOutcome.NOT_STARTED: "not started after the first tables",
     RunOutcome.NOT_QUIET: "no quiet moment, not changed",
     RunOutcome.FAILED: "failed",
     RunOutcome.UNVERIFIED: "not verified",
@@ -192,6 +193,18 @@ def drift_parts(drift: Drift) -> list[tuple[str, str]]:
     if drift.as_declared:
         parts.append((f"{len(drift.as_declared)} without drift", ""))
     return parts
+
+
+def owner_facts(owners: Iterable[str]) -> list[tuple[str, str]]:
+    """The owners of some tables, as a fact; none if no policy names one."""
+    known = sorted(set(owners) - {""}, key=natural_key)
+    if not known:
+        return []
+    more = f" and {len(known) - _MOST_OWNERS:,} more" if len(known) > _MOST_OWNERS else ""
+    return [("owner" if len(known) == 1 else "owners", f"{', '.join(known[:_MOST_OWNERS])}{more}")]
+
+
+_MOST_OWNERS = 10
 
 
 def drift_verdict(drift: Drift) -> PlanVerdict:

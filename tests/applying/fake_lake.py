@@ -26,6 +26,7 @@ from tablectl.model.table import (
     LiveTable,
     WriteHistory,
 )
+from tablectl.storage.data_files import DataFile
 from tests.builders import with_look_back
 
 # A parser of the statements
@@ -259,6 +260,10 @@ class FakeTable:
     """Where the catalog says that it lies, if elsewhere."""
     broken: str = ""
     """Why it cannot be read, if so."""
+    unnamed: list[DataFile] = field(default_factory=list)
+    """Data files that no commit names."""
+    unlisted: str = ""
+    """Why its files cannot be listed, if so."""
     rows: list[int] = field(default_factory=lambda: [1])
     """How many rows each version holds: a commit of data by others adds one."""
 
@@ -356,6 +361,12 @@ class FakeLake:
 
     def entry(self, location: str) -> CatalogEntry | None:
         return self.tables[location].live.entry
+
+    def unnamed(self, location: str, *, after: int, since: float) -> Sequence[DataFile]:
+        table = self.tables[location]
+        if table.unlisted or table.broken:
+            raise LiveError(f"{location}: {table.unlisted or table.broken}")
+        return [each for each in table.unnamed if each.modified >= since]
 
     def free(self, location: str) -> int | None:
         return self.disk

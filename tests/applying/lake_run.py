@@ -11,6 +11,7 @@ from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport, TableRun
 from tablectl.applying.stamp import Stamp
@@ -69,8 +70,9 @@ class Run:
         window = RunContext(
             self.engine, self.lake, self.clock, self.engine.stamp, self.stop, self._told, 15, self.terms
         )
+        window = replace(window, pace=Pace(self.max_bytes_per_hour))
         drivers = tuple(Driver(name, engine) for name, engine in self.more.items())
-        schedule = Schedule(self.parallel, claim("ann"), self._records, self.together, drivers, self.max_bytes_per_hour)
+        schedule = Schedule(self.parallel, claim("ann"), self._records, self.together, drivers)
         return run_plan(window, schedule, plan or self.plan(), unchanged)
 
     def drivers(self, *names: str) -> Run:

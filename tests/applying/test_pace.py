@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +14,8 @@ from hypothesis import strategies as st
 from tablectl.applying.events import Progress
 from tablectl.applying.pace import HOUR, Pace
 from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
+from tablectl.delta.protocol import Protocol
+from tests.applying.lake_run import Run, outcomes, plan_of
 from tests.leases.lease_fakes import FakeClock
 
 
@@ -130,3 +135,37 @@ def test_rewrites_use_all_workers_when_no_short_job_is_left() -> None:
     rules: Rules[str] = Rules(left_out=lambda _job, reason: reason)
     jobs = [QueuedJob("a", size=1), QueuedJob("b", size=1)]
     assert len(Scheduler(FakeClock(start=0), 2, threading.Event(), rules).run(jobs, step)) == 2
+
+
+# A whole apply
+
+VECTORS: Mapping[str, Any] = MappingProxyType(
+    {
+        "properties": {"delta.enableDeletionVectors": "true"},
+        "protocol": Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"})),
+        "vectors": 3,
+        "bytes": 80,
+    }
+)
+
+
+def test_an_apply_paces_the_tables_that_rewrite_and_reports_how_long_they_waited() -> None:
+    run = Run(max_bytes_per_hour=100).tables("bc", **VECTORS)
+    rewriting = run.plan(deletion_vectors="purged").tables
+    altered = [table for table in run.tables("a").plan().tables if "/lake/a" in table.name]
+    report = run.apply(plan_of(*rewriting, *altered))
+    waited = {table.name[-2]: table.paced_ms // 1000 for table in report.tables}
+    assert outcomes(report) == dict.fromkeys("abc", "applied")
+    assert sorted(waited.values()) == [0, 0, round(HOUR)]
+    assert waited["a"] == 0
+    assert any("1 for `window.max_bytes_per_hour`" in event.words for event in run.told)
+
+
+def test_an_apply_that_is_stopped_says_which_tables_waited_for_the_pace() -> None:
+    run = Run(max_bytes_per_hour=100).tables("bc", **VECTORS)
+    run.notify = lambda event: run.stop.set() if event.step == "paced" else None
+    report = run.apply(run.plan(deletion_vectors="purged"))
+    assert sorted(table.message for table in report.tables) == [
+        "",
+        "stopped while it waited for `window.max_bytes_per_hour`",
+    ]

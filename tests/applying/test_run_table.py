@@ -781,7 +781,7 @@ SCRIPTS = st.dictionaries(st.integers(0, 25), st.sampled_from(sorted(ACTS)), max
 IN_ENGINE = {"execute", "midway", "landed"}
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(start=STARTS, policy=POLICIES, script=SCRIPTS)
 def test_whatever_happens(start: dict[str, Any], policy: dict[str, Any], script: dict[int, str]) -> None:
     world = _world(**start)

@@ -206,6 +206,7 @@ engine.close()
 """
 
 
+@pytest.mark.slow
 def test_the_log_store_is_what_the_driver_was_started_with() -> None:
     """In a driver of its own: the setting is one of the whole driver."""
     script = [sys.executable, "-c", OWN_DRIVER]

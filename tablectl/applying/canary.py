@@ -1,0 +1,199 @@
+"""``--canary``: some tables first, the others only if the logs of these show no failure (docs/canary.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+from tablectl.applying.canary_observation import LOOK_BACK, Baseline, baseline_of, observe
+from tablectl.applying.context import CanaryTerms, RunContext
+from tablectl.applying.events import RunEvent
+from tablectl.applying.run_report import CanaryRun, CanaryTable, TableRun
+from tablectl.applying.stamp import read_stamp
+from tablectl.leases.clock import StoppedError
+from tablectl.model.errors import ExitCode, TablectlError, one_line
+from tablectl.model.plan import TablePlan
+from tablectl.model.stop_condition import Count, Counts, StopCondition
+from tablectl.model.table import Commit
+from tablectl.model.text import minutes_text
+
+STOPPED_HINT = (
+    "find out what failed on the tables that were changed first. The same command looks at them again and goes on if "
+    "the condition does not hold any more; without `--canary` it goes on in any case; `tablectl undo` reverts them"
+)
+_LOOKS = 20
+_SHORTEST_LOOK, _LONGEST_LOOK = 5.0, 60.0
+_NOW = 0.001
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The tables that are changed first."""
+
+    names: frozenset[str]
+    notes: tuple[str, ...] = ()
+
+
+def choose(tables: Sequence[TablePlan], terms: CanaryTerms, together: AbstractSet[str]) -> Chosen:
+    """At least one table of each group of equal changes, tables with known writers before others.
+
+    The tables in ``together`` share one window, so all of them are chosen or none; none if their groups have others.
+    """
+    applies = {table.name: table for table in tables}
+
+    def rank(name: str) -> tuple[bool, bool]:
+        return name in together, not applies[name].basis.client_list()
+
+    groups = [sorted(filter(applies.__contains__, group), key=rank) for group in terms.groups]
+    groups = [group for group in groups if group]
+    wanted = max(terms.tables, len(groups))
+    # The first table of each group, then the second of each, and so on.
+    order = [name for name in chain.from_iterable(zip_longest(*groups)) if name is not None]
+    names = frozenset(order[:wanted])
+    if names & together:
+        names |= together
+    return Chosen(names, tuple(_notes(terms.tables, len(groups), len(names), len(tables))))
+
+
+def _notes(asked: int, groups: int, chosen: int, tables: int) -> list[str]:
+    notes = []
+    if groups > asked:
+        notes.append(f"{groups} tables are changed first instead of {asked}: one of each group of equal changes")
+    elif chosen > asked:
+        notes.append(f"{chosen} tables are changed first instead of {asked}: some share a window (`window.together`)")
+    if chosen == tables:
+        notes.append(f"all {tables} tables are changed first, so no table is left to stop: their logs were not watched")
+    return notes
+
+
+def soak(
+    window: RunContext,
+    terms: CanaryTerms,
+    tables: Sequence[TablePlan],
+    runs: Mapping[str, TableRun],
+    rest: Sequence[TablePlan],
+) -> CanaryRun:
+    """Watches tables that were changed, until the condition holds or the time is over.
+
+    The time counts from the change, also if an earlier run of the same plan made it. Without other tables that could be
+    stopped, nothing is watched. A run that is stopped ends it.
+    """
+    clock = window.clock
+    began = clock.monotonic()
+    seen = [CanaryTable(table=table.name) for table in tables]
+    reason = ""
+    if rest:
+        watched = [_find_baseline(window, table) for table in tables]
+        until = began + _left(window, terms.soak, watched)
+        while not window.stop.is_set():
+            now = clock.utc().timestamp()
+            seen = [each if isinstance(each, CanaryTable) else observe(window.reader, each, now) for each in watched]
+            counts = _counts(seen, runs)
+            left = until - clock.monotonic()
+            reason = _stops(terms.stop_if, counts, seen, runs, over=left < _NOW)
+            if reason or left < _NOW:
+                break
+            _wait(window, tables, left, terms.soak, clock.monotonic() - began)
+    return CanaryRun(
+        tables=tuple(seen),
+        soak_ms=round(terms.soak * 1000),
+        watched_ms=round((clock.monotonic() - began) * 1000),
+        stop_if=terms.stop_if.text,
+        reason=reason,
+        not_started=tuple(table.name for table in rest) if reason else (),
+    )
+
+
+def _wait(window: RunContext, tables: Sequence[TablePlan], left: float, soak: float, waited: float) -> None:
+    for table in tables:
+        words = f"done, watching its log for {minutes_text(left)} before other tables start"
+        window.notify(RunEvent(table.name, "soak", words, waited))
+    try:
+        window.clock.sleep(min(left, max(_SHORTEST_LOOK, min(_LONGEST_LOOK, soak / _LOOKS))))
+    except StoppedError:
+        window.stop.set()
+
+
+def _find_baseline(window: RunContext, table: TablePlan) -> Baseline | CanaryTable:
+    """What to compare a table with; or why it is not watched. Each of its commits for this plan counts, also those of
+    an earlier run that was stopped.
+    """
+    try:
+        commits = window.reader.commits(table.location, after=table.version)
+        made = [each for each in commits if _is_ours(each, window.stamp.plan)]
+        if not made:
+            note = "not watched: it has no commit of this plan"
+            return CanaryTable(table=table.name, writes=0, orphans=0, notes=(note,))
+        first = made[-1].version
+        every = window.reader.commits(table.location, after=max(first - LOOK_BACK, 0) - 1)
+    except TablectlError as error:
+        return CanaryTable(table=table.name, unknown=(f"its log cannot be read: {one_line(error)}",))
+    return baseline_of(table, made, [each for each in every if each.version < first])
+
+
+def _is_ours(commit: Commit, plan: str) -> bool:
+    stamp = read_stamp(commit.user_metadata)
+    return stamp is not None and stamp.plan == plan
+
+
+def _left(window: RunContext, soak: float, watched: Sequence[Baseline | CanaryTable]) -> float:
+    """Seconds until the newest change is as old as the soak. Clocks of stores may be wrong: at most the soak."""
+    changed = [each.since for each in watched if isinstance(each, Baseline)]
+    if not changed:
+        return 0.0
+    return max(0.0, min(soak, max(changed) + soak - window.clock.utc().timestamp()))
+
+
+def _failed(seen: CanaryTable, runs: Mapping[str, TableRun]) -> bool:
+    """Whether a table was not changed as planned, or something failed on it since."""
+    return seen.suspicious or runs[seen.table].code is not ExitCode.DONE
+
+
+def _counts(seen: Sequence[CanaryTable], runs: Mapping[str, TableRun]) -> Counts:
+    failed = [_failed(each, runs) for each in seen]
+    log = any(each.writes is None for each in seen)
+    return {
+        "failed": Count(sum(failed), any(each.unknown and not bad for each, bad in zip(seen, failed, strict=True))),
+        "orphans": Count(sum(each.orphans or 0 for each in seen), any(each.orphans is None for each in seen)),
+        "silent": Count(sum(len(each.silent) for each in seen), log),
+        "stopped": Count(sum(len(each.stopped) for each in seen), log),
+    }
+
+
+def _stops(
+    condition: StopCondition,
+    counts: Counts,
+    seen: Sequence[CanaryTable],
+    runs: Mapping[str, TableRun],
+    *,
+    over: bool,
+) -> str:
+    """Why no other table starts; empty if they may. What is unknown may become known, so it counts at the end only."""
+    holding = condition.holding(counts)
+    if holding:
+        numbers = ", ".join(f"{each.text}: {counts[each.term].number}" for each in holding)
+        return f"`--stop-if` holds ({numbers}): {_few([_trouble(each, runs) for each in seen if _failed(each, runs)])}"
+    untold = condition.untold(counts) if over else ()
+    if not untold:
+        return ""
+    unknown = _few([f"{each.table}: {each.unknown[0]}" for each in seen if each.unknown])
+    return f"it cannot be told whether `--stop-if` holds ({', '.join(each.text for each in untold)}): {unknown}"
+
+
+def _trouble(seen: CanaryTable, runs: Mapping[str, TableRun]) -> str:
+    run, parts = runs[seen.table], list[str]()
+    if run.code is not ExitCode.DONE:
+        parts.append(f"{run.outcome}{f', {run.message}' if run.message else ''}")
+    if seen.orphans:
+        parts.append(f"{seen.orphans:,} data file{'s' * (seen.orphans != 1)} that no commit names")
+    parts += [f"{each} is silent" for each in seen.silent]
+    parts += [f"{each} has stopped" for each in seen.stopped]
+    return f"{seen.table}: {', '.join(parts)}"
+
+
+def _few(texts: Sequence[str]) -> str:
+    more = f"; and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else ""
+    return "; ".join(texts[:_MOST_SHOWN]) + more

@@ -1,0 +1,260 @@
+"""``--canary``: which tables start first, what is seen of them, and what stops the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tablectl.applying.canary import choose
+from tablectl.applying.context import CanaryTerms, WindowSettings
+from tablectl.applying.events import RunEvent
+from tablectl.applying.run_report import CanaryRun, CanaryTable, RunReport
+from tablectl.model.errors import ExitCode
+from tablectl.model.stop_condition import parse_stop_condition
+from tablectl.model.table import AppTransaction
+from tablectl.storage.data_files import DataFile
+from tests.applying.fake_lake import FakeTable
+from tests.applying.lake_run import Run, outcomes
+
+MINUTE = 60
+NAMES = {name: f"delta.`/lake/{name}`" for name in "abcdef"}
+
+
+def terms(tables: int = 1, minutes: float = 30, stop_if: str = "failed > 0", groups: str = "abc") -> CanaryTerms:
+    named = tuple(tuple(NAMES[name] for name in group) for group in groups.split())
+    return CanaryTerms(tables, minutes * MINUTE, parse_stop_condition(stop_if), named)
+
+
+@pytest.fixture
+def run() -> Run:
+    """Three tables with equal changes, each written every five minutes by a job; the table ``a`` is the first."""
+    made = Run(terms=WindowSettings(canary=terms())).tables("abc")
+    for table in made.lake.tables.values():
+        wall = made.clock.utc().timestamp()
+        past = [wall - (6 - number) * 5 * MINUTE for number in range(6)]
+        table.at = lambda version, past=past: round(1000 * (past[version] if version < 6 else now(made)))  # type: ignore[misc]
+        for _ in range(5):
+            table.commit("WRITE", "etl")
+    return made
+
+
+def now(run: Run) -> float:
+    return float(run.clock.utc().timestamp())
+
+
+def table(run: Run, name: str) -> FakeTable:
+    return run.lake.tables[f"/lake/{name}"]
+
+
+def writes(run: Run, name: str, every: float, until: float) -> None:
+    """A job that commits again and again after the run has begun."""
+    for step in range(1, int(until / every) + 1):
+        run.clock.later(step * every, lambda: table(run, name).commit("WRITE", "etl"))
+
+
+def canary(report: RunReport) -> CanaryRun:
+    assert report.canary is not None
+    return report.canary
+
+
+def test_the_others_start_once_the_first_table_was_watched(run: Run) -> None:
+    began, started = run.clock.now, dict[str, float]()
+
+    def note(event: RunEvent) -> None:
+        started.setdefault(event.table[-2:-1], run.clock.now)
+
+    run.notify = note
+    writes(run, "a", 5 * MINUTE, 30 * MINUTE)
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "applied", "c": "applied"}
+    assert started["b"] - began == pytest.approx(30 * MINUTE, abs=MINUTE)
+    (seen,) = canary(report).tables
+    assert (seen.table, seen.orphans, seen.silent, seen.stopped, seen.notes) == (NAMES["a"], 0, (), (), ())
+    assert seen.writes
+    assert not canary(report).reason
+    assert report.exit_code is ExitCode.DONE
+
+
+def test_files_of_failed_writes_stop_the_others(run: Run) -> None:
+    writes(run, "a", 5 * MINUTE, 30 * MINUTE)
+    run.clock.later(120, lambda: table(run, "a").unnamed.append(DataFile("part-1.parquet", 10, now(run))))
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "not started", "c": "not started"}
+    assert report.exit_code is ExitCode.PARTIAL
+    assert canary(report).reason.startswith("`--stop-if` holds (failed > 0: 1)")
+    assert "1 data file that no commit names" in canary(report).reason
+    assert canary(report).not_started == (NAMES["b"], NAMES["c"])
+    assert canary(report).watched_ms < 10 * MINUTE * 1000
+
+
+def test_a_file_of_a_write_that_still_runs_stops_nothing(run: Run) -> None:
+    writes(run, "a", 5 * MINUTE, 30 * MINUTE)
+    run.clock.later(29.9 * MINUTE, lambda: table(run, "a").unnamed.append(DataFile("part-1.parquet", 10, now(run))))
+    report = run.apply()
+    assert not canary(report).reason
+    assert canary(report).tables[0].notes == (
+        "1 data file without a commit is younger than 1 min, and may be of writes that still run",
+    )
+
+
+def test_a_writer_that_does_not_come_back_stops_the_others(run: Run) -> None:
+    report = run.apply()
+    assert canary(report).tables[0].silent == ("WRITE by etl",)
+    assert outcomes(report)["b"] == "not started"
+    assert canary(report).watched_ms <= 11 * MINUTE * 1000  # twice its gap of five minutes, and one look
+
+
+def test_a_stream_that_does_not_come_back_has_stopped(run: Run) -> None:
+    for number, commit in enumerate(table(run, "a").history[1:], 1):
+        table(run, "a").history[number] = replace(commit, transactions=(AppTransaction("query", number),))
+    run.terms = WindowSettings(canary=terms(stop_if="stopped > 0"))
+    report = run.apply()
+    assert canary(report).tables[0].stopped == ("WRITE of query",)
+    assert canary(report).tables[0].silent == ()
+    assert canary(report).not_started
+
+
+def test_a_table_that_nothing_writes_is_not_called_well() -> None:
+    run = Run(terms=WindowSettings(canary=terms())).tables("abc")
+    report = run.apply()
+    (seen,) = canary(report).tables
+    assert seen.notes == ("nothing observed: no write was committed since the change",)
+    assert outcomes(report)["b"] == "applied"
+
+
+def test_a_writer_that_was_late_before_is_not_blamed_on_the_change(run: Run) -> None:
+    table(run, "a").at = lambda version: round(
+        1000 * (now(run) - (90 - 5 * version) * MINUTE if version < 6 else now(run))
+    )
+    table(run, "a").history = [
+        replace(each, timestamp=table(run, "a").at(each.version)) for each in table(run, "a").history
+    ]
+    report = run.apply()
+    assert canary(report).tables[0].silent == ()
+    assert outcomes(report)["b"] == "applied"
+
+
+def test_what_cannot_be_listed_is_unknown_and_stops_the_others_at_the_end(run: Run) -> None:
+    writes(run, "a", 5 * MINUTE, 30 * MINUTE)
+    table(run, "a").unlisted = "access is denied"
+    report = run.apply()
+    (seen,) = canary(report).tables
+    assert seen.orphans is None
+    assert seen.unknown == ("its files cannot be listed: /lake/a: access is denied",)
+    assert canary(report).reason == (
+        "it cannot be told whether `--stop-if` holds (failed > 0): delta.`/lake/a`: its files cannot be listed: "
+        "/lake/a: access is denied"
+    )
+    assert canary(report).watched_ms == pytest.approx(30 * MINUTE * 1000, abs=1000)
+
+
+def test_a_condition_that_needs_no_listing_does_not_need_the_right_to_list(run: Run) -> None:
+    writes(run, "a", 5 * MINUTE, 30 * MINUTE)
+    table(run, "a").unlisted = "access is denied"
+    run.terms = WindowSettings(canary=terms(stop_if="silent > 0 or stopped > 0"))
+    assert outcomes(run.apply())["b"] == "applied"
+
+
+def test_a_first_table_that_cannot_be_changed_stops_the_others_at_once(run: Run) -> None:
+    run.hold("a")
+    report = run.apply()
+    assert outcomes(report) == {"a": "held", "b": "not started", "c": "not started"}
+    assert report.exit_code is ExitCode.WINDOW
+    assert canary(report).watched_ms == 0
+
+
+def test_neither_lease_nor_gate_is_held_while_the_table_is_watched(run: Run) -> None:
+    writes(run, "a", 5 * MINUTE, 30 * MINUTE)
+    kept = set[tuple[str, str]]()
+    before = run.clock.on_sleep
+
+    def look() -> None:
+        before()
+        kept.update((run.kinds(name)[0], run.gate(name)) for name in "abc" if run.kinds(name))
+
+    run.clock.on_sleep = look
+    run.apply()
+    assert kept == {("release", "open")}
+
+
+def test_another_apply_may_finish_the_rest_meanwhile(run: Run) -> None:
+    writes(run, "a", 5 * MINUTE, 30 * MINUTE)
+    plan = run.plan()
+    for name in "bc":
+        other = table(run, name)
+        run.clock.later(60, lambda other=other: other.set_property("delta.isolationLevel", "Serializable"))
+    assert outcomes(run.apply(plan)) == {"a": "applied", "b": "already", "c": "already"}
+
+
+def test_the_same_command_goes_on_after_it_was_stopped_while_it_watched(run: Run) -> None:
+    writes(run, "a", 5 * MINUTE, 40 * MINUTE)
+    plan, began = run.plan(), run.clock.now
+    run.clock.later(10 * MINUTE, run.stop.set)
+    first = run.apply(plan)
+    assert outcomes(first) == {"a": "applied", "b": "interrupted", "c": "interrupted"}
+    assert not canary(first).reason
+    run.stop.clear()
+    second = run.apply(plan)
+    assert outcomes(second) == {"a": "already", "b": "applied", "c": "applied"}
+    assert run.clock.now - began == pytest.approx(30 * MINUTE, abs=MINUTE)  # not thirty minutes more
+
+
+def test_the_same_command_stops_again_while_the_condition_holds(run: Run) -> None:
+    plan = run.plan()
+    run.clock.later(60, lambda: table(run, "a").unnamed.append(DataFile("part-1.parquet", 10, now(run))))
+    assert canary(run.apply(plan)).reason
+    again = run.apply(plan)
+    assert outcomes(again) == {"a": "already", "b": "not started", "c": "not started"}
+    assert canary(again).watched_ms == 0
+    table(run, "a").unnamed.clear()
+    run.terms = WindowSettings(canary=terms(stop_if="orphans > 0"))
+    assert outcomes(run.apply(plan)) == {"a": "already", "b": "applied", "c": "applied"}
+
+
+def test_a_stop_among_the_first_tables_starts_no_other(run: Run) -> None:
+    run.notify = lambda event: run.stop.set() if event.step == "leased" else None
+    assert set(outcomes(run.apply()).values()) == {"interrupted"}
+
+
+# The choice
+
+
+def chosen(run: Run, asked: CanaryTerms, together: str = "") -> tuple[set[str], tuple[str, ...]]:
+    found = choose(run.plan().tables, asked, frozenset(NAMES[name] for name in together))
+    return {name[-2] for name in found.names}, found.notes
+
+
+def test_each_group_of_equal_changes_has_a_table() -> None:
+    run = Run().tables("abcdef")
+    assert chosen(run, terms(3, groups="abcd ef")) == ({"a", "e", "b"}, ())
+
+
+def test_more_groups_than_tables_asked_for_raise_the_number() -> None:
+    names, notes = chosen(Run().tables("abcdef"), terms(1, groups="ab cd ef"))
+    assert names == {"a", "c", "e"}
+    assert notes == ("3 tables are changed first instead of 1: one of each group of equal changes",)
+
+
+def test_more_than_all_tables_leave_none_to_stop(run: Run) -> None:
+    run.terms = WindowSettings(canary=terms(9))
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "applied", "c": "applied"}
+    assert canary(report).notes == (
+        "all 3 tables are changed first, so no table is left to stop: their logs were not watched",
+    )
+    assert canary(report).tables[0] == CanaryTable(table=NAMES["a"])
+    assert run.clock.now == 1000
+
+
+def test_tables_of_one_window_are_chosen_all_or_none() -> None:
+    run = Run().tables("abcdef")
+    assert chosen(run, terms(1, groups="abcdef"), together="ab") == ({"c"}, ())
+    names, notes = chosen(run, terms(2, groups="ab cdef"), together="ab")
+    assert names == {"a", "b", "c"}
+    assert notes == ("3 tables are changed first instead of 2: some share a window (`window.together`)",)
+
+
+def test_a_table_that_is_written_goes_before_one_that_is_not() -> None:
+    run = Run().tables("a", clients=()).tables("b")
+    assert chosen(run, terms(1, groups="ab"))[0] == {"b"}
