@@ -159,6 +159,7 @@ class Engines:
             bound,
             stores=self._config.stores.families(),
             serverless=engine.runtime is not None and engine.runtime.version is None,
+            cluster=engine.cluster,
         )
         session = self._source.spark
         if session is not None:

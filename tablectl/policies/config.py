@@ -73,6 +73,8 @@ class EngineConfig:
     """The address of a Spark Connect server; ``None`` for a Spark session in this process."""
     remotes: tuple[str, ...] = ()
     """The addresses of several Spark Connect servers instead of ``remote``: an apply divides its tables among them."""
+    cluster: str = ""
+    """The id of the cluster that Databricks Connect uses; empty for that of the login's profile or environment."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Spark settings of a session in this process."""
     exclusive_commits: bool = False
@@ -257,8 +259,10 @@ def _server(address: str) -> str:
         return server_text(address)
 
 
-def _why_no_engine(made: EngineConfig) -> str:
+def _why_no_servers(made: EngineConfig) -> str:
     """What is wrong with the servers as a whole; empty if nothing is. Addresses can hold tokens: none is shown."""
+    if wrong := _why_no_cluster(made):
+        return wrong
     if made.remote and made.remotes:
         return "has both `remote` and `remotes`: keep one of them"
     servers = [_server(each) for each in made.remotes]
@@ -378,6 +382,20 @@ def _why_no_environment(name: str) -> str:
     return "" if is_environment(name) else "is not an environment name: letters, digits, '_', '.' and '-'"
 
 
+def _cluster(given: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", given):
+        raise ValueError("needs the id of a cluster, such as 0710-123456-abcdefgh")
+    return given
+
+
+def _why_no_cluster(made: EngineConfig) -> str:
+    if made.cluster and not (made.remote or "").startswith("databricks"):
+        return "has a `cluster`, which only `remote: databricks` uses"
+    if made.cluster and made.runtime is not None and made.runtime.version is None:
+        return "has a `cluster` and `runtime: serverless`, which exclude each other"
+    return ""
+
+
 _ENGINE = Section(
     make=EngineConfig,
     description="How statements reach the tables.",
@@ -394,6 +412,7 @@ _ENGINE = Section(
             of=Text(parse=_remote),
             description="Several Spark Connect servers, among which an apply divides its tables; instead of `remote`.",
         ),
+        "cluster": Text(parse=_cluster, description="The id of the cluster for `remote: databricks`."),
         "conf": MapOf(of=Text(), description="Spark settings of a session in this process."),
         "exclusive_commits": flag(
             "Whether concurrent commits of several drivers exclude each other, which the engine's settings do not show."
@@ -402,7 +421,7 @@ _ENGINE = Section(
         "dead_after": whole(2, 3600, "Seconds without an answer after which the server counts as dead."),
         "statement_bound": whole(0, 604_800, "Seconds after which the engine ends a statement whose client is gone."),
     },
-    check=_why_no_engine,
+    check=_why_no_servers,
 )
 _WINDOW = Section(
     make=WindowConfig,

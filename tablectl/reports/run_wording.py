@@ -23,7 +23,7 @@ def remarks(run: TableRun) -> Facts:
     facts += [("quiet moment", _quiet_text(run.quiet))] if run.quiet else []
     if run.paced_ms >= WORTH_TELLING:
         facts.append(("pace", f"waited {span_text(run.paced_ms)} for `window.max_bytes_per_hour`"))
-    for (reason, fails), group in groupby(run.casualties, key=lambda each: (each.reason, each.fails)):
+    for (reason, fails), group in groupby(run.possible_failures, key=lambda each: (each.reason, each.fails)):
         facts.append(("risk", risk_text(", ".join(each.writer for each in group), reason, fails)))
     if run.watched and run.writers:
         back = sum(writer.back for writer in run.writers)
