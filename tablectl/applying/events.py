@@ -80,6 +80,7 @@ _WAITS: Mapping[str, str] = MappingProxyType(
         "together": "for tables of their window",
         "again": "for another try",
         "quiet": "for a quiet moment",
+        "stream": "for a stream",
     }
 )
 """The steps that are waits, and what each waits for."""
