@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-versions check unit bench chaos probe-clients install java python clean lock dist
+.PHONY: demo test test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-integrations test-versions check unit bench chaos probe-clients install java python clean lock dist
 
 demo: java install
 	rm -rf demo-lake
@@ -59,6 +59,20 @@ test-versions: java install $(VERSIONS:%=.venv-versions/%/installed)
 # The last two need these programs; without them their tests are skipped and say so.
 test-stores: java install
 	$(BIN)/python -m pytest tests/stores -m "slow or not slow"
+
+# The recipes of docs/integrations.md, as printed, each in an environment of its own.
+INTEGRATIONS := airflow dagster dbt
+
+test-integrations: java install $(INTEGRATIONS:%=.venv-integrations/%/installed)
+	$(BIN)/python -m pytest tests/integrations -m "slow or not slow"
+
+# Only the packages of the integration; tablectl, Spark and Delta come from .venv, with lower precedence.
+.venv-integrations/%/installed: locks/integrations/%.lock | .venv/installed
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
+	touch $@
 
 # Fuzz every reader of untrusted input, SECONDS for each subject: `make fuzz SUBJECTS=logs SECONDS=600`.
 SECONDS := 60
@@ -126,6 +140,9 @@ lock:
 	  echo 'hatchling' | uv pip compile --quiet --universal --python-version 3.11 --constraint requirements.lock \
 	    $$([ $$extra = base ] || echo --extra $$extra) --generate-hashes --no-emit-index-url --no-emit-find-links \
 	    --no-emit-package tablectl-guard --no-header --no-annotate pyproject.toml - -o locks/$$extra.lock; done
+	for each in $(INTEGRATIONS); do \
+	  uv pip compile --quiet --universal --python-version 3.11 --no-strip-extras --generate-hashes \
+	    --no-emit-index-url --no-emit-find-links --no-header --no-annotate locks/integrations/$$each.in -o locks/integrations/$$each.lock; done
 
 clean:
-	rm -rf .venv .venv-versions .venv-databricks .unit.log .coverage demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-versions .venv-databricks .venv-integrations .unit.log .coverage demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -77,8 +77,9 @@ class Kind:
     build: Callable[[Path, random.Random], Table]
 
 
+APPENDED = Kind("appended to", 3, _appended)
 KINDS = (
-    Kind("appended to", 3, _appended),
+    APPENDED,
     Kind("clustered, deletion vectors, checkpoints", 2, _clustered),
     Kind("partitioned, by an old Delta: no checksums", 1, _partitioned),
     Kind("streamed into, checkpoints", 1, _streamed),
@@ -106,9 +107,9 @@ class Lake:
         return "\n".join([*lines, *(f"  {count:6,}  {words}" for words, count in self.kinds.most_common())])
 
 
-def build_lake(folder: Path, tables: int, seed: int = 1) -> Lake:
+def build_lake(folder: Path, tables: int, seed: int = 1, mix: Sequence[Kind] = KINDS) -> Lake:
     """That many tables below a folder, the same for the same seed."""
-    deck = [kind for kind in KINDS for _ in range(kind.share)]
+    deck = [kind for kind in mix for _ in range(kind.share)]
     locations, kinds, files, commits = [], Counter[str](), [], 0
     for number in range(tables):
         kind = deck[number % len(deck)]
@@ -121,15 +122,16 @@ def build_lake(folder: Path, tables: int, seed: int = 1) -> Lake:
     return Lake(folder, tuple(locations), kinds, tuple(files), commits)
 
 
-def write_policies(lake: Lake, tables: int | None = None, more: str = "") -> Path:
+def write_policies(lake: Lake, tables: int | None = None, more: str = "", bucket: str = "") -> Path:
     """Policies for the first tables: the folder that holds them. Most tables are as declared already, unless ``more``,
-    a line of ``defaults``, asks for something else.
+    a line of ``defaults``, asks for something else. The lake's folder is served as ``bucket``, if that is given.
     """
     folder = Path(mkdtemp(prefix="policies-", dir=lake.folder))
     chosen = lake.locations[:tables]
     for start in range(0, len(chosen), _TABLES_PER_FILE):
         lines = ["version: 1", "defaults:", "  isolation: Serializable", *([f"  {more}"] if more else []), "tables:"]
         for location in chosen[start : start + _TABLES_PER_FILE]:
-            lines += [f"  lake.{location.name}:", f"    location: {location}", "    tags: [benchmark]"]
+            place = f"{bucket}/{location.relative_to(lake.folder)}" if bucket else location
+            lines += [f"  lake.{location.name}:", f"    location: {place}", "    tags: [benchmark]"]
         (folder / f"tables-{start:05d}.yaml").write_text("\n".join(lines) + "\n")
     return folder

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.api import plan as plan
     from tablectl.api import status as status
     from tablectl.model.errors import TablectlError as TablectlError
+    from tablectl.model.own_rules import TableToLint as TableToLint
     from tablectl.writers.batch import guard_batch as guard_batch
     from tablectl.writers.gate_entry import GuardTimeout as GuardTimeout
     from tablectl.writers.guard import guard as guard
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
 
 __all__ = [
     "GuardTimeout",
+    "TableToLint",
     "TablectlError",
     "__version__",
     "advise",
@@ -71,6 +73,7 @@ def __getattr__(name: str) -> Any:
         "retry_on_conflict": "writers.retry",
         "GuardTimeout": "writers.gate_entry",
         "TablectlError": "model.errors",
+        "TableToLint": "model.own_rules",
     }
     if name not in modules:
         raise AttributeError(f"module 'tablectl' has no attribute {name!r}")

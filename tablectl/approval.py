@@ -20,9 +20,11 @@ from tablectl.delta.names import NameSyntaxError, TableName, canonical_location,
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import LiveError, PlanFileError
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
+from tablectl.model.own_rules import OwnRule
 from tablectl.model.plan import Change, Plan, Statement, TablePlan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.table_options import TableOptions
+from tablectl.planning.own_rules import with_own_rules
 from tablectl.planning.plan_limits import rewritten_bytes
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.writer_dependence import writers_matter
@@ -88,8 +90,12 @@ def _differing(table: TablePlan, spec: TableSpec) -> Iterator[str]:
     expected = spec.name.parts[0] if spec.name.is_path else spec.location
     if expected and canonical_location(expected) != canonical_location(table.location):
         yield "location"
-    if sorted(table.tags) != sorted(spec.tags):
-        yield "tags"
+    copied = {
+        "tags": (sorted(table.tags), sorted(spec.tags)),
+        "owner": (table.owner, spec.owner),
+        "window": (table.window, spec.window),
+    }
+    yield from (key for key, (planned, asked) in copied.items() if planned != asked)
     for option in fields(TableOptions):
         if getattr(table.basis.options, option.name) != getattr(spec.options, option.name):
             yield option.name
@@ -135,6 +141,8 @@ class Approval:
     stores: StoreOptions = field(default_factory=StoreOptions)
     max_bytes: int | None = None
     """The maximum number of bytes that all tables together may rewrite."""
+    rules: Sequence[OwnRule] = ()
+    """The lint rules of the repository's own."""
     _rewritten: dict[str, int] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -151,7 +159,8 @@ class Approval:
             message = f"`version`: the plan says {plan.version}, and the table's newest is {live.version}"
             raise StopTableError(RunOutcome.REFUSED, message, _PLAN_AGAIN)
         if spec is not None:
-            fresh = plan_table(spec.policy, live, self.dialect, spec.options, self.severities)
+            severities = with_own_rules(self.severities, self.rules, spec)
+            fresh = plan_table(spec.policy, live, self.dialect, spec.options, severities)
             _compare(plan, fresh)
             _check_needed(missing, fresh)
         if self.max_bytes is not None:

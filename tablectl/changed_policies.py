@@ -39,7 +39,7 @@ class EarlierPolicies:
 
     def _by_pattern(self, name: TableName) -> TableSpec | None:
         patterns = self.specs.declarations.matching(name)
-        found = resolve([(name, patterns)], []) if patterns else []
+        found = resolve([(name, patterns)], self.specs.declarations.profiles, []) if patterns else []
         return found[0] if found else None
 
 

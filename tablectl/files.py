@@ -40,17 +40,15 @@ def open_regular(path: str | Path, *, follow: bool = True) -> io.FileIO:
 
     Raises ``NotRegularError`` for anything else, other ``OSError`` as ``open`` does, ``ValueError`` for a null byte.
     """
-    flags = _FLAGS if follow else _FLAGS | _NO_FOLLOW
-    file = io.FileIO(os.fspath(path), opener=lambda name, _flags: _opened(name, flags))
+    name = os.fspath(path)
+    descriptor = _opened(name, _FLAGS if follow else _FLAGS | _NO_FOLLOW)
     try:
-        regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-    except OSError:
-        file.close()
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise NotRegularError(name)
+        return io.FileIO(descriptor)
+    except BaseException:
+        os.close(descriptor)
         raise
-    if not regular:
-        file.close()
-        raise NotRegularError(os.fspath(path))
-    return file
 
 
 def _opened(name: str, flags: int) -> int:

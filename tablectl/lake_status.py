@@ -21,6 +21,7 @@ from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.planning.lint import lint
 from tablectl.planning.lint_rules.linted_state import table_subject
+from tablectl.planning.own_rules import with_own_rules
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
@@ -161,6 +162,7 @@ def _row(project: Project, found: _Found) -> TableStatus:
         row,
         state="as declared",
         policy=_place(spec),
+        owner=spec.owner,
         locked_out=_locked_out(spec, live),
         findings=_findings(project, found),
         unclustered_bytes=_unclustered(live),
@@ -239,5 +241,6 @@ def _locked_out(spec: TableSpec, live: LiveTable) -> tuple[str, ...]:
 def _findings(project: Project, found: _Found) -> tuple[str, ...]:
     spec, live = found.spec, found.live
     subject = table_subject(spec.policy, live, found.changes, project.dialect, options=spec.options)
-    findings = lint(subject, spec.name, "lint", project.config.severities)
+    severities = with_own_rules(project.config.severities, project.own_rules, spec)
+    findings = lint(subject, spec.name, "lint", severities)
     return tuple(sorted({each.code for each in findings if each.severity in {"error", "warning"}}))

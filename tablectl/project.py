@@ -26,6 +26,7 @@ from tablectl.policies.variables import Variables
 if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
     from tablectl.catalogs.registry import Catalogs
     from tablectl.log.table_cache import TableCache
+    from tablectl.model.own_rules import OwnRule
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
     from tablectl.reports.mask import Mask
@@ -103,6 +104,7 @@ class Engines:
             bound,
             stores=self._config.stores.families(),
             serverless=engine.runtime is not None and engine.runtime.version is None,
+            cluster=engine.cluster,
         )
         session = self._source.spark
         if session is not None:
@@ -203,6 +205,10 @@ class Project:
         """The policies in ``paths``, as ``repository``."""
         return self.repository(paths)[1]
 
+    def policies_about(self, name: TableName, paths: Paths = None) -> Specs:
+        """The policies in the files that can concern one table. Raises as ``policies``, for these files only."""
+        return open_repository(paths, self.config, self.directory, self.variables, (name,))[1]
+
     def changed_since(self, ref: str) -> Callable[[TableSpec], bool]:
         """Whether a table's policy differs from that at a commit. Raises ``UsageError`` if Git does not know it."""
         from tablectl.changed_policies import policies_at  # noqa: PLC0415  # see the module docstring
@@ -237,7 +243,8 @@ class Project:
         from tablectl.policies.effective_policy import parse_name, spec_for  # noqa: PLC0415  # see the module docstring
 
         name = parse_name(table, self.catalog, self.dialect)
-        return name, spec_for(self.any_policies(paths), name)
+        specs = self.policies_about(name, paths) if paths or has_policies(self.config, self.directory) else Specs.of(())
+        return name, spec_for(specs, name)
 
     @cached_property
     def engines(self) -> Engines:
@@ -272,6 +279,13 @@ class Project:
         if self.catalogs is not None:
             for table in plan.tables:
                 self.catalogs.expect(table.table, table.location)
+
+    @cached_property
+    def own_rules(self) -> tuple[OwnRule, ...]:
+        """The lint rules of installed packages."""
+        from tablectl.policies.own_rules import own_rules  # noqa: PLC0415  # see the module docstring
+
+        return own_rules()
 
     @cached_property
     def mask(self) -> Mask:

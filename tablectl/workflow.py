@@ -49,6 +49,7 @@ from tablectl.planning.drift import Drift, TableDrift, questions, table_drift
 from tablectl.planning.import_table import policy_of_table
 from tablectl.planning.lint import Linted, LintedTable, graded, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
+from tablectl.planning.own_rules import with_own_rules
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.table_loss import fails_writers
@@ -103,10 +104,12 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
     tells_losses = len(located.tables) <= MOST_WITH_LOSSES
     depths = partial(_depth, project, tells_losses=tells_losses)
     for spec, live in _read_as(project, located, depths, on_read, failures):
-        known = spec.options, project.config.severities, project.runtime
+        severities = with_own_rules(project.config.severities, project.own_rules, spec)
+        known = spec.options, severities, project.runtime
         table = plan_table(spec.policy, live, project.dialect, *known)
         if table:
-            tables.append(replace(table, tags=tuple(sorted(spec.tags))))
+            said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
+            tables.append(replace(table, **said))
         else:
             unchanged.append(spec.name.text)
     return Plan(
@@ -191,7 +194,7 @@ def lint_tables(
         subject = table_subject(
             spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime
         )
-        severities = project.config.severities
+        severities = with_own_rules(project.config.severities, project.own_rules, spec)
         theirs = [each for each in dbt if each.name.key == spec.name.key]
         shared = dbt_findings(spec, theirs, live.known_commits, project.catalog, project.dialect)
         found = (*lint(subject, spec.name, "lint", severities), *graded(shared, spec.name, severities))
@@ -488,7 +491,7 @@ def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: in
     Raises ``PlanFileError`` if the plan contains anything that the policies do not declare.
     """
     tables = check_declared(plan, specs, project.dialect) if specs is not None else None
-    return Approval(plan.dialect, tables, project.config.severities, project.stores, max_bytes)
+    return Approval(plan.dialect, tables, project.config.severities, project.stores, max_bytes, project.own_rules)
 
 
 def _places(tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHookTable]:

@@ -18,8 +18,10 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
     ("script", "options", "says"),
     [
         ("many_tables.py", ["--tables", "10", "--sample", "0"], "deltalake loop"),
-        ("big_checkpoint.py", ["--files", "1000"], "tablectl, no .crc"),
-        ("ten_thousand.py", ["--tables", "20"], "20, all to change"),
+        pytest.param("big_checkpoint.py", ["--files", "1000"], "tablectl, no .crc", marks=pytest.mark.slow),
+        pytest.param("ten_thousand.py", ["--tables", "20"], "20, all to change", marks=pytest.mark.slow),
+        pytest.param("store_latency.py", ["--tables", "10", "--commits", "30"], "deltalake", marks=pytest.mark.slow),
+        pytest.param("pull_request.py", ["--tables", "200"], "conflicts, of the one table", marks=pytest.mark.slow),
         ("quadratic.py", ["--size", "20"], "unknown properties"),
         ("read_cost.py", ["--tables", "20"], "B, without"),
     ],

@@ -7,10 +7,17 @@ from datetime import datetime
 
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.run_report import RunOutcome
+from tablectl.model.calendar import Calendar
 from tablectl.model.plan import TablePlan
 
 _ROUNDS = 100
 """How many openings are compared if several tables have calendars of their own."""
+
+
+def calendar_of(window: RunContext, plan: TablePlan) -> Calendar:
+    """The rules about a table: those of the configuration, and over them those of its policy."""
+    calendar = window.terms.calendar.of(plan.table, plan.tags)
+    return plan.window.over(calendar) if plan.window else calendar
 
 
 def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) -> StopTableError | None:
@@ -18,7 +25,7 @@ def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) 
 
     ``begun`` is the wall-clock time at which work on the table began, if it did.
     """
-    calendar = window.terms.calendar.of(plan.table, plan.tags)
+    calendar = calendar_of(window, plan)
     now = window.clock.utc()
     if window.stamp.override or calendar.permits(now):
         return None
@@ -35,7 +42,7 @@ def opening(window: RunContext, plan: TablePlan) -> datetime | None:
     year.
     """
     now = window.clock.utc()
-    return now if window.stamp.override else window.terms.calendar.of(plan.table, plan.tags).opening(now)
+    return now if window.stamp.override else calendar_of(window, plan).opening(now)
 
 
 def opening_of(window: RunContext, plans: Sequence[TablePlan], moment: datetime) -> datetime | None:
@@ -44,7 +51,7 @@ def opening_of(window: RunContext, plans: Sequence[TablePlan], moment: datetime)
     """
     if window.stamp.override:
         return moment
-    calendars = [window.terms.calendar.of(plan.table, plan.tags) for plan in plans]
+    calendars = [calendar_of(window, plan) for plan in plans]
     then = moment
     for _ in range(_ROUNDS):
         openings = [calendar.opening(then) for calendar in calendars]

@@ -13,7 +13,7 @@ from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.drain import DrainOptions, DrainWait, drain
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
-from tablectl.applying.run_report import Casualty, GateRun, RunOutcome
+from tablectl.applying.run_report import GateRun, PossibleFailure, RunOutcome
 from tablectl.applying.shared_window import SharedWindow, WindowStep
 from tablectl.applying.statement_turns import SHORT_DRAIN, lane_of
 from tablectl.leases.clock import milliseconds, pause_briefly
@@ -21,7 +21,7 @@ from tablectl.leases.guards import delete_dead_guard, newest_beats
 from tablectl.leases.lease import RELEASE_PAUSES, Lease, LeaseLost
 from tablectl.leases.lease_records import Gate
 from tablectl.model.errors import WindowError
-from tablectl.model.plan import Phase, Statement
+from tablectl.model.plan import Phase, Statement, TablePlan
 
 GATES: Mapping[Phase, Gate] = MappingProxyType(
     {Phase.FREE: Gate.NO_SCHEMA, Phase.REWRITE: Gate.APPENDS_ONLY, Phase.CLOSED: Gate.CLOSED}
@@ -41,12 +41,14 @@ class GateKeeper:
     fail.
     """
 
-    def __init__(self, window: RunContext, table: str, lease: Lease, hooks: TableHooks) -> None:
+    def __init__(self, window: RunContext, plan: TablePlan, lease: Lease, hooks: TableHooks) -> None:
         self._window = window
-        self._table = table
+        self._table = plan.name
+        own = plan.window.drain if plan.window else None
+        self._drain = window.terms.drain if own is None else float(own)
         self._lease = lease
         self._hooks = hooks
-        self._turn = window.turns.of(table, window.clock)
+        self._turn = window.turns.of(plan.name, window.clock)
         self._together = window.together
         self._drained = Gate.OPEN
         self._tried = False
@@ -60,7 +62,7 @@ class GateKeeper:
         """Seconds spent waiting for writers."""
         self.spans: list[GateRun] = []
         """The gates of this session in order of time, for reports."""
-        self.casualties: list[Casualty] = []
+        self.possible_failures: list[PossibleFailure] = []
         """Writers that the drain did not wait for to the end."""
         self.guarded = False
         """Whether any guard was seen. If so, the table's writers are assumed to use guards."""
@@ -92,7 +94,7 @@ class GateKeeper:
         return False
 
     def _tighten(self, gate: Gate, statement: Statement) -> None:
-        limit, spent = self._window.terms.drain, 0.0
+        limit, spent = self._drain, 0.0
         if gate is Gate.CLOSED and self._drained.strictness < Gate.APPENDS_ONLY.strictness and self._is_guarded():
             # Appends still pass while the long writes, those that read the table, finish.
             left = self._shut_and_drain(Gate.APPENDS_ONLY, limit)
@@ -301,7 +303,9 @@ class GateKeeper:
         fails = statement.fails or _FREE_FAILS
         names = [f"{guard.writer or 'a writer without a name'} ({guard.mode})" for guard in left.guards]
         reason = "did not end in time"
-        self.casualties += [Casualty(writer=name, reason=reason, fails=fails) for name in names or ["unknown"]]
+        self.possible_failures += [
+            PossibleFailure(writer=name, reason=reason, fails=fails) for name in names or ["unknown"]
+        ]
         self._tell("proceed", f"{message}; going on over them: {self._window.stamp.proceed}. What may fail: {fails}")
 
     def _keep_alive(self, waiting: DrainWait) -> None:

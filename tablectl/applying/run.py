@@ -352,7 +352,7 @@ class _Task:
         if start is None or not run.epoch:
             return run
         failing = any(each.fails and not each.error for each in run.statements)
-        return replace(run, quiet=replace(start, actual=len(run.casualties) if failing else None))
+        return replace(run, quiet=replace(start, actual=len(run.possible_failures) if failing else None))
 
     def _run(self, stack: ExitStack, leases: Mapping[str, Lease]) -> list[TableRun]:
         for lease in leases.values():

@@ -115,7 +115,7 @@ class StatementRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Casualty:
+class PossibleFailure:
     """A writer that may have failed once because of the run."""
 
     writer: str
@@ -221,7 +221,7 @@ class TableRun:
     """Milliseconds from the first commit that fails every writer to the last one."""
     gates: tuple[GateRun, ...] = ()
     """The gates in order of time; the gate was open in between."""
-    casualties: tuple[Casualty, ...] = ()
+    possible_failures: tuple[PossibleFailure, ...] = ()
     """The writers that the run may have failed."""
     writers: tuple[WriterRun, ...] = ()
     """The writers before the run, according to the table's history."""
@@ -256,7 +256,7 @@ class TableRun:
             commits=(*earlier.commits, *self.commits),
             foreign=(*(each for each in earlier.foreign if each.version not in known), *self.foreign),
             gates=(*earlier.gates, *self.gates),
-            casualties=(*earlier.casualties, *self.casualties),
+            possible_failures=(*earlier.possible_failures, *self.possible_failures),
             window_ms=earlier.window_ms + self.window_ms,
             drain_ms=earlier.drain_ms + self.drain_ms,
             rewrite_ms=earlier.rewrite_ms + self.rewrite_ms,

@@ -128,8 +128,8 @@ def check_bound(window: RunContext) -> None:
     if window.engine.bound is None and not window.stamp.proceed:
         raise StopTableError(
             RunOutcome.REFUSED,
-            "this engine goes on without the process that asked it, and gives its statements no time limit: if this "
-            "run were killed, the end of its statement would be unknown",
+            "this engine goes on without the process that asked it, and no time limit of its statements is known: if "
+            "this run were killed, the end of its statement would be unknown",
             "set `engine.statement_bound` to the seconds after which the engine ends a statement whose client is gone; "
             "`--proceed REASON` does without it",
         )

@@ -26,6 +26,7 @@ from tablectl.cli.formats import (
     check_format,
 )
 from tablectl.cli.output import Output, flush_streams
+from tablectl.cli.plan_place import new_plan, saved_plan
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
     ApplyCommandOptions,
@@ -187,7 +188,7 @@ CiOpt = Annotated[CiSystem, typer.Option("--ci", help="The CI system whose workf
 
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
 _WrongUsage: type[Any] = typer.BadParameter.__bases__[0]
-_CODE = re.compile(r"(?:[BLP]|D(?=0))[0-9]{3}\Z", re.IGNORECASE)
+_CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
 _FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)
 _PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
 """A table known by its path has backticks around it."""
@@ -303,7 +304,9 @@ def plan(
 
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} is not a plan file name", "use a name that ends in .json")
-    request = _request(paths, var, env, remote, (select, tag, exclude))
+    out = new_plan(out) if out else None
+    sources = [saved_plan(each) for each in paths or ()] if merge else paths
+    request = _request(sources, var, env, remote, (select, tag, exclude))
     bounds = max_tables, size("--max-bytes", max_bytes)
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
     request = replace(request, changed_since=changed_since)
@@ -370,6 +373,8 @@ def show(
     from tablectl.cli.show import show_command  # noqa: PLC0415
 
     request = replace(_request(None, var), verbose=verbose)
+    plan_file = saved_plan(plan_file)
+    against = saved_plan(against) if against else None
     if against is not None:
         from tablectl.cli.show import compare_command  # noqa: PLC0415
 
@@ -393,7 +398,7 @@ def sign(
     """
     from tablectl.cli.sign import sign_command  # noqa: PLC0415
 
-    return sign_command(plan_file, key, ctx.obj)
+    return sign_command(saved_plan(plan_file), key, ctx.obj)
 
 
 @app.command()
@@ -499,8 +504,8 @@ def apply(
     from tablectl.cli.apply import apply_command  # noqa: PLC0415
     from tablectl.workflow import canary_options, quiet_within  # noqa: PLC0415
 
-    saved = [path for path in targets or [] if path.suffix == ".json"]
-    policies = [path for path in targets or [] if path not in saved]
+    saved = [saved_plan(path) for path in targets or [] if path.suffix == ".json"]
+    policies = [path for path in targets or [] if path.suffix != ".json"]
     if len(saved) > 1 or (saved and (select or exclude or tag)):
         raise UsageError("a saved plan is applied as it is", "give one plan, without --select, --exclude or --tag")
     if without_policies and (not saved or policies):
@@ -551,6 +556,46 @@ def drift(
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
     request = replace(_request(paths, var, env, remote, (select, tag, exclude)), verbose=verbose, no_cache=no_cache)
     return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftCommandOptions(look_back, adopt, yes))
+
+
+@app.command()
+def rename(
+    ctx: typer.Context,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The table's old name.", autocompletion=complete.tables)],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
+    paths: PathsArg = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for confirmation.")] = False,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+) -> int:
+    """Give the policy of a table that moved its new name. Keeps comments and layout, and changes no table.
+
+    Example: tablectl rename lake.sales.orders lake.shop.orders
+    """
+    from tablectl.cli.rename import rename_command  # noqa: PLC0415
+
+    return rename_command((old, new), _request(paths, var, env), ctx.obj, yes=yes)
+
+
+@app.command()
+def owners(
+    ctx: typer.Context,
+    paths: PathsArg = None,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: Annotated[  # noqa: A002
+        str, typer.Option("--format", metavar="text|json|codeowners", help="The format of the output.")
+    ] = "text",
+) -> int:
+    """List the owners of tables, or print them as lines of a CODEOWNERS file. Reads no table.
+
+    Example: tablectl owners --format codeowners >> .github/CODEOWNERS
+    """
+    from tablectl.cli.owners import OwnersFormat, owners_command  # noqa: PLC0415
+
+    if format not in set(OwnersFormat):
+        raise UsageError(f"--format {format!r} is no format of owners", "use text, json or codeowners")
+    return owners_command(_request(paths, var, env), ctx.obj, OwnersFormat(format))
 
 
 @app.command()
@@ -613,6 +658,7 @@ def undo(
 
     if (yes or out) and not write:
         raise UsageError(f"{'--yes' if yes else '--out'} needs --write", "add --write, or leave it out")
+    out = new_plan(out) if out else None
     request = _request(paths, var, env, remote, (table, None, exclude))
     return undo_command(request, ctx.obj, format, UndoOptions(run, look_back, write, yes, out))
 

@@ -74,7 +74,8 @@ def apply_command(
             report, out, reports, lambda form, style: render(document(), form, style, context, verbose=request.verbose)
         )
     finally:
-        send_notification(run_notification(told), project.config, context_here(), out, os.environ)
+        owners = {table.name: table.owner for table in plan.tables}
+        send_notification(run_notification(told, owners), project.config, context_here(), out, os.environ)
 
 
 @contextmanager

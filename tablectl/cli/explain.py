@@ -7,7 +7,7 @@ from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.delta.dialects import dialect_of
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.policies.effective_policy import Explanation, explain
+from tablectl.policies.effective_policy import Explanation, explain, parse_name
 from tablectl.policies.suggestions import nearest
 from tablectl.project import Project
 from tablectl.reports.explain_text import RuntimeNeed, explain_json, explain_text
@@ -51,7 +51,11 @@ def _needs(found: Explanation, project: Project) -> dict[str, tuple[RuntimeNeed,
 def explain_command(table: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
     """Show what the policies declare for a table."""
     project = request.open(out)
-    found = explain(project.policies(request.paths), table, project.catalog, project.dialect)
+    name = parse_name(table, project.catalog, project.dialect)
+    try:
+        found = explain(project.policies_about(name, request.paths), table, project.catalog, project.dialect)
+    except UsageError:  # the names in the other files may be meant
+        found = explain(project.policies(request.paths), table, project.catalog, project.dialect)
     needs = _needs(found, project) if dialect_of(project.dialect).catalog_settings else {}
     if form is ReportFormat.JSON:
         out.json_result(explain_json(found, needs))

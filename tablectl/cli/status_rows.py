@@ -43,7 +43,7 @@ def _arrow(status: LakeStatus) -> Any:
     texts, time = pa.list_(pa.string()), pa.timestamp("us", tz="UTC")
     types = {
         **dict.fromkeys(("table", "location", "state", "policy", "changed_by", "applied_run"), pa.string()),
-        **dict.fromkeys(("isolation", "log_retention", "file_retention", "error", "env"), pa.string()),
+        **dict.fromkeys(("isolation", "log_retention", "file_retention", "error", "env", "owner"), pa.string()),
         **dict.fromkeys(("version", "files", "bytes", "file_bytes", "vectors", "unclustered_bytes"), pa.int64()),
         **dict.fromkeys(("reader", "writer"), pa.int32()),
         **dict.fromkeys(("differences", "features", "locked_out", "findings"), texts),
@@ -51,7 +51,7 @@ def _arrow(status: LakeStatus) -> Any:
     }
     rows = []
     for table in status.tables:
-        row = {**json_form(table), "env": status.env, "read_at": status.at}
+        row = {**json_form(table), "env": status.env, "owner": table.owner, "read_at": status.at}
         for name in ("changed_at", "applied_at", "written_at", "read_at"):
             row[name] = row[name] * 1000 if row[name] is not None and row[name] < _LAST else None
         rows.append(row)

@@ -184,6 +184,17 @@ CAPABILITIES: tuple[Capability, ...] = (
         evidence="third party",
     ),
     Capability(
+        feature="partitioning",
+        action="rewrite",
+        since=(9, 1),
+        form="df.write.mode('overwrite').option('overwriteSchema', True).partitionBy(…).saveAsTable(t)",
+        values=(COLUMNS, "none"),
+        needs="a user who sees every row and value of the table. The page names no runtime, and 9.1 is the oldest one "
+        "in the documentation",
+        forbids="row filters, column masks, generated and identity columns",
+        source=_DOCS + "error-messages/delta-metadata-mismatch-error-class",
+    ),
+    Capability(
         feature="row_tracking",
         action="enable",
         since=(14, 1),

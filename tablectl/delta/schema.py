@@ -110,6 +110,8 @@ def _parse_field(field: Any) -> Field:
     if not isinstance(field, dict) or not isinstance(field.get("name"), str):
         raise ValueError("a field of the schema has no name")
     kind, metadata = field.get("type"), field.get("metadata") or {}
+    if isinstance(kind, str) and not metadata:  # most columns of most tables
+        return Field(field["name"], kind, nullable=field.get("nullable") is not False, physical=field["name"])
     if not isinstance(metadata, dict):
         raise ValueError(f"the metadata of field {field['name']!r} is no map")
     name = kind if isinstance(kind, str) else kind.get("type") if isinstance(kind, dict) else None

@@ -22,6 +22,10 @@ _T = TypeVar("_T")
 
 CLOSE_LIMIT = 10.0
 """Seconds that the release of a session may take: the server drops an abandoned session anyway."""
+_COMPUTE = ("x-databricks-cluster-id", "x-databricks-session-id")
+"""The headers by which databricks-connect names the compute within a workspace: a cluster, or serverless compute. A
+session of one is not known to the others, so an address without them would find nothing where something runs.
+"""
 _ADDRESS = re.compile(r"connect ([^ ]{1,300}) ([0-9a-f-]{36}) ([^ ]{0,200})")
 _GONE = ("INVALID_HANDLE.SESSION_CHANGED", "INVALID_HANDLE.SESSION_NOT_FOUND", "INVALID_HANDLE.SESSION_CLOSED")
 """The conditions with which a server says that a session does not exist any more: none of its operations runs."""
@@ -111,17 +115,7 @@ class ConnectLink:
     @property
     def address(self) -> str:
         """Where another run finds this session's operations; contains no credentials."""
-        return f"connect {self._server} {self._client._session_id} {self._user}"
-
-    @property
-    def _server(self) -> str:
-        # The builder's ``host`` is host and port; a custom builder may have neither.
-        url = getattr(self._client._builder, "endpoint", "") or getattr(self._client._builder, "host", "")
-        return str(url).replace(" ", "") or "unknown"
-
-    @property
-    def _user(self) -> str:
-        return (self._client._user_id or "").replace(" ", "")
+        return address_of(self._client)
 
     def interrupt(self, tag: str, address: str) -> bool | None:
         """Ask the server to end the operations with a tag, in this session or in that of a run that died.
@@ -146,7 +140,8 @@ class ConnectLink:
     def _attached(self, address: str) -> Any:
         """A client for the session with this address, if it belongs to our own server and user."""
         parsed = _ADDRESS.fullmatch(address)
-        if parsed is None or (parsed[1], parsed[3]) != (self._server, self._user) or self._server == "unknown":
+        server = _server(self._client)
+        if parsed is None or (parsed[1], parsed[3]) != (server, _user(self._client)) or server == "unknown":
             return None
         if address not in self._others:
             from pyspark.sql.connect.client import SparkConnectClient  # noqa: PLC0415, TID251  # as above
@@ -182,6 +177,24 @@ class ConnectLink:
             if not engine_error(error).unanswered or engine_error(error).condition:
                 return  # an error is an answer, too: the server is alive
             raise
+
+
+def address_of(client: Any) -> str:
+    """The address of a client's session: its server and compute, its id, its user."""
+    return f"connect {_server(client)} {client._session_id} {_user(client)}"
+
+
+def _server(client: Any) -> str:
+    # The builder's ``host`` is host and port; a custom builder may have neither.
+    builder = client._builder
+    url = getattr(builder, "endpoint", "") or getattr(builder, "host", "")
+    headers = getattr(builder, "_params", {})
+    compute = "".join(f"#{headers[name]}" for name in _COMPUTE if name in headers)
+    return f"{url}{compute}".replace(" ", "") if url else "unknown"
+
+
+def _user(client: Any) -> str:
+    return (client._user_id or "").replace(" ", "")
 
 
 def any_running(client: Any, operations: list[str]) -> bool | None:

@@ -18,7 +18,7 @@ from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
 from tablectl.delta.credentials import server_text
-from tablectl.delta.dialects import DEFAULT_DIALECT
+from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
 from tablectl.delta.names import TableName, find_name
 from tablectl.delta.sql import quote_name, quote_text
 from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote
@@ -46,7 +46,8 @@ _JVM_FIRST = "PYSPARK_GATEWAY_PORT"
 _ABANDONED = 450.0
 """Seconds after which a Connect server has ended the operations of a client that is gone, by default: it abandons a
 stream after 2 minutes and an operation without a client after 5, and checks every 30 s (Spark's
-``ExecuteGrpcResponseSender.scala``, ``SparkConnectExecutionManager.scala``, ``Connect.scala``)."""
+``ExecuteGrpcResponseSender.scala``, ``SparkConnectExecutionManager.scala``, ``Connect.scala``). Databricks documents no
+such time."""
 _LOOK_EVERY = 0.2
 """Seconds between two checks whether the engine of a running statement is alive."""
 _STARTING = threading.Lock()
@@ -70,6 +71,8 @@ class SparkOptions:
     """The options of ``stores:`` by store kind, for a local session."""
     serverless: bool = False
     """Whether Databricks Connect uses serverless compute."""
+    cluster: str = ""
+    """The id of its cluster; empty for that of the login."""
 
 
 _DEFAULTS = SparkOptions()
@@ -128,15 +131,21 @@ class SparkEngine:
 
     @property
     def bound(self) -> float | None:
-        """Seconds for which a statement may still run once this process is gone; ``None`` if there is no bound. A
-        Connect server continues for some minutes. A JVM ends with the Python process that started it, and may continue
-        forever if it started Python.
+        """Seconds for which a statement may still run once this process is gone; ``None`` if there is no bound, or none
+        is known. An open-source Connect server continues for some minutes; for how long Databricks does is not
+        documented. A JVM ends with the Python process that started it, and may continue forever if it started Python.
         """
         if self._bound is not None:
             return self._bound
         if self._link is not None:
-            return _ABANDONED
+            return _ABANDONED if dialect_of(self._dialect).abandons_statements else None
         return None if _JVM_FIRST in os.environ else 0
+
+    @property
+    def timeout(self) -> tuple[str, str] | None:
+        """The setting that makes a configured bound true, and its value; ``None`` if nothing sets it."""
+        key = dialect_of(self._dialect).statement_timeout
+        return (key, f"{self._bound:.0f}") if key and self._bound and self._link is not None else None
 
     def alive(self) -> bool:
         """Whether the engine answers, by the heartbeat of a Connect session. Calls to a local JVM fail at once when it
@@ -421,6 +430,8 @@ def _own(engine: SparkEngine, session: Any, stamp: str) -> SparkEngine:
                 _set_quietly(session, key, value)
         if stamp:
             session.conf.set(STAMP_KEY, stamp)
+        if engine.timeout:
+            session.conf.set(*engine.timeout)
     except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
         engine.close()
         raise engine_error(error) from error
@@ -447,7 +458,7 @@ def _register_errors(module: str) -> None:
 
 
 def _on_databricks(options: SparkOptions) -> Any:
-    return open_databricks(options.remote or "", serverless=options.serverless)
+    return open_databricks(options.remote or "", serverless=options.serverless, cluster=options.cluster)
 
 
 def _remote_of(environ: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ The window then lasts its duration in real time. All datetimes here are timezone
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -38,6 +39,14 @@ class Rule:
     """Globs as in ``--select``; empty means every table."""
     tags: tuple[str, ...] = ()
     """The rule covers tables with any of these tags; empty means every table. With ``tables``, both must match."""
+
+    @property
+    def text(self) -> str:
+        """The rule without its tables and tags, as ``parse_rule`` reads it: ``0 22 * * 6 for 8h in Europe/Berlin``."""
+        minutes = int(self.duration.total_seconds()) // 60
+        units = ((minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "m"))
+        length = "".join(f"{number}{unit}" for number, unit in units if number)
+        return f"{' '.join(self.cron.split())} for {length} in {self.timezone}"
 
     def about(self, table: TableName, tags: Iterable[str]) -> bool:
         """Whether the rule covers a table with these tags."""
@@ -121,6 +130,32 @@ class Calendar:
             return None
         closed = min(then, denied)
         return closed if closed - now < _HORIZON else None
+
+
+_DURATION = re.compile(r"(?:(?P<days>[0-9]{1,4})d)? ?(?:(?P<hours>[0-9]{1,4})h)? ?(?:(?P<minutes>[0-9]{1,5})m)?")
+_RULE = re.compile(r"(?P<cron>.+) for (?P<duration>[0-9dhm]+) in (?P<timezone>\S+)")
+
+
+def parse_duration(text: str, most: timedelta = LONGEST) -> timedelta:
+    """Parses days, hours and minutes: ``2h30m``. Raises ``ValueError`` for other text and above ``most``."""
+    found = _DURATION.fullmatch(text)
+    if found is None or not text:
+        raise ValueError("needs a duration, such as 2h30m or 1d")
+    length = timedelta(**{unit: int(number) for unit, number in found.groupdict().items() if number})
+    if not length:
+        raise ValueError("needs a duration longer than nothing")
+    if length > most:
+        raise ValueError(f"needs a duration of at most {most.days}d")
+    return length
+
+
+def parse_rule(text: str) -> Rule:
+    """Parses ``Rule.text``. Raises ``ValueError`` for other text."""
+    found = _RULE.fullmatch(text)
+    if found is None:
+        raise ValueError("needs a rule, such as '0 22 * * 6 for 8h in UTC'")
+    duration = parse_duration(found["duration"])
+    return Rule(cron=check_cron(found["cron"]), duration=duration, timezone=check_zone(found["timezone"]))
 
 
 ALWAYS = Calendar()

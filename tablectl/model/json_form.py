@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import Field, fields
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
+
+OMITTED: Mapping[str, bool] = MappingProxyType({"omitted": True})
+"""The metadata of a field that is not written if it has its default value."""
+
+
+def is_omitted(field: Field[Any]) -> bool:
+    """Whether a field is not written if it has its default value."""
+    return bool(field.metadata.get("omitted"))
 
 
 def json_form(record: object) -> Any:
@@ -13,4 +23,5 @@ def json_form(record: object) -> Any:
     """
     if isinstance(record, datetime):
         return record.isoformat().replace("+00:00", "Z")
-    return {field.name: getattr(record, field.name) for field in fields(record)}  # type: ignore[arg-type] # or TypeError
+    written = ((each, getattr(record, each.name)) for each in fields(record))  # type: ignore[arg-type] # or TypeError
+    return {each.name: value for each, value in written if not (is_omitted(each) and value == each.default)}

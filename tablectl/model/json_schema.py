@@ -12,6 +12,8 @@ from textwrap import dedent
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from tablectl.model.json_form import is_omitted
+
 Schema = dict[str, Any]
 _PLAIN: Mapping[type, str] = {
     str: "string",
@@ -51,7 +53,7 @@ def _record(kind: type[Any], records: Schema) -> Schema:
         "description": _text(kind.__doc__ or ""),
         "type": "object",
         "additionalProperties": False,
-        "required": sorted(properties),
+        "required": sorted(each.name for each in fields(kind) if not is_omitted(each)),
         "properties": properties,
     }
 

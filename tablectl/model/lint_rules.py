@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, matches
+from tablectl.model.table import LiveTable
 
 Severity = Literal["note", "warning", "error", "ignored"]
 """The severity of a finding. An error excludes its table from the plan. An ignored finding is kept for the record."""
@@ -52,17 +53,27 @@ class LintSetting:
         return not self.tables or any(matches(table, glob) for glob in self.tables)
 
 
+OwnChecks = Callable[[LiveTable], Iterable[tuple[str, str]]]
+"""The rules of your own about one table: the code and the message of each finding."""
+
+
+def _no_checks(_live: LiveTable) -> tuple[tuple[str, str], ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Severities:
-    """The severity of each code in a repository."""
+    """The severity of each code in a repository, and the rules that it adds."""
 
     settings: Mapping[str, LintSetting] = field(default_factory=dict)
+    own: OwnChecks = _no_checks
+    """Bound to the policy of one table (``planning.own_rules``)."""
 
     def of(self, code: str, table: TableName) -> tuple[Severity, str]:
         """The severity of a code on a table, and the configured reason; empty if none is given."""
         setting = self.settings.get(code)
         if setting is None or setting.severity is None or not setting.concerns(table):
-            return (RULES[code].severity if code in RULES else "note"), ""
+            return (RULES[code].severity if code in RULES else "warning"), ""
         return setting.severity, setting.reason
 
 
@@ -461,6 +472,17 @@ _RULES: Sequence[LintRule] = (
         fix="Decide who owns the setting, and remove the other line.",
         source="the operation parameters of the table's log",
         seen=("lint",),
+    ),
+    LintRule(
+        code="R001",
+        name="OwnRuleFailed",
+        severity="warning",
+        title="A rule of your own failed",
+        breaks="Nothing by itself: what the rule would have found is unknown.",
+        why="The rule, a function of an installed package, could not be loaded, raised an error, or returned something "
+        "other than texts. The message names it. Other rules and the plan go on.",
+        fix="Correct the package of the rule. With `lint: {R001: error}`, no table is applied while a rule fails.",
+        source="docs/lint-rules.md",
     ),
     LintRule(
         code="D001",

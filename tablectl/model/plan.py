@@ -4,18 +4,20 @@ them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.model.json_form import OMITTED
 from tablectl.model.lint_rules import Severity
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import ClusteringState
 from tablectl.model.table_loss import TableLoss
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.model.table_window import TableWindow
 from tablectl.model.writers import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
 
 Value = str | tuple[str, ...] | None
@@ -343,6 +345,10 @@ class TablePlan:
     """The SQL that undoes all reversible statements of the table, in the order in which it must run."""
     tags: tuple[str, ...] = ()
     """The tags of the table's policy. Rules of the calendar can refer to them."""
+    owner: str = field(default="", metadata=OMITTED)
+    """Who is responsible for the table, by its policy; empty if no policy says."""
+    window: TableWindow | None = field(default=None, metadata=OMITTED)
+    """The window settings of the table's policy; ``None`` for those of the configuration alone."""
     loss: TableLoss | None = None
     """What the statements are expected to cost writers without a guard; ``None`` if no statement fails a write, or if
     the commits of the last 30 days were not read.
@@ -386,5 +392,5 @@ class Plan(ReportMethods):
     """Tables that already match their policies."""
     unmatched: tuple[str, ...] = ()
     """Patterns that match no live table."""
-    shard: str = ""
+    shard: str = field(default="", metadata=OMITTED)
     """The part of all tables that this is the plan of, such as ``2/8``; empty for all of them. Not written if empty."""

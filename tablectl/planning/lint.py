@@ -80,7 +80,9 @@ def lint(
     subject: LintedState, table: TableName, seen: Seen, severities: Severities = DEFAULT_SEVERITIES
 ) -> tuple[Finding, ...]:
     """The findings of a command on a table or on its policy."""
-    found = (each for rule in CHECKS for each in rule(subject) if seen in RULES[each.code].seen)
+    found = [each for rule in CHECKS for each in rule(subject) if seen in RULES[each.code].seen]
+    if subject.live is not None:
+        found += [RuleFinding(code, message) for code, message in severities.own(subject.live)]
     return graded(found, table, severities)
 
 
@@ -93,6 +95,9 @@ def graded(found: Iterable[RuleFinding], table: TableName, severities: Severitie
     return tuple(made)
 
 
+_OWN_FIX = "change the table or its policy as the rule says, or set another severity in `lint:`"
+
+
 def _clause(sentence: str) -> str:
     return f"{sentence[:1].lower()}{sentence[1:].removesuffix('.')}"
 
@@ -103,7 +108,7 @@ def refused_by(findings: Sequence[Finding], changes: Sequence[Change]) -> tuple[
         Refusal(
             change=each.about or changes[0].id,
             reason=each.message,
-            fix=_clause(RULES[each.code].fix),
+            fix=_clause(RULES[each.code].fix) if each.code in RULES else _OWN_FIX,
             condition=each.code,
         )
         for each in findings

@@ -9,6 +9,7 @@ from typing import Any
 from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
+from tablectl.model.calendar import ALWAYS
 from tablectl.model.errors import PlanFileError
 from tablectl.model.json_codec import read_record
 from tablectl.model.json_form import json_form
@@ -40,7 +41,7 @@ def digest_of(plan: Plan) -> str:
 
 def _body(plan: Plan) -> dict[str, Any]:
     """The keys of a plan file, without its digest."""
-    return {key: value for key, value in json_form(plan).items() if key != "shard" or value}
+    return {**json_form(plan)}
 
 
 def check_environment(plan: Plan, env: str | None) -> None:
@@ -97,6 +98,8 @@ def _underived(table: TablePlan, dialect: str) -> str:
         return "location"
     if table.version < 0:
         return "version"
+    if table.window:
+        table.window.over(ALWAYS)  # its rules must be readable
     for change in table.changes:
         check_declarable(change, dialect)
     if len({change.id for change in table.changes}) < len(table.changes):

@@ -128,29 +128,17 @@ class Adopter:
         """The file that the value goes into, and the keys that lead to it. Raises ``SpliceError``."""
         file = declaration.source.file
         raw = _key_at(start.originals[file], declaration.source)
-        name = raw if declaration.pattern is None else self._named_like(wish.table, raw)
+        name = raw if declaration.pattern is None else self._key_like(wish.table, raw)
         path = [_exactly("tables"), _exactly(name), _exactly(wish.attribute)]
         if wish.key:
             path.append((wish.key, lambda key: canonical_key(key, self.dialect) == wish.key))
         return file, path
 
-    def _named_like(self, name: TableName, pattern: str) -> str:
-        """The key for a table that a pattern matches. It keeps the pattern's variables where they have the
-        same value.
-        """
+    def _key_like(self, name: TableName, pattern: str) -> str:
         try:
-            text = table_key(name, self.catalog)
+            return key_like(name, pattern, self.variables, self.catalog)
         except NameSyntaxError as error:
             raise SpliceError(str(error)) from error
-        for variable in variables_of(pattern):
-            value = self.variables.expand(f"${{{variable}}}")
-            tried = text.replace(value, f"${{{variable}}}", 1) if value else text
-            try:
-                if read_table(tried, self.variables, self.catalog) == name:
-                    text = tried
-            except (NameSyntaxError, UndefinedVariableError):
-                continue
-        return text
 
     def _why_wrong(self, before: Specs, texts: Texts, values: Sequence[AdoptableValue]) -> str:
         """Why the edited files are wrong; empty if they declare all adopted values and nothing else changed."""
@@ -182,7 +170,8 @@ def _policies(specs: Specs, values: Iterable[AdoptableValue]) -> dict[str, dict[
     """The effective values of every table named in the files or in ``values``, by the table's key."""
     found = {spec.name.key: spec for spec in specs.tables}
     more = {wish.table: specs.declarations.matching(wish.table) for wish in values if wish.table.key not in found}
-    found |= {spec.name.key: spec for spec in resolve(((name, each) for name, each in more.items() if each), [])}
+    matched = ((name, each) for name, each in more.items() if each)
+    found |= {spec.name.key: spec for spec in resolve(matched, specs.declarations.profiles, [])}
     return {
         table: {f"{name}.{key}" if key else name: value for name, key, value in spec.policy.values()}
         for table, spec in found.items()
@@ -209,11 +198,33 @@ def _exactly(wanted: str) -> Step:
     return wanted, lambda key: key == wanted
 
 
-def _key_at(root: TextEdit, source: SourceFile) -> str:
-    """The key of ``tables`` at a position, as the file spells it. Raises ``SpliceError``."""
+def key_like(name: TableName, written: str, variables: Variables, catalog: str) -> str:
+    """The key of ``tables`` for a table. It keeps the variables of another key where they have the same value.
+
+    Raises ``NameSyntaxError`` for a table that no key can name.
+    """
+    text = table_key(name, catalog)
+    for variable in variables_of(written):
+        value = variables.expand(f"${{{variable}}}")
+        tried = text.replace(value, f"${{{variable}}}", 1) if value else text
+        try:
+            if read_table(tried, variables, catalog) == name:
+                text = tried
+        except (NameSyntaxError, UndefinedVariableError):
+            continue
+    return text
+
+
+def key_node(root: TextEdit, source: SourceFile) -> TextEdit | None:
+    """The key of ``tables`` at a position; ``None`` if it cannot be told from others."""
     tables = (node for key, node in root.entries() if key.text == "tables")
     keys = (key for node in tables if node.kind == "map" for key, _ in node.entries())
-    raw = next((key.text for key in keys if (key.line, key.column) == (source.line - 1, source.column - 1)), None)
-    if raw is None:
+    return next((key for key in keys if (key.line, key.column) == (source.line - 1, source.column - 1)), None)
+
+
+def _key_at(root: TextEdit, source: SourceFile) -> str:
+    """The key of ``tables`` at a position, as the file spells it. Raises ``SpliceError``."""
+    node = key_node(root, source)
+    if node is None:
         raise SpliceError(f"its entry at {source} cannot be told from others")
-    return raw
+    return node.text

@@ -17,10 +17,11 @@ from tablectl.delta.credentials import find_credentials
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
-from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
+from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import InputError, PlanFileError, Problem, UsageError
 from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
+from tablectl.model.own_rules import OWN_CODE, is_own_code
 from tablectl.model.stop_condition import ANY_FAILURE, LONGEST_SOAK, StopCondition, parse_stop_condition
 from tablectl.model.store_options import OPTIONS, SECRETS
 from tablectl.policies.branch import BASE, combined, ignored
@@ -37,7 +38,6 @@ from tablectl.policies.fields import (
     Text,
     Word,
     YamlField,
-    duration,
     environment_variables,
     flag,
     number,
@@ -48,6 +48,7 @@ from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables, is_variable
+from tablectl.policies.window_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, always
 from tablectl.policies.yaml_nodes import SourceFile
 
 FILE = "tablectl.yaml"
@@ -67,6 +68,8 @@ class EngineConfig:
     """The Databricks Runtime of the engine; ``None`` if it is not stated, which excludes no statement."""
     remote: str | None = None
     """The address of a Spark Connect server; ``None`` for a Spark session in this process."""
+    cluster: str = ""
+    """The id of the cluster that Databricks Connect uses; empty for that of the login's profile or environment."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Spark settings of a session in this process."""
     exclusive_commits: bool = False
@@ -181,6 +184,8 @@ class Config:
     """The configuration of one repository. Relative paths are relative to its directory."""
 
     policies: str = "policies"
+    plans: str = ""
+    """The directory of plan files that are named without one; empty for the current directory. At the top alone."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Values for ``${NAME}`` in policies if neither ``--var`` nor ``TABLECTL_VAR_NAME`` sets one."""
     engine: EngineConfig = field(default_factory=EngineConfig)
@@ -232,24 +237,18 @@ def _place(given: str) -> str:
     return given
 
 
-def _always() -> Rule:
-    return Rule(cron="* * * * *", duration=LONGEST)
-
-
 def _globs(description: str) -> ListOf:
     return ListOf(of=Text(parse=_clean), description=description)
 
 
 _RULE = Section(
-    make=_always,
+    make=always,
     keys={
-        "cron": Text(parse=check_cron, description="When the period begins: the five fields of cron."),
-        "duration": duration(LONGEST, "How long it lasts."),
-        "timezone": Text(parse=check_zone, description="The time zone of the fields; default: UTC."),
+        **RULE_KEYS,
         "tables": _globs("Globs of the tables that the rule is about; default: all."),
         "tags": _globs("Tags of the tables that the rule is about."),
     },
-    required=("cron", "duration"),
+    required=RULE_REQUIRED,
 )
 
 
@@ -258,7 +257,18 @@ def _why_no_variable(name: str) -> str:
 
 
 def _why_no_code(code: str) -> str:
-    return "" if code in RULES else f"is not a finding code: {did_you_mean(code, tuple(RULES))}"
+    if code in RULES:
+        return ""
+    if is_own_code(code):
+        from tablectl.policies.own_rules import own_rule_codes  # noqa: PLC0415  # only where there are such codes
+
+        known = own_rule_codes()
+        return (
+            ""
+            if code in known
+            else f"is the code of no lint rule that is installed here: {', '.join(known) or 'none'} is"
+        )
+    return f"is not a finding code: {did_you_mean(code, tuple(RULES))}"
 
 
 def _unreasoned(made: LintSetting) -> str:
@@ -331,6 +341,20 @@ def _why_no_environment(name: str) -> str:
     return "" if is_environment(name) else "is not an environment name: letters, digits, '_', '.' and '-'"
 
 
+def _cluster(given: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", given):
+        raise ValueError("needs the id of a cluster, such as 0710-123456-abcdefgh")
+    return given
+
+
+def _why_no_cluster(made: EngineConfig) -> str:
+    if made.cluster and not (made.remote or "").startswith("databricks"):
+        return "has a `cluster`, which only `remote: databricks` uses"
+    if made.cluster and made.runtime is not None and made.runtime.version is None:
+        return "has a `cluster` and `runtime: serverless`, which exclude each other"
+    return ""
+
+
 _ENGINE = Section(
     make=EngineConfig,
     description="How statements reach the tables.",
@@ -343,6 +367,7 @@ _ENGINE = Section(
             description="A Spark Connect server to use instead of a Spark session in this process; `databricks` or "
             "`databricks://PROFILE` for Databricks Connect.",
         ),
+        "cluster": Text(parse=_cluster, description="The id of the cluster for `remote: databricks`."),
         "conf": MapOf(of=Text(), description="Spark settings of a session in this process."),
         "exclusive_commits": flag(
             "Whether concurrent commits of several drivers exclude each other, which the engine's settings do not show."
@@ -351,6 +376,7 @@ _ENGINE = Section(
         "dead_after": whole(2, 3600, "Seconds without an answer after which the server counts as dead."),
         "statement_bound": whole(0, 604_800, "Seconds after which the engine ends a statement whose client is gone."),
     },
+    check=_why_no_cluster,
 )
 _WINDOW = Section(
     make=WindowConfig,
@@ -358,7 +384,7 @@ _WINDOW = Section(
     keys={
         "parallel": whole(1, 64, "The number of tables that are changed in parallel."),
         "ttl": whole(10, 3600, "Seconds after which a lease that was not renewed may be taken over."),
-        "drain": whole(0, 86_400, "Seconds that writers have to finish each time the gate becomes stricter."),
+        "drain": DRAIN,
         "before": ListOf(
             of=CommandLine(), description="Commands that run before the first gate that stops more than schema changes."
         ),
@@ -430,13 +456,17 @@ _KEYS: Mapping[str, YamlField] = {
         of=_NOTIFY, description="Receivers of messages about applies and drift. An unmerged branch cannot set it."
     ),
     "lint": MapOf(
-        of=_LINT, why_not=_why_no_code, names={"enum": [*RULES]}, description="The severity of findings, by code."
+        of=_LINT,
+        why_not=_why_no_code,
+        names={"anyOf": [{"enum": [*RULES]}, {"pattern": OWN_CODE}]},
+        description="The severity of findings, by code.",
     ),
 }
 """Every key of the top level and of an environment. A new key needs a field of its dataclass and an entry here, and
 nothing else.
 """
 _AT_THE_TOP: Mapping[str, YamlField] = {
+    "plans": Text(parse=_clean, description="The folder of plan files that are named without a folder."),
     "install": Section(
         make=InstallConfig,
         keys={
@@ -458,7 +488,7 @@ _AT_THE_TOP: Mapping[str, YamlField] = {
         description="Who may sign plans.",
     ),
     "env": MapOf(
-        of=Section(make=Config, keys=_KEYS, later=("plans",), only_at_the_top=("install", "signatures", "env")),
+        of=Section(make=Config, keys=_KEYS, only_at_the_top=("plans", "install", "signatures", "env")),
         why_not=_why_no_environment,
         description="Environments by name; `--env NAME` selects one, and its values override those above.",
     ),
@@ -466,7 +496,6 @@ _AT_THE_TOP: Mapping[str, YamlField] = {
 CONFIG = Section(
     make=Config,
     keys={**_KEYS, **_AT_THE_TOP},
-    later=("plans",),
     description="Where the policies of a repository are, and how tablectl reaches and changes its tables.",
 )
 """The whole file."""

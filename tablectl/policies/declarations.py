@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
@@ -10,7 +10,7 @@ from tablectl.delta.names import TableName
 from tablectl.model.pattern_index import PatternIndex, index_patterns
 from tablectl.model.patterns import TablePattern
 from tablectl.policies.entries import AttributeEntries
-from tablectl.policies.precedence import DEFAULTS, Layer, Ranks
+from tablectl.policies.precedence import Layer, LayerKind, Ranks, resolve_key
 from tablectl.policies.yaml_nodes import SourceFile
 
 MOST_MATCHING = 64
@@ -46,8 +46,23 @@ class Declaration:
 
     def layer(self) -> Layer:
         """The layer of this declaration, without the defaults."""
-        unmanaged = {name: each.source for name, each in self.block.unmanaged.items()}
-        return Layer(self.pattern.text if self.pattern else "", self.block.declared, unmanaged)
+        if self.pattern:
+            return _layer(LayerKind.PATTERN, self.block, self.pattern.text)
+        return _layer(LayerKind.TABLE, self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named bundle of settings, which tables and patterns attach by its name."""
+
+    name: str
+    block: AttributeEntries
+    source: SourceFile
+    """The position of its name."""
+
+
+def _layer(kind: LayerKind, block: AttributeEntries, name: str = "") -> Layer:
+    return Layer(kind, name, block.declared, {name: each.source for name, each in block.unmanaged.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +72,25 @@ class Declarations:
     named: tuple[Declaration, ...] = ()
     patterns: tuple[Declaration, ...] = ()
     """The patterns, with the most literal first."""
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    """By name."""
     index: PatternIndex = field(default=_EMPTY, repr=False, compare=False)
 
     @staticmethod
-    def of(declarations: Iterable[Declaration]) -> Declarations:
+    def of(declarations: Iterable[Declaration], profiles: Iterable[Profile] = ()) -> Declarations:
         """Separates tables from patterns."""
         every = tuple(declarations)
         patterns = sorted(
             (each for each in every if each.pattern), key=lambda each: (-(each.literals or 0), each.source)
         )
         index = index_patterns([each.pattern for each in patterns if each.pattern])
-        return Declarations(tuple(each for each in every if each.name), tuple(patterns), index)
+        named = tuple(each for each in every if each.name)
+        return Declarations(named, tuple(patterns), {each.name: each for each in profiles}, index)
+
+    def profiles_of_patterns(self) -> tuple[Profile, ...]:
+        """The profiles that patterns and their defaults attach, by name."""
+        names = {name for each in self.patterns for block in (each.block, each.defaults) for name in attached(block)}
+        return tuple(self.profiles[name] for name in sorted(names & self.profiles.keys()))
 
     def matching(self, name: TableName) -> tuple[Declaration, ...]:
         """The patterns that match a table, the most literal first. Returns at most ``MOST_MATCHING`` + 1."""
@@ -75,9 +98,16 @@ class Declarations:
         return tuple(islice((each for each in near if each.pattern and each.pattern.matches(name)), MOST_MATCHING + 1))
 
 
-def rank(declarations: Sequence[Declaration]) -> Ranks:
-    """The layers that apply to one table: its own entry, the patterns that match it with the most literal first, and
-    below these, in the same order, the defaults of their files.
+def attached(block: AttributeEntries) -> tuple[str, ...]:
+    """The profiles that an entry or the defaults name."""
+    given = block.declared.get("profiles")
+    return tuple(given.value or ()) if given else ()
+
+
+def rank(declarations: Sequence[Declaration], profiles: Mapping[str, Profile]) -> Ranks:
+    """The layers that apply to one table: its own entry, the patterns that match it with the most literal first, below
+    these the profiles that the strongest of all layers attaches, and at last the defaults of the files of the
+    declarations, in the same order as these.
     """
     ranked = [tuple(group) for _, group in groupby(declarations, key=lambda each: each.literals)]
     files: set[str] = set()
@@ -85,5 +115,9 @@ def rank(declarations: Sequence[Declaration]) -> Ranks:
     for group in ranked:
         fresh = {each.source.file: each.defaults for each in group if each.source.file not in files}
         files |= fresh.keys()
-        defaults.append([Layer(DEFAULTS, block.declared) for block in fresh.values()])
-    return [*([each.layer() for each in group] for group in ranked), *defaults]
+        defaults.append([_layer(LayerKind.DEFAULTS, block) for block in fresh.values()])
+    entries = [[each.layer() for each in group] for group in ranked]
+    names = resolve_key("profiles", [*entries, *defaults])
+    given = names.won.given.value if names and names.won.given else ()
+    known = [profiles[name] for name in given or () if name in profiles]
+    return [*entries, [_layer(LayerKind.PROFILE, each.block, each.name) for each in known], *defaults]

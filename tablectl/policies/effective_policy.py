@@ -49,10 +49,10 @@ def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: st
     if not declarations:
         raise UsageError(f"no policy declares {name.text}", _instead(specs, name))
     problems: list[Problem] = []
-    resolve([(name, declarations)], problems)
+    resolve([(name, declarations)], specs.declarations.profiles, problems)
     if problems:
         raise InputError(tuple(problems))
-    return Explanation(name, declarations, merge(rank(declarations)), dialect)
+    return Explanation(name, declarations, merge(rank(declarations, specs.declarations.profiles)), dialect)
 
 
 def spec_for(specs: Specs, name: TableName) -> TableSpec | None:
@@ -67,7 +67,7 @@ def spec_for(specs: Specs, name: TableName) -> TableSpec | None:
             return spec
     problems: list[Problem] = []
     patterns = specs.declarations.matching(name)
-    found = resolve([(name, patterns)] if patterns else [], problems)
+    found = resolve([(name, patterns)] if patterns else [], specs.declarations.profiles, problems)
     if problems:
         raise InputError(tuple(problems))
     return found[0] if found else None

@@ -15,11 +15,8 @@ from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 
-LATER_KEYS = ("window",)
-"""Keys other than attributes that are planned but not implemented."""
-
-_INHERITED = tuple(name for name in INHERITED if name != "tags")
-"""The keys, other than tags, that a table can inherit from defaults and patterns."""
+_INHERITED = tuple(name for name in INHERITED if name not in {"tags", "profiles"})
+"""The keys whose inherited value ``unmanaged`` can cancel. An empty list replaces inherited tags and profiles."""
 _TABLE_ONLY: Mapping[str, str] = MappingProxyType(
     {
         "location": "a location belongs to one table",
@@ -27,6 +24,9 @@ _TABLE_ONLY: Mapping[str, str] = MappingProxyType(
     }
 )
 _OF_A_PATTERN: Mapping[str, str] = MappingProxyType({"location": "a location belongs to one table, not to a pattern"})
+_OF_A_PROFILE: Mapping[str, str] = MappingProxyType(
+    {"location": "a location belongs to one table", "profiles": "a profile attaches no other: a table attaches both"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,18 @@ def read_defaults(node: Node, reading: ValueReader) -> AttributeEntries:
     return AttributeEntries(_read_entries(node, reading, tuple(INHERITED), _TABLE_ONLY), _names(node, reading))
 
 
+def read_profile(node: Node, reading: ValueReader) -> AttributeEntries:
+    """Parses one profile. An empty one is valid."""
+    if isinstance(node, Scalar) and node.is_null:
+        return AttributeEntries()
+    if not isinstance(node, MapNode):
+        hint = f"for example {next(iter(VALUE_TYPES.values())).example}"
+        reading.report(node.source, f"a profile takes a map of attributes, not {kind_of(node)}", hint)
+        return AttributeEntries()
+    known = (*(name for name in INHERITED if name != "profiles"), "unmanaged")
+    return _read_map(node, reading, known, _OF_A_PROFILE)
+
+
 def read_block(node: Node, reading: ValueReader, *, pattern: bool = False) -> AttributeEntries:
     """Parses the entry of a table or pattern. An empty entry is valid: the inherited values apply."""
     match node:
@@ -64,13 +76,19 @@ def read_block(node: Node, reading: ValueReader, *, pattern: bool = False) -> At
             return AttributeEntries()
         case MapNode():
             known = (*INHERITED, "unmanaged", *(() if pattern else ("location",)))
-            declared = _read_entries(node, reading, known, _OF_A_PATTERN if pattern else {})
-            named, entry = _names(node, reading), node.find("unmanaged")
-            return AttributeEntries(declared, named, _read_unmanaged(entry, named, reading) if entry else {})
+            return _read_map(node, reading, known, _OF_A_PATTERN if pattern else {})
         case _:
             hint = f"for example {next(iter(VALUE_TYPES.values())).example}"
             reading.report(node.source, f"a table takes a map of attributes, not {kind_of(node)}", hint)
             return AttributeEntries()
+
+
+def _read_map(
+    node: MapNode, reading: ValueReader, known: tuple[str, ...], elsewhere: Mapping[str, str]
+) -> AttributeEntries:
+    declared = _read_entries(node, reading, known, elsewhere)
+    named, entry = _names(node, reading), node.find("unmanaged")
+    return AttributeEntries(declared, named, _read_unmanaged(entry, named, reading) if entry else {})
 
 
 def _read_entries(
@@ -79,7 +97,7 @@ def _read_entries(
     declared: dict[str, GivenValue] = {}
     for entry in node.entries:
         if entry.key not in known:
-            reading.refuse(entry, LATER_KEYS, known, {**_misplaced(entry.key, reading), **elsewhere})
+            reading.refuse(entry, (), known, {**_misplaced(entry.key, reading), **elsewhere})
         elif entry.key in OF_A_TABLE:  # `unmanaged` is read with all names of the entry
             declared.update(read_field(entry, reading))
     return declared
@@ -137,8 +155,6 @@ def check_unmanaged(block: AttributeEntries, inherited: frozenset[str], reading:
 
 
 def _why_not_inherited(text: str, inherited: frozenset[str], dialect: str) -> tuple[str, str]:
-    if text in LATER_KEYS:
-        return f"`{text}` is not supported yet", "remove it"
     if text.lower() in OWNED:
         return f"{shown(text)} has an attribute of its own", f"write {OWNED[text.lower()]}"
     if text.lower().startswith("delta."):

@@ -13,9 +13,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from tablectl.delta.credentials import find_credentials
+from tablectl.model.calendar import parse_duration
 from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import VARIABLE
@@ -28,7 +30,6 @@ Keys = tuple[str, ...]
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
-_DURATION = re.compile(r"(?:(?P<days>[0-9]{1,4})d)? ?(?:(?P<hours>[0-9]{1,4})h)? ?(?:(?P<minutes>[0-9]{1,5})m)?")
 _FLAG = ("true", "false")
 
 TEXT: Schema = {"type": ["string", "integer", "boolean"]}
@@ -440,20 +441,8 @@ def number(least: float, most: float, description: str = "") -> Text:
 
 def duration(most: timedelta, description: str = "") -> Text:
     """A duration in days, hours and minutes: ``2h30m``."""
-
-    def parse(given: str) -> timedelta:
-        found = _DURATION.fullmatch(given)
-        if found is None or not given:
-            raise ValueError("needs a duration, such as 2h30m or 1d")
-        length = timedelta(**{unit: int(number) for unit, number in found.groupdict().items() if number})
-        if not length:
-            raise ValueError("needs a duration longer than nothing")
-        if length > most:
-            raise ValueError(f"needs a duration of at most {most.days}d")
-        return length
-
     values: Schema = {"type": "string", "examples": ["2h30m", "1d"]}
-    return Text(parse=parse, kind="a duration", values=values, description=description)
+    return Text(parse=partial(parse_duration, most=most), kind="a duration", values=values, description=description)
 
 
 def environment_variables(section: Section, keys: Keys = ()) -> Iterator[tuple[str, Keys]]:

@@ -13,6 +13,7 @@ from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.attributes.value_types import FieldType, ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
 from tablectl.model.table_options import CONSENTS, TableOptions, parse_size
+from tablectl.model.table_window import TableWindow
 from tablectl.policies.fields import (
     TEXT,
     WITH_VARIABLE,
@@ -30,12 +31,15 @@ from tablectl.policies.property_values import PropertiesField
 from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE
+from tablectl.policies.window_fields import TABLE_WINDOW
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile
 
 _FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9-]*\Z")
 _CLIENT = re.compile(r"[a-z][a-z0-9_-]*\Z")
 _STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}\Z")
+_PROFILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+LONGEST_OWNER = 200
 _TAG = r"[A-Za-z0-9_./-]+"
 
 
@@ -205,6 +209,23 @@ def _tag(text: str) -> str:
     return text
 
 
+def is_profile_name(text: str) -> bool:
+    """Whether a profile can have this name."""
+    return _PROFILE.fullmatch(text) is not None
+
+
+def _profile(text: str) -> str:
+    if not is_profile_name(text):
+        raise ValueError("a name is made of letters, digits, _ . and -")
+    return text
+
+
+def _owner(text: str) -> str:
+    if not text.strip() or len(text) > LONGEST_OWNER or not text.isprintable():
+        raise ValueError(f"an owner is one line of at most {LONGEST_OWNER} characters")
+    return text.strip()
+
+
 def _once(items: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(items))
 
@@ -251,7 +272,8 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
             what="consents",
             item="a consent",
             make=lambda items: tuple(sorted(set(items))),
-            description="What may happen to writers for good: `lockout`, a change locks out every writer of the table; "
+            description="What may happen for good: `lockout`, a change locks out every writer of the table; "
+            "`masked_rewrite`, a rewrite on Databricks stores what its user sees; "
             "`partition_writers`, writers that name the partition columns fail after a change of them.",
             example=f"[{CONSENTS[0]}]",
             editor={"examples": [["lockout"]]},
@@ -292,12 +314,37 @@ TAGS = ListOf(
     example="[streaming]",
     editor={"uniqueItems": True, "examples": [["streaming"]]},
 )
+OWNER = Text(
+    parse=_owner,
+    noun="an owner",
+    values={"type": "string"},
+    description="Who is responsible for the table: a team, @org/team or an address. Reports and notifications name it.",
+    example="payments",
+    editor={"examples": ["@example/payments", "payments@example.com"]},
+)
+PROFILES = ListOf(
+    of=Text(parse=_profile, noun="the name of a profile", values={"type": "string"}),
+    item="a profile",
+    unique="the profile",
+    description="The profiles that apply to the table, below patterns and above defaults.",
+    example="[gold]",
+    editor={"uniqueItems": True, "examples": [["gold"]]},
+)
 LOCATION = LocationField(
     description="Where a catalog table lies, so that it can be read without the catalog.",
     example="s3://lake/sales/orders",
     editor={"examples": ["s3://lake/sales/orders"]},
 )
-INHERITED: Mapping[str, YamlField] = MappingProxyType({**ATTRIBUTE_FIELDS, **OPTIONS, "tags": TAGS})
+INHERITED: Mapping[str, YamlField] = MappingProxyType(
+    {
+        **ATTRIBUTE_FIELDS,
+        **OPTIONS,
+        "window": TABLE_WINDOW,
+        "owner": OWNER,
+        "tags": TAGS,
+        "profiles": PROFILES,
+    }
+)
 """The fields of ``defaults`` and of a pattern."""
 OF_A_TABLE: Mapping[str, YamlField] = MappingProxyType({**INHERITED, "location": LOCATION})
 
@@ -351,3 +398,13 @@ def _pairs(effective: Mapping[str, GivenValue], option: str) -> tuple[tuple[str,
     """The keys and values of a map, sorted."""
     found = {key.partition(".")[2]: str(effective[key].value) for key in effective if key.startswith(f"{option}.")}
     return tuple(sorted(found.items()))
+
+
+def window_of(effective: Mapping[str, GivenValue]) -> TableWindow | None:
+    """The window settings of the effective declarations; ``None`` without any."""
+    given: dict[str, Any] = {
+        key.removeprefix("window."): effective[key].value for key in effective if key.startswith("window.")
+    }
+    if "drain" in given:
+        given["drain"] = int(given["drain"])
+    return TableWindow(**given) if given else None

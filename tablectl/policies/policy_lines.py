@@ -35,4 +35,4 @@ def policy_lines_of(specs: Specs, tables: Iterable[str]) -> Sources:
 
 def _by_pattern(specs: Specs, name: TableName) -> TableSpec | None:
     patterns = specs.declarations.matching(name)
-    return resolve([(name, patterns)], [])[0] if patterns else None
+    return resolve([(name, patterns)], specs.declarations.profiles, [])[0] if patterns else None

@@ -1,9 +1,12 @@
-"""Merges declarations into effective values, attribute by attribute: defaults < patterns < the table's own entry."""
+"""Merges declarations into effective values, attribute by attribute: defaults < profiles < patterns < the table's own
+entry.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from tablectl.attributes.policy import CONTRADICTIONS, EXCLUSIVE, VALUE_TYPES, Policy, attribute
@@ -16,15 +19,22 @@ Declared = Mapping[str, GivenValue]
 """The declarations of a map, flattened: ``isolation``, ``properties.owner.team``, ``tags``, ``location``."""
 
 
-DEFAULTS = "defaults"
+class LayerKind(StrEnum):
+    """The maps of a file that can apply to a table, with the highest precedence first."""
+
+    TABLE = "table"
+    PATTERN = "pattern"
+    PROFILE = "profile"
+    DEFAULTS = "defaults"
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
     """One map of a file that applies to a table."""
 
-    title: str
-    """``DEFAULTS`` or the pattern; empty for the table's own entry."""
+    kind: LayerKind
+    name: str
+    """The pattern or the name of the profile; empty for the other kinds."""
     declared: Declared
     unmanaged: Mapping[str, SourceFile] = field(default_factory=dict)
     """The attributes and ``properties.<key>`` that it cancels in the layers below."""
@@ -32,10 +42,10 @@ class Layer:
     def declared_value(self, key: str) -> DeclaredValue | None:
         """The layer's declaration for a key; ``None`` if it has none."""
         if key in self.declared:
-            return DeclaredValue(self.title, self.declared[key], self.declared[key].source)
+            return DeclaredValue(self.kind, self.name, self.declared[key], self.declared[key].source)
         for name in (key, key.partition(".")[0]):
             if name in self.unmanaged:
-                return DeclaredValue(self.title, None, self.unmanaged[name])
+                return DeclaredValue(self.kind, self.name, None, self.unmanaged[name])
         return None
 
 
@@ -47,9 +57,20 @@ Ranks = Sequence[Sequence[Layer]]
 class DeclaredValue:
     """One layer's declaration for one key: a value, or ``None`` for unmanaged."""
 
-    title: str
+    kind: LayerKind
+    name: str
+    """As in ``Layer``."""
     given: GivenValue | None
     source: SourceFile
+
+    @property
+    def title(self) -> str:
+        """The layer, for messages: the pattern, ``profile gold``, ``defaults``; empty for the table's own entry."""
+        match self.kind:
+            case LayerKind.TABLE | LayerKind.PATTERN:
+                return self.name
+            case LayerKind.PROFILE | LayerKind.DEFAULTS:
+                return f"{self.kind} {self.name}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +94,17 @@ def merge(ranks: Ranks) -> tuple[ResolvedValue, ...]:
     layers = [layer for rank in ranks for layer in rank]
     keys = {key for layer in layers for key in (*layer.declared, *layer.unmanaged)}
     order = {name: index for index, name in enumerate(OF_A_TABLE)}
-    return tuple(_resolve_key(key, ranks) for key in sorted(keys, key=lambda key: (order[key.partition(".")[0]], key)))
+    found = (resolve_key(key, ranks) for key in sorted(keys, key=lambda key: (order[key.partition(".")[0]], key)))
+    return tuple(each for each in found if each)
 
 
-def _resolve_key(key: str, ranks: Ranks) -> ResolvedValue:
+def resolve_key(key: str, ranks: Ranks) -> ResolvedValue | None:
+    """The declarations of all layers for one key; ``None`` if there are none."""
     all_declared = [
         (rank, declared_value) for rank, layers in enumerate(ranks) for declared_value in _all_declared(key, layers)
     ]
+    if not all_declared:
+        return None
     (best, won), *rest = all_declared
     tie = next(
         (declared_value for rank, declared_value in rest if rank == best and not _same(key, won, declared_value)), None

@@ -23,7 +23,8 @@ def requested_tables(texts: Sequence[str], catalog: str, variables: Variables) -
         for number, target in enumerate(targets.values(), 1)
     )
     problems: list[Problem] = []
-    return Specs.of(resolve(((each.name, (each,)) for each in declarations.named if each.name), problems), declarations)
+    named = ((each.name, (each,)) for each in declarations.named if each.name)
+    return Specs.of(resolve(named, {}, problems), declarations)
 
 
 def whole_catalog(catalog: str) -> str:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from tablectl.delta.names import TableName
 from tablectl.model.errors import InputError, Problem
-from tablectl.policies.declarations import MOST_MATCHING, Declaration, rank
-from tablectl.policies.policy_fields import options_of
+from tablectl.policies.declarations import MOST_MATCHING, Declaration, Declarations, Profile, rank
+from tablectl.policies.policy_fields import options_of, window_of
 from tablectl.policies.precedence import (
-    DEFAULTS,
     DeclaredValue,
+    LayerKind,
     ResolvedValue,
     check_exclusive,
     effective,
@@ -39,14 +39,17 @@ def expand(specs: Specs, found: Mapping[TableName, str]) -> Specs:
             named[name.key] = replace(spec, location=found[name])
     problems: list[Problem] = []
     matched = ((name, specs.declarations.matching(name)) for name in fresh.values())
-    added = resolve(((name, patterns) for name, patterns in matched if patterns), problems)
+    applying = ((name, patterns) for name, patterns in matched if patterns)
+    added = resolve(applying, specs.declarations.profiles, problems)
     if problems:
         raise InputError(tuple(dict.fromkeys(problems)))
     placed = (spec if spec.name.is_path else replace(spec, location=found[spec.name]) for spec in added)
     return replace(specs, tables=in_order((*named.values(), *placed)))
 
 
-def resolve(tables: Iterable[tuple[TableName, Sequence[Declaration]]], problems: list[Problem]) -> list[TableSpec]:
+def resolve(
+    tables: Iterable[tuple[TableName, Sequence[Declaration]]], profiles: Mapping[str, Profile], problems: list[Problem]
+) -> list[TableSpec]:
     """The spec of each table from the declarations that apply to it, which are sorted with the highest precedence
     first.
     """
@@ -59,7 +62,7 @@ def resolve(tables: Iterable[tuple[TableName, Sequence[Declaration]]], problems:
                 problems.append(_crowded(name, declarations[-1]))
             crowded = True
             continue
-        resolved = merge(rank(declarations))
+        resolved = merge(rank(declarations, profiles))
         exclusive = check_exclusive(resolved)
         if exclusive:
             problems.append(exclusive)
@@ -84,17 +87,19 @@ def _spec(name: TableName, resolved: Sequence[ResolvedValue], declared: SourceFi
         name=name,
         policy=policy_of(values),
         options=options_of(values),
+        window=window_of(values),
+        owner=str(values["owner"].value) if "owner" in values else "",
         location=str(location.value) if location else None,
         tags=tuple(tags.value or ()) if tags else (),
-        sources={key: given.source for key, given in values.items() if key != "tags"},
+        sources={key: given.source for key, given in values.items() if key not in {"tags", "profiles"}},
         declared=declared,
     )
 
 
-def check_patterns(patterns: Iterable[Declaration]) -> Iterator[Problem]:
+def check_patterns(declarations: Declarations) -> Iterator[Problem]:
     """Problems of patterns that do not depend on the tables they match."""
-    for each in patterns:
-        exclusive = check_exclusive(merge(rank((each,))))
+    for each in declarations.patterns:
+        exclusive = check_exclusive(merge(rank((each,), declarations.profiles)))
         if exclusive:
             yield exclusive
 
@@ -115,8 +120,7 @@ class _Tie:
             f"`{self.resolved.key}` of {shown(self.tables[0].text)}{more} is {_value_text(one)} {_where(one)} here "
             f"and {_value_text(other)} {_where(other)} at {other.source}, and neither outweighs the other"
         )
-        hint = "of patterns the one with more literal characters wins, and a table's own entry wins over all of them"
-        return one.source.problem(message, hint)
+        return one.source.problem(message, _OUTWEIGHS.get(one.kind, ""))
 
 
 def _value_text(declared_value: DeclaredValue) -> str:
@@ -130,4 +134,15 @@ def _value_text(declared_value: DeclaredValue) -> str:
 
 
 def _where(declared_value: DeclaredValue) -> str:
-    return "in the defaults" if declared_value.title == DEFAULTS else f"by the pattern {shown(declared_value.title)}"
+    if declared_value.kind is LayerKind.DEFAULTS:
+        return "in the defaults"
+    return f"by the {declared_value.kind} {shown(declared_value.name)}"
+
+
+_OUTWEIGHS = {
+    LayerKind.PATTERN: "of patterns the one with more literal characters wins, and a table's own entry wins over all "
+    "of them",
+    LayerKind.PROFILE: "attach one of the two profiles, or declare the value at the table or its pattern",
+    LayerKind.DEFAULTS: "declare the value at the table, at its pattern or in a profile",
+}
+"""What to do about two layers of one rank that contradict each other."""

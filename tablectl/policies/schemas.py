@@ -15,6 +15,12 @@ from tablectl.policies.policy_fields import ATTRIBUTE_FIELDS, INHERITED, OF_A_TA
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SHARED = (*ATTRIBUTE_FIELDS, "tags")
 """The fields that stand once, under ``$defs``."""
+_UNMANAGED: Schema = {
+    "description": "Inherited attributes and property keys that this table does not take.",
+    "type": "array",
+    "items": {"type": "string", "examples": list(ATTRIBUTE_FIELDS)},
+    "examples": [["isolation"]],
+}
 
 
 def config_schema() -> Schema:
@@ -40,6 +46,20 @@ def policy_schema() -> Schema:
                 "type": "object",
                 "additionalProperties": False,
                 "properties": _fields(INHERITED),
+            },
+            "profiles": {
+                "description": "Named bundles of settings, which `profiles: [NAME]` attaches to tables and patterns.",
+                "type": "object",
+                "additionalProperties": {
+                    "description": "Settings of the profile.",
+                    "type": ["object", "null"],
+                    "additionalProperties": False,
+                    "properties": {
+                        **_fields({name: each for name, each in INHERITED.items() if name != "profiles"}),
+                        "unmanaged": _UNMANAGED,
+                    },
+                },
+                "examples": [{"gold": {"isolation": "Serializable"}}],
             },
             "tables": {
                 "description": "Tables by identifier: schema.table, catalog.schema.table, or delta.`/path`. "
@@ -74,12 +94,7 @@ def _table() -> Schema:
         "additionalProperties": False,
         "properties": {
             **_fields(OF_A_TABLE),
-            "unmanaged": {
-                "description": "Inherited attributes and property keys that this table does not take.",
-                "type": "array",
-                "items": {"type": "string", "examples": list(ATTRIBUTE_FIELDS)},
-                "examples": [["isolation"]],
-            },
+            "unmanaged": _UNMANAGED,
         },
         "not": {"anyOf": both},
     }

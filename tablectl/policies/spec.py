@@ -13,7 +13,8 @@ from tablectl.model.errors import Problem
 from tablectl.model.json_form import json_form
 from tablectl.model.patterns import TablePattern
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.policies.declarations import Declaration, Declarations
+from tablectl.model.table_window import TableWindow
+from tablectl.policies.declarations import Declaration, Declarations, Profile
 from tablectl.policies.precedence import Declared
 from tablectl.policies.suggestions import shown
 from tablectl.policies.yaml_nodes import SourceFile
@@ -37,6 +38,10 @@ class TableSpec:
     declared: SourceFile
     """The position of the table's key, otherwise of the most literal pattern that matches it."""
     options: TableOptions = NO_OPTIONS
+    window: TableWindow | None = None
+    """The table's own window settings; ``None`` for those of the configuration alone."""
+    owner: str = ""
+    """Who is responsible for the table; empty if no policy says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,11 @@ class Specs:
     def of(specs: Iterable[TableSpec], declarations: Declarations = _NONE) -> Specs:
         """Sorts the specs and computes their digest."""
         tables = in_order(specs)
-        effective = [*map(_effective, tables), *sorted(map(_pattern, declarations.patterns), key=str)]
+        effective = [
+            *map(_effective, tables),
+            *sorted(map(_pattern, declarations.patterns), key=str),
+            *map(_profile, declarations.profiles_of_patterns()),
+        ]
         canonical = json.dumps(effective, sort_keys=True, separators=(",", ":"))
         return Specs(tables, hashlib.sha256(canonical.encode()).hexdigest(), declarations)
 
@@ -83,7 +92,14 @@ def _effective(spec: TableSpec) -> dict[str, object]:
         "options": json_form(spec.options),
         "location": spec.location,
         "tags": spec.tags,
+        **({"window": json_form(spec.window)} if spec.window else {}),
+        **({"owner": spec.owner} if spec.owner else {}),
     }
+
+
+def _profile(profile: Profile) -> dict[str, object]:
+    block = profile.block
+    return {"profile": profile.name, "declared": _values(block.declared), "unmanaged": sorted(block.unmanaged)}
 
 
 def _pattern(declaration: Declaration) -> dict[str, object]:

@@ -30,7 +30,7 @@ from tablectl.reports.document import (
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card, name_lines
 from tablectl.reports.style import plural
-from tablectl.reports.wording import drift_parts, drift_verdict, unclustered_of_changes
+from tablectl.reports.wording import drift_parts, drift_verdict, owner_facts, unclustered_of_changes
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")
 """The parameters that help people to recognize an operation; properties and columns are reported separately."""
@@ -181,7 +181,9 @@ def _card(group: tuple[TableDrift, ...], context: Context) -> Card:
         details += _history(each, named=len(group) > 1)
     if len(group) > 1:
         details.append(Fold(f"All {len(group):,} tables", (_every(group),)))
-    alone = [Paragraph(f"version {table.live.version}", "quiet")] if len(group) == 1 else []
+    alone: list[Block] = [Paragraph(f"version {table.live.version}", "quiet")] if len(group) == 1 else []
+    if owners := owner_facts(each.spec.owner for each in group):
+        alone.append(Facts(tuple(owners)))
     return Card(
         names=tuple(each.spec.name.text for each in group),
         state=found.value,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tablectl.applying.stamp import read_stamp
-from tablectl.model.json_form import json_form
+from tablectl.model.json_form import OMITTED, json_form
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.table import Commit
 from tablectl.planning.drift import Difference, Drift, TableDrift
@@ -92,6 +92,8 @@ class TableFact:
     """Why its history could not be read; empty if it was read."""
     catalog: tuple[CatalogFact, ...] = ()
     """Where its catalog disagrees with its log."""
+    owner: str = field(default="", metadata=OMITTED)
+    """Who is responsible for the table, by its policy; empty if no policy says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +188,7 @@ def _table(table: TableDrift) -> TableFact:
         applied=_commit(table.applied),
         trouble=table.trouble,
         catalog=tuple(CatalogFact(what=each.what, catalog=each.catalog, log=each.log) for each in table.catalog),
+        owner=table.spec.owner,
     )
 
 

@@ -23,6 +23,7 @@ from tablectl.model.plan import (
     Statement,
     TableFailure,
     TablePlan,
+    Verb,
     strictest,
 )
 from tablectl.model.table_options import Consent
@@ -44,6 +45,12 @@ _AMOUNT = re.compile(r"\b[0-9][0-9.,]*(?= ?(?:B|kB|MB|GB|TB|PB|%|bytes?|files?|v
 _PATH = re.compile(r"\S*/\S*")
 _KINDS: Sequence[Kind] = ("bad", "pending", "good")
 _STAYS = frozenset({"never", "truncating", "with history"})
+_FULL_REWRITE_REASONS: Mapping[Verb, str] = {
+    "OVERWRITE": "the partition columns of existing data change in no other way",
+    "REPLACE PARTITIONED BY": "the partition columns of existing data change in no other way",
+    "REMOVE COLUMN MAPPING": "existing files name their columns by the mapping that is removed",
+    "UPGRADE UNIFORM": "Iceberg clients may not be able to read existing files",
+}
 
 
 class Weight(IntEnum):
@@ -256,7 +263,7 @@ def _weight(table: TablePlan) -> Weight:
     phase = _phase(statements)
     if phase is Phase.CLOSED:
         return Weight.BLOCKING
-    return Weight.PARTIAL if phase is Phase.REWRITE or _parts(statements) else Weight.SAFE
+    return Weight.PARTIAL if phase is Phase.REWRITE or first_rewrites(statements) else Weight.SAFE
 
 
 def _truncates(statements: Iterable[Statement]) -> bool:
@@ -268,7 +275,7 @@ def _phase(statements: Iterable[Statement]) -> Phase:
     return strictest(Phase.FREE, *(each.phase for each in statements if each.fails))
 
 
-def _parts(statements: Iterable[Statement]) -> list[Rewrite]:
+def first_rewrites(statements: Iterable[Statement]) -> list[Rewrite]:
     """The first rewrite of each kind: later ones only rewrite data that was written in between."""
     found = [each.rewrite for each in statements if each.rewrite]
     firsts = (next((each for each in found if each.clusters is kind), None) for kind in (False, True))
@@ -350,16 +357,17 @@ def _lost(table: TablePlan) -> str:
 
 def _rewrite_effects(tables: Sequence[TablePlan]) -> list[Effect]:
     found = []
-    per_table = [_parts(table.statements) for table in tables]
+    per_table = [first_rewrites(table.statements) for table in tables]
     for index, part in enumerate(per_table[0]):
         amount = _amount([parts[index] for parts in per_table])
         of = f" of {len(tables)} tables" if len(tables) > 1 else ""
         if part.everything:
-            found.append(Effect(f"rewrites all data{of}: {amount}", "bad"))
+            why = f", because {reason}" if (reason := _full_rewrite_reason(tables[0])) else ""
+            found.append(Effect(f"rewrites all data{of}: {amount}{why}", "bad"))
         elif part.clusters:
-            found.append(Effect(f"clusters data{of}: at most {amount}", "pending"))
+            found.append(Effect(f"clusters the files that OPTIMIZE chooses{of}, from {amount}", "pending"))
         else:
-            found.append(Effect(f"rewrites files with deletion vectors{of}: at most {amount}", "pending"))
+            found.append(Effect(_vectors_text(tables, [parts[index] for parts in per_table]), "pending"))
     backfills = [each.backfill for table in tables for each in table.statements if each.backfill]
     if backfills:
         found.append(Effect(_backfilled(backfills), "pending"))
@@ -380,4 +388,22 @@ def _amount(rewrites: Sequence[Rewrite]) -> str:
 
 def _backfilled(backfills: Sequence[Backfill]) -> str:
     files = sum(each.files_at_most for each in backfills)
-    return f"commits the log entries of at most {files:,} files again"
+    entries = f"{files:,} file{'s' * (files != 1)}"
+    return f"commits the log entries of {entries} again, except of those with row ids; the files do not change"
+
+
+def _vectors_text(tables: Sequence[TablePlan], rewrites: Sequence[Rewrite]) -> str:
+    """The files with deletion vectors are fewer than the vectors; which files they are is not read, nor their size."""
+    counts = [each.files_at_most for each in rewrites]
+    known = [each for each in counts if each is not None]
+    which = f"{plural(sum(known), 'file')} or fewer" if len(known) == len(counts) else "an unknown number"
+    sizes = [each.bytes_at_most for each in rewrites if each.bytes_at_most is not None]
+    of = f"all files of {plural(len(tables), 'table')}" if len(tables) > 1 else "all files of the table"
+    size = f" ({of} have {size_text(sum(sizes))})" if len(sizes) == len(rewrites) else ""
+    return f"rewrites only files with deletion vectors: {which}{size}"
+
+
+def _full_rewrite_reason(table: TablePlan) -> str:
+    """Why all data of a table is rewritten, as a clause."""
+    verbs = [each.verb for each in table.statements if each.rewrite and each.rewrite.everything]
+    return next((_FULL_REWRITE_REASONS[verb] for verb in verbs if verb in _FULL_REWRITE_REASONS), "")

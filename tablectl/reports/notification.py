@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from tablectl.applying.run_report import RunOutcome, RunReport
@@ -21,6 +22,7 @@ _MOST_TABLES = 100
 _MOST_NAMED = 10
 """Tables in the text."""
 _LONGEST = 500
+_NO_OWNERS: Mapping[str, str] = MappingProxyType({})
 _REFUSED = frozenset({RunOutcome.REFUSED, RunOutcome.STALE})
 
 
@@ -31,6 +33,8 @@ class NotifiedTable:
     name: str
     state: str
     message: str = ""
+    owner: str = ""
+    """Who is responsible for the table, by its policy; empty if no policy says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,10 @@ class Notification:
     exit_code: int = 0
 
 
-def run_notification(report: RunReport) -> Notification | None:
-    """The notification of a run; ``None`` for a run without anything to do."""
+def run_notification(report: RunReport, owners: Mapping[str, str] = _NO_OWNERS) -> Notification | None:
+    """The notification of a run; ``None`` for a run without anything to do. ``owners`` are those of its tables, by
+    name.
+    """
     code = report.exit_code
     if code is ExitCode.DONE and not report.committed:
         return None
@@ -59,6 +65,7 @@ def run_notification(report: RunReport) -> Notification | None:
     tables += [NotifiedTable(each.name, "not readable", each.message) for each in report.failures]
     if not tables:
         tables = [NotifiedTable(each.name, outcome_text(each)) for each in report.tables if each.commits]
+    tables = [replace(each, owner=owners.get(each.name, "")) for each in tables]
     verdict = run_verdict(report)
     title = f"{titled('Apply', report.env)}: {verdict.title}"
     return Notification(event, title, verdict.parts, _sorted(tables), report.env, report.run, int(code))
@@ -71,7 +78,8 @@ def drift_notification(drift: Drift) -> Notification | None:
     verdict = drift_verdict(drift)
     tables = [NotifiedTable(each.name, "not readable", each.message) for each in drift.failures]
     tables += [
-        NotifiedTable(each.spec.name.text, str(table_provenance(each)), ", ".join(_ids(each))) for each in drift.tables
+        NotifiedTable(each.spec.name.text, str(table_provenance(each)), ", ".join(_ids(each)), each.spec.owner)
+        for each in drift.tables
     ]
     event: NotifyEvent = "drift" if drift.tables else "failed"
     title = f"{titled('Drift', drift.env)}: {verdict.title}"
@@ -104,7 +112,7 @@ def for_command(notification: Notification, context: Context) -> dict[str, Any]:
         "run": notification.run,
         "exit_code": notification.exit_code,
         "tables": [
-            {"name": _cut(each.name), "state": each.state, "message": _cut(each.message)}
+            {"name": _cut(each.name), "state": each.state, "message": _cut(each.message), "owner": _cut(each.owner)}
             for each in notification.tables[:_MOST_TABLES]
         ],
         "table_count": len(notification.tables),
@@ -127,7 +135,8 @@ def _lines(notification: Notification, context: Context) -> Iterator[str]:
         yield _escaped("; ".join(notification.counts))
     for each in notification.tables[:_MOST_NAMED]:
         said = f": {_escaped(_cut(each.message))}" if each.message else ""
-        yield f"• `{_escaped(_cut(each.name)).replace('`', chr(39))}` {_escaped(each.state)}{said}"
+        owner = f" (owner: {_escaped(_cut(each.owner))})" if each.owner else ""
+        yield f"• `{_escaped(_cut(each.name)).replace('`', chr(39))}` {_escaped(each.state)}{said}{owner}"
     if len(notification.tables) > _MOST_NAMED:
         yield f"and {len(notification.tables) - _MOST_NAMED:,} more tables"
     where = [_escaped(each) for each in (context.repository, context.author) if each]

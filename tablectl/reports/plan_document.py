@@ -29,15 +29,20 @@ from tablectl.reports.document import (
 )
 from tablectl.reports.groups import FailureGroup, Group, PolicyConsent, Weight, failure_groups, plan_groups
 from tablectl.reports.loss_text import statement_loss, tables_loss
-from tablectl.reports.style import plural
-from tablectl.reports.wording import (
-    PHASE_EFFECTS,
+from tablectl.reports.plan_wording import (
     all_unchanged,
-    facts_text,
-    features_text,
     forecast,
     plan_parts,
     plan_verdict,
+    todo_text,
+    weight_counts,
+)
+from tablectl.reports.style import plural
+from tablectl.reports.wording import (
+    PHASE_EFFECTS,
+    facts_text,
+    features_text,
+    owner_facts,
     shown_findings,
     statement_facts,
     table_readers,
@@ -66,13 +71,12 @@ def plan_document(
     cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
     rows = [_failure_row(group, index) for index, group in enumerate(failures)]
     rows += [_row(group, context, len(failures) + index) for index, group in enumerate(groups)]
-    said = forecast(plan)
-    parts = plan_parts(plan)
-    todo = [part.text for part in parts[:1] if any(table.applies for table in plan.tables)]
-    notes = [f"{text[:1].upper()}{text[1:]}." for text in [*todo, "; ".join(said), _left_out(plan)] if text]
+    parts = plan_parts(plan, groups)
+    said = [todo_text(plan), "; ".join(forecast(plan)), _left_out(plan)]
+    notes = [f"{text[:1].upper()}{text[1:]}." for text in said if text]
     return Document(
         subject="Plan",
-        verdict=plan_verdict(plan, context.refused),
+        verdict=plan_verdict(plan, groups, context.refused),
         env=plan.env,
         counts=tuple(_counts(plan, groups)),
         refusal=context.refused,
@@ -107,10 +111,8 @@ def _counts(plan: Plan, groups: Sequence[Group]) -> Iterator[Cell]:
         return
     if plan.failures:
         yield Cell(f"{len(plan.failures):,} not readable", tone="bad", badge=True)
-    for weight in Weight:
-        count = sum(len(each.tables) for each in groups if each.weight is weight)
-        if count:
-            yield Cell(f"{count:,} {weight.word}", tone=weight.kind, badge=True)
+    for weight, count in weight_counts(groups):
+        yield Cell(f"{count:,} {weight.word}", tone=weight.kind, badge=True)
     if plan.unchanged:
         yield Cell(f"{len(plan.unchanged):,} unchanged", tone="quiet")
 
@@ -250,7 +252,7 @@ def _card(group: Group, context: Context) -> Card:
         lasting=stays,
         every_name=bool(group.lost),
         brief=(Paragraph(about, "quiet"), Changes(rows), *((Facts(permitted),) if permitted else ())),
-        details=(*details, *_after(table, alone=alone)),
+        details=(*details, *_after(group)),
     )
 
 
@@ -302,9 +304,9 @@ def _listing(table: TablePlan, statement: Statement, context: Context) -> Listin
     return Listing((read_code(statement.sql),), facts, tuple(map(read_code, statement.undo)), note)
 
 
-def _after(table: TablePlan, *, alone: bool) -> tuple[Block, ...]:
-    facts: list[tuple[str, str]] = []
-    if alone and table.location not in table.name:
+def _after(group: Group) -> tuple[Block, ...]:
+    table, facts = group.first, owner_facts(each.owner for each in group.tables)
+    if len(group.tables) == 1 and table.location not in table.name:
         facts.append(("location", table.location))
     before, after = table.basis.protocol.protocol(), table.protocol_after.protocol()
     if before != after:

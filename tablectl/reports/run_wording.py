@@ -19,7 +19,7 @@ _MOST_CANARIES = 10
 def remarks(run: TableRun) -> Facts:
     """Which writers may have failed, which came back, and what else people must know."""
     facts: Facts = [("quiet moment", _quiet_text(run.quiet))] if run.quiet else []
-    for (reason, fails), group in groupby(run.casualties, key=lambda each: (each.reason, each.fails)):
+    for (reason, fails), group in groupby(run.possible_failures, key=lambda each: (each.reason, each.fails)):
         facts.append(("risk", risk_text(", ".join(each.writer for each in group), reason, fails)))
     if run.watched and run.writers:
         back = sum(writer.back for writer in run.writers)

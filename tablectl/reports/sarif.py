@@ -118,7 +118,7 @@ RULES: Mapping[str, SarifRule] = {
             "The change was applied and verified, then others changed it. `tablectl plan` shows the current value.",
         ),
         SarifRule(
-            "casualty",
+            "possible-failure",
             "PossibleFailure",
             "warning",
             "A writer may have failed",
@@ -133,7 +133,9 @@ RULES: Mapping[str, SarifRule] = {
 def rule_of(id: str) -> SarifRule:  # noqa: A002
     """The rule with an id. A plan of another tablectl version may contain findings unknown to this one."""
     help_text = "The message says what it found."
-    return RULES.get(id) or SarifRule(printable(id), "Finding", "note", "A finding of another version", help_text)
+    return RULES.get(id) or SarifRule(
+        printable(id), "Finding", "note", "A finding of a rule of your own, or of another version", help_text
+    )
 
 
 def document_sarif(document: Document, context: Context) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tablectl.model.errors import ExitCode
+from tablectl.model.json_form import OMITTED
 from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
 
@@ -75,6 +76,8 @@ class TableStatus:
     log_retention: str = ""
     file_retention: str = ""
     error: str = ""
+    owner: str = field(default="", metadata=OMITTED)
+    """Who is responsible for the table, by its policy."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -73,7 +73,7 @@ def _tail(status: LakeStatus) -> Iterator[Block]:
 
 def _row(table: TableStatus) -> Row:
     cells: tuple[Lines, ...] = (
-        (Cell(table.table, code=True), *([Cell(table.policy, tone="quiet")] if table.policy else [])),
+        tuple(_name(table)),
         (Cell(table.state, tone=_TONES[table.state], badge=True),),
         tuple(_differences(table)),
         _time(table.applied_at),
@@ -84,6 +84,14 @@ def _row(table: TableStatus) -> Row:
         tuple(_checks(table)),
     )
     return Row(cells, words=(table.table,))
+
+
+def _name(table: TableStatus) -> Iterator[Cell]:
+    yield Cell(table.table, code=True)
+    if table.policy:
+        yield Cell(table.policy, tone="quiet")
+    if table.owner:
+        yield Cell(f"owner {table.owner}", tone="quiet")
 
 
 def _differences(table: TableStatus) -> Iterator[Cell]:

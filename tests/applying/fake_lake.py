@@ -492,7 +492,8 @@ class FakeEngine:
         if "count_if" in sql:
             return (str(self.empty_texts),) * sql.count("count_if")
         table, _, version = sql.partition("\nFROM ")[2].partition(" VERSION AS OF ")
-        found = self._find(tuple(part.strip("`") for part in table.split("`.`"))[1:])
+        parts = tuple(part.strip("`") for part in table.split("`.`"))
+        found = self._find(parts[1:] if parts[0] == "delta" else parts)
         return (str(found.rows[int(version)]),) * (2 * sql.count("count("))
 
     def close(self) -> None:

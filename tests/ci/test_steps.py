@@ -32,7 +32,7 @@ def orders(repo: Repository) -> Path:
     return table
 
 
-def pull_request(runner: Runner, number: int = 5) -> dict[str, str]:
+def pull_request(runner: Runner, number: int = 5, **inputs: object) -> dict[str, str]:
     """A plan on a pull request whose author wrote what he liked; its outputs."""
     head = {"ref": EVIL, "sha": HEAD, "repo": {"full_name": EVIL}}
     base = {"sha": "b" * 40}
@@ -40,7 +40,7 @@ def pull_request(runner: Runner, number: int = 5) -> dict[str, str]:
     merged = runner.root / "base.yaml"
     shutil.copy("tablectl.yaml", merged) if Path("tablectl.yaml").exists() else merged.write_text("")
     runner.environ["TABLECTL_BASE_CONFIG"] = str(merged)
-    _, outputs = runner.step("plan")
+    _, outputs = runner.step("plan", **inputs)
     del runner.environ["TABLECTL_BASE_CONFIG"]
     if outputs["digest"]:
         runner.step("comment", report=outputs["report"], digest=outputs["digest"])
@@ -99,6 +99,12 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
     (comment,) = github.comments[5]
     assert comment["body"].startswith("**✅ Plan: ")
     assert EVIL.partition(" ")[0] not in json.dumps([runner.log, outputs, github.asked])
+
+
+def test_a_plan_of_the_tables_whose_policies_changed(runner: Runner, github: FakeGitHub, orders: Path) -> None:
+    outputs = pull_request(runner, changed_since="no-such-commit")
+    assert outputs["exit-code"] == "64"
+    assert "--changed-since" in Path(outputs["report"]).read_text()
 
 
 def test_a_second_plan_says_what_changed_since_the_first_and_links_the_page(

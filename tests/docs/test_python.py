@@ -1,4 +1,4 @@
-"""The Python of the pages: all of it compiles, that of docs/python.md is run, its DAG as Airflow would."""
+"""The Python of the pages: all of it compiles, that of docs/python.md is run, and the operators for Airflow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args, get_type_hints
@@ -106,68 +105,43 @@ def test_the_cells_of_the_notebook(here: Place, capsys: pytest.CaptureFixture[st
     assert Logged(orders).infos[-1]["operation"] == "WRITE"
 
 
-@dataclass
-class Airflow:
-    """As much of ``airflow.sdk`` as a DAG needs: what is a task, and what follows what."""
+class BaseOperator:
+    """As much of Airflow's as the operators use."""
 
-    tasks: dict[str, Callable[..., Any]] = field(default_factory=dict)
-    edges: list[tuple[str, str]] = field(default_factory=list)
-    dags: list[str] = field(default_factory=list)
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def task(self, function: Any = None, **options: Any) -> Any:
-        if function is None:
-            return lambda given: self.task(given, **options)
-        name = function.__name__
-        self.tasks[name] = function
-
-        def call(*upstream: str) -> str:
-            self.edges.extend((each, name) for each in upstream)
-            return str(name)
-
-        return call
-
-    def dag(self, **options: Any) -> Any:
-        self.options = options
-
-        def made(function: Any) -> Any:
-            self.dags.append(function.__name__)
-            return function
-
-        return made
+    def __init__(self, *, task_id: str) -> None:
+        self.task_id = task_id
 
 
 @pytest.fixture
-def airflow(monkeypatch: pytest.MonkeyPatch) -> Airflow:
-    fake = Airflow()
-    package, sdk = ModuleType("airflow"), ModuleType("airflow.sdk")
-    sdk.dag, sdk.task = fake.dag, fake.task  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "airflow", package)
+def operators(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The operators of docs/integrations.md. tests/integrations runs them in Airflow."""
+    sdk = ModuleType("airflow.sdk")
+    sdk.BaseOperator = BaseOperator  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "airflow", ModuleType("airflow"))
     monkeypatch.setitem(sys.modules, "airflow.sdk", sdk)
-    return fake
-
-
-def test_the_tasks_of_the_dag(here: Place, airflow: Airflow) -> None:
-    (source,) = [each for each in PYTHON if each.file == "dags/table_policies.py"]
+    page = blocks(ROOT / "docs" / "integrations.md")
+    source = next(each for each in page if each.text.startswith("# plugins/tablectl_operators.py"))
     names: dict[str, Any] = {}
-    exec(compile(source.text.replace("/opt/lake-policies", str(Path.cwd())), source.file, "exec"), names)
-    assert airflow.dags == ["table_policies"]
-    assert airflow.edges == [("drift", "plan"), ("plan", "apply")]
-    assert airflow.options["max_active_runs"] == 1
-    drift, plan, apply = (airflow.tasks[name] for name in ("drift", "plan", "apply"))
+    exec(compile(source.text, str(source), "exec"), names)
+    return names
 
-    assert drift() == ["lake.sales.orders"]
-    file = plan(drift())
-    assert Path(file).name == "nightly.json"
-    assert apply(file) == "tables as declared: 1"
-    assert apply(file) == "tables as declared: 1", "a retry finds it done"
-    assert drift() == []
-    assert plan([]) == ""
+
+def test_the_airflow_operators_plan_apply_and_refuse(here: Place, operators: dict[str, Any]) -> None:
+    orders, directory = here.lake / "sales" / "orders", str(Path.cwd())
+    plan = operators["TablectlPlan"](task_id="plan", directory=directory, file="plans/nightly.json")
+
+    def apply(file: str) -> str:
+        return str(operators["TablectlApply"](task_id="apply", directory=directory, file=file).execute({}))
+
+    file = plan.execute({})
+    assert file == "plans/nightly.json"
+    assert apply(file) == "applied: 1"
+    assert apply(file) == "applied: 1", "a retry finds it done"
+    assert plan.execute({}) == ""
     assert apply("") == "nothing to do"
 
-    orders = here.lake / "sales" / "orders"
     set_property(orders, "owner.team", "logistics")
-    stale = plan(drift())
+    stale = plan.execute({})
     set_property(orders, "owner.team", "someone else")
-    with pytest.raises(RuntimeError, match=r"exit code 3: \[\('lake.sales.orders', 'stale'\)\]"):
+    with pytest.raises(RuntimeError, match=r"lake\.sales\.orders: stale"):
         apply(stale)

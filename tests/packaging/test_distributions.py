@@ -23,6 +23,7 @@ from tablectl.version import __version__
 ROOT = Path(__file__).parents[2]
 PROJECTS = {"tablectl": ROOT, "tablectl-guard": ROOT / "packages" / "tablectl-guard"}
 PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
+_USUAL = ("3.9", "3.12")
 
 
 def build(project: Path, folder: Path) -> None:
@@ -136,7 +137,9 @@ def test_both_have_the_license() -> None:
     assert (PROJECTS["tablectl-guard"] / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
-@pytest.mark.parametrize("version", PYTHONS)
+@pytest.mark.parametrize(
+    "version", [each if each in _USUAL else pytest.param(each, marks=pytest.mark.slow) for each in PYTHONS]
+)
 def test_a_job_needs_only_tablectl_guard(dist: Path, tmp_path: Path, version: str) -> None:
     bin_folder = environment(tmp_path / "venv", version)
     install(bin_folder, tmp_path, str(dist / wheel_name("tablectl-guard", __version__)))

@@ -376,7 +376,7 @@ def _properties(table: LiveTable, plan: TablePlan) -> dict[str, str]:
     return {key: text for key, text in table.properties.items() if key not in lost and (key, text) != none}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(facts=tables(), policy=policies())
 def test_what_calls_itself_reversible_is_as_it_was(live: Live, facts: dict[str, Any], policy: Policy) -> None:
     before = live(**facts)

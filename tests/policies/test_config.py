@@ -210,6 +210,14 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
     ("text", "problem"),
     [
         ("policiez: x", '1:1: unknown key "policiez"\n  hint: did you mean `policies`?'),
+        (
+            "engine: {cluster: 0710-a}",
+            "1:1: `engine` has a `cluster`, which only `remote: databricks` uses",
+        ),
+        (
+            "engine: {cluster: 0710-a, remote: databricks, runtime: serverless}",
+            "1:1: `engine` has a `cluster` and `runtime: serverless`, which exclude each other",
+        ),
         ("engine: {dialekt: oss}", '1:10: unknown key "engine.dialekt"\n  hint: did you mean `dialect`?'),
         ("env:", "1:1: `env` takes a map, not nothing\n  hint: put its keys under `env`"),
         ("env: {dev: prod}", '1:7: `env.dev` takes a map, not "prod"\n  hint: put its keys under `env.dev`'),

@@ -67,7 +67,7 @@ def test_reader_and_schema_accept_the_same_file(tmp_path: Path) -> None:
         "stores: {s3: {regoin: x}}",
         "lint: {L0017: error}",
         "lint: {L004: fatal}",
-        "plans: here",
+        "plans: [a]",
         "env: {prod: {signatures: {required: true}}}",
     ],
 )

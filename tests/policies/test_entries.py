@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tablectl.policies.entries import LATER_KEYS
 from tablectl.policies.spec import Specs
 
 Read = Callable[..., Specs]
@@ -18,13 +17,6 @@ def test_location_and_tags(read: Read) -> None:
     (spec,) = read(text, variables={"ROOT": "s3://lake", "T": "x-1"}).tables
     assert (spec.location, spec.tags) == ("s3://lake/a/b", ("streaming", "team/x-1", "42"))
     assert str(spec.sources["location"]) == "policies.yaml:4:5"
-
-
-@pytest.mark.parametrize("key", LATER_KEYS)
-@pytest.mark.parametrize("where", ["defaults:\n  {}: x", "tables:\n  a.b:\n    {}: x"])
-def test_what_is_not_built_yet_is_never_ignored(wrong: Wrong, key: str, where: str) -> None:
-    (said,) = wrong("version: 1\n" + where.replace("{}", key))
-    assert f"`{key}` is not supported yet" in said
 
 
 @pytest.mark.parametrize(
@@ -73,7 +65,6 @@ def test_what_is_not_built_yet_is_never_ignored(wrong: Wrong, key: str, where: s
             "unmanaged: [delta.isolationLevel]",
             ('3:21: "delta.isolationLevel" has an attribute of its own\n  hint: write isolation'),
         ),
-        ("unmanaged: [window]", "3:21: `window` is not supported yet\n  hint: remove it"),
         (
             "unmanaged: [isolation], isolation: default",
             (

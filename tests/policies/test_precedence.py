@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.attributes.policy import Policy
-from tablectl.policies.precedence import Layer, effective, merge, policy_of
+from tablectl.policies.precedence import Layer, LayerKind, effective, merge, policy_of
 from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import GivenValue
 from tablectl.policies.yaml_nodes import SourceFile
@@ -116,5 +116,8 @@ def test_where_both_are_defaults_it_is_said_once_and_there(wrong: Wrong) -> None
 
 def test_no_property_left_is_no_properties() -> None:
     here = SourceFile("f", 1, 1)
-    own, defaults = Layer("", {}, {"properties": here}), Layer("defaults", {"properties.a": GivenValue("1", here)})
+    own, defaults = (
+        Layer(LayerKind.TABLE, "", {}, {"properties": here}),
+        Layer(LayerKind.DEFAULTS, "", {"properties.a": GivenValue("1", here)}),
+    )
     assert policy_of(effective(merge([[own], [defaults]]))) == Policy()

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tablectl.applying.run_report import (
-    Casualty,
     CommitRun,
     GateRun,
+    PossibleFailure,
     RunOutcome,
     RunReport,
     StatementRun,
@@ -158,9 +158,12 @@ def _run() -> RunReport:
                     replace(_commit(16, after=900), user="apply", run="77aa"),
                 ),
                 later=("properties.owner.team",),
-                casualties=(
-                    Casualty(writer="nightly load (any)", reason="did not end in time", fails=_FAILS),
-                    *(Casualty(writer=f"WRITE by {name}", reason="no guard was seen", fails=_FAILS) for name in "abcd"),
+                possible_failures=(
+                    PossibleFailure(writer="nightly load (any)", reason="did not end in time", fails=_FAILS),
+                    *(
+                        PossibleFailure(writer=f"WRITE by {name}", reason="no guard was seen", fails=_FAILS)
+                        for name in "abcd"
+                    ),
                 ),
                 window_ms=412,
                 drain_ms=300_012,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.applying.run_report import Casualty, CommitRun, RunOutcome, RunReport, StatementRun, TableRun
+from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import LIMIT
 from tests.reports.hostile import EVIL
@@ -42,7 +42,7 @@ def test_nothing_of_others_means_anything(run_report: RunReport, text: str) -> N
         statements=(statement,),
         commits=(commit,),
         foreign=(commit,),
-        casualties=(Casualty(writer=text, reason=text, fails=text),),
+        possible_failures=(PossibleFailure(writer=text, reason=text, fails=text),),
         owed=(text,),
         notes=(text,),
         later=(text,),
@@ -54,7 +54,7 @@ def test_nothing_of_others_means_anything(run_report: RunReport, text: str) -> N
 
 def test_it_is_never_too_long(run_report: RunReport) -> None:
     table = run_report.tables[0]
-    many = replace(run_report, tables=tuple(replace(table, name=f"t{number}") for number in range(10_000)))
+    many = replace(run_report, tables=tuple(replace(table, name=f"t{number}") for number in range(3_000)))
     text = run_markdown(many, Context())
     assert LIMIT - 14_000 < len(text.encode()) <= LIMIT
     assert "tables of less weight are left out here" in text

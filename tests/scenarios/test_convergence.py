@@ -73,7 +73,7 @@ def managed(live: LiveTable, policy: Mapping[str, Any]) -> dict[str, object]:
     return found
 
 
-@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     start=st.fixed_dictionaries(
         {},

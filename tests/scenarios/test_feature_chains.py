@@ -124,6 +124,7 @@ def test_a_mapping_there_and_back_and_there(lake: Lake) -> None:
     assert lake.rows() == before
 
 
+@pytest.mark.slow
 def test_iceberg_v2_broken_off_between_its_commits_and_back_to_vectors_without_a_mapping(lake: Lake) -> None:
     start = lake.create("id, array(id) AS list", "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     lake.sql("DELETE FROM {t} WHERE id % 3 = 0")

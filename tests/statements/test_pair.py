@@ -504,7 +504,7 @@ _VERBS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(_VERBS, CONDITIONS, _VERBS, CONDITIONS)
 def test_statements_that_are_said_to_commit_touch_no_common_partition(
     one: str, mine: str, two: str, theirs: str

@@ -36,7 +36,7 @@ def _has(values: Values, value: Value) -> bool:
     return any(each.meet(Interval(value, value)) == Interval(value, value) for each in values.intervals)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(CONDITIONS)
 def test_a_region_holds_every_row_that_satisfies_its_condition(condition: str) -> None:
     found, true = region(condition), _ALL.satisfying(condition)
@@ -46,7 +46,7 @@ def test_a_region_holds_every_row_that_satisfies_its_condition(condition: str) -
         assert {row for row in ROWS if holds(found, row)} == true
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(CONDITIONS, CONDITIONS)
 def test_two_conditions_are_never_disjoint_where_a_row_satisfies_both(one: str, other: str) -> None:
     if disjoint(region(one), region(other)):
