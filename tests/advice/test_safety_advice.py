@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_a_stream_whose_position_is_unknown_is_said(tmp_path: Path) -> None:
     assert "the stream fraud: its position is unknown: access is denied" in untold
 
 
-def appends(path: Path, *, late: bool, **info: str) -> JobLog:
+def appends(path: Path, *, late: bool, **info: Any) -> JobLog:
     log = JobLog(path)
     for _ in range(40):
         log.wait(30 * MINUTE)
