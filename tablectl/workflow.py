@@ -33,13 +33,15 @@ from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, read_and_blame
-from tablectl.log.commit_files import unnamed_files
+from tablectl.log.commit_files import row_versions, unnamed_files
 from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
+from tablectl.log.stream_checkpoint import read_streams
 from tablectl.log.table_cache import MemoryCache
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, UsageError, one_line
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition, parse_stop_condition
+from tablectl.model.streams import StreamState
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.model.text import cut
 from tablectl.planning.conflict_report import ConflictReport, conflict_report
@@ -370,6 +372,16 @@ class LogReader:
         """The data files modified from ``since`` on that no commit after a version names."""
         with Stores(self.stores) as stores:
             return unnamed_files(stores, location, after=after, since=since)
+
+    def row_versions(self, location: str, *, after: int) -> Sequence[int]:
+        """The versions after one that add rows, newest first."""
+        with Stores(self.stores) as stores:
+            return row_versions(stores, location, after=after)
+
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
+        """How far the streaming queries with some names and checkpoints have read a table."""
+        with Stores(self.stores) as stores:
+            return read_streams(stores, checkpoints, table_id)
 
     def free(self, location: str) -> int | None:
         """The free bytes at a table's location, if it is on a disk of this machine; otherwise ``None``."""

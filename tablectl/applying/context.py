@@ -21,6 +21,7 @@ from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import TablePlan
 from tablectl.model.stop_condition import ANY_FAILURE, StopCondition
+from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.data_files import DataFile
 
@@ -42,6 +43,14 @@ class LiveReader(Protocol):
         """The data files modified from ``since`` on, in seconds since the epoch, that no commit after a version
         names. Raises ``LiveError`` if that cannot be told.
         """
+        ...
+
+    def row_versions(self, location: str, *, after: int) -> Sequence[int]:
+        """The versions after one that add rows, newest first: what streams read. Raises ``LiveError``."""
+        ...
+
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
+        """How far the streaming queries with some names and checkpoints have read a table."""
         ...
 
     def entry(self, location: str) -> CatalogEntry | None:

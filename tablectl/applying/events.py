@@ -82,6 +82,7 @@ _WAITS: Mapping[str, str] = MappingProxyType(
         "quiet": "for a quiet moment",
         "paced": "for `window.max_bytes_per_hour`",
         "driver": "for a server that does not answer",
+        "stream": "for a stream",
     }
 )
 """The steps that are waits, and what each waits for."""

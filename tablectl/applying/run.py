@@ -42,6 +42,7 @@ from tablectl.applying.run_table import preflight, run_table, unexpected
 from tablectl.applying.scheduler import STOPPED, Later, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement import may_renew
+from tablectl.applying.streams import STREAM_POLL, StreamTarget, continued_streams, positions_of, targets_of
 from tablectl.delta.names import canonical_location, matches
 from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.clock import StoppedError, milliseconds
@@ -96,6 +97,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     barred, notes = _check_commits(window, schedule, planned)
     barred |= _barred_together(schedule, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
+    positions = {table.name: positions_of(window, table) for table in todo}
     runs, canary = _run_in_stages(window, schedule, todo)
     left = [OwedHookTable(table.name, table.location) for table in todo if runs[table.name].outcome in _NO_VISIT]
     owing = [*left, *unchanged]
@@ -103,6 +105,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
         run = runs.get(name, settled)
         runs[name] = replace(run, owed=settled.owed, notes=(*run.notes, *settled.notes))
     runs |= watch(window, todo, runs)
+    runs |= continued_streams(window, todo, runs, positions)
     refused = [_left_out(table) for table in plan.tables if table.refusals]
     return RunReport(
         run=window.stamp.run,
@@ -277,6 +280,10 @@ class _Task:
     """Notes about its moves from drivers that do not answer."""
     attempted: bool = False
     """Whether the driver that does not answer was lost during an attempt, whose results are known."""
+    streams: tuple[StreamTarget, ...] | None = None
+    """What the streams that the statements stop must have read; ``None`` before the first look."""
+    streams_since: float = 0.0
+    """When that look was."""
 
     def step(self) -> Runs | Later[Runs]:
         """Go as far as possible now. An unexpected error becomes the outcome of these tables only."""
@@ -326,7 +333,9 @@ class _Task:
             self.window.notify(RunEvent(table.name, "paced", f"waiting for {_LIMIT}", waited))
 
     def _step(self) -> Runs | Later[Runs]:
-        waits = self._leave_dead_driver() or self._wait_for_quiet()
+        waits = self._leave_dead_driver()
+        waits = self._wait_for_quiet() if waits is None else waits
+        waits = self._wait_for_streams() if waits is None else waits
         if waits is not None:
             return waits
         self._use_driver()
@@ -420,6 +429,27 @@ class _Task:
                 waited, self.quiet_at = round((now - self.began) * 1000), now
                 self.quiet = {name: _quiet_start(each, utc, waited, terms) for name, each in forecasts.items()}
         return None
+
+    def _wait_for_streams(self) -> Runs | Later[Runs] | None:
+        """The wait for streams that the statements stop, until they have read what the tables hold; or its failure.
+        ``None`` if the tables may start now. No lease is held meanwhile.
+        """
+        window, now = self.window, self.window.clock.monotonic()
+        if window.stamp.proceed:
+            return None
+        if self.streams is None:
+            self.streams, self.streams_since = tuple(targets_of(window, self.tables)), now
+        behind = next((words for target in self.streams if (words := target.behind(window))), "")
+        if not behind:
+            return None
+        limit = max(window.terms.wait, window.terms.drain)
+        left = self.streams_since + limit - now
+        if left <= 0:
+            hint = "start the stream, wait longer (`--wait`), or go on without it (`--proceed REASON`)"
+            return self.plain(RunOutcome.STREAM_BEHIND, f"after {minutes_text(limit)}, {behind}", hint)
+        self.step_of_wait = "stream"
+        result = self.plain(RunOutcome.INTERRUPTED, f"stopped while it waited for a stream: {behind}", _AGAIN)
+        return Later(at=now + min(STREAM_POLL, left), result=result, words=behind)
 
     def _with_quiet(self, run: TableRun) -> TableRun:
         """The run with what was expected of it, and what it may have cost."""

@@ -23,6 +23,7 @@ from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import value_text
 from tablectl.planning.change_state import ChangeState, change_state, current, found_value
+from tablectl.planning.stream_stops import stopped_streams
 from tablectl.planning.writer_dependence import changes_depend_on_writers
 
 _log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class TableSession:
     @classmethod
     def begin(cls, window: RunContext, plan: TablePlan, lease: Lease) -> TableSession:
         """Start the session of a table whose lease is held."""
-        hooks = TableHooks(window, plan.name, plan.location, lease)
+        hooks = TableHooks(window, plan.name, plan.location, lease, stopped_streams(plan, window.engine.dialect))
         return cls(window, plan, lease, hooks, GateKeeper(window, plan, lease, hooks), window.clock.utc())
 
     def note(self, live: LiveTable) -> None:

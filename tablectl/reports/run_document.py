@@ -96,7 +96,9 @@ def _groups(tables: Sequence[TableRun], *, separate: bool) -> list[tuple[TableRu
 
 def _alone(run: TableRun) -> bool:
     """Whether there is more to say of a table than what it has in common with others."""
-    return bool(run.foreign or run.possible_failures or run.notes or run.later or run.owed or run.writers)
+    return bool(
+        run.foreign or run.possible_failures or run.notes or run.later or run.owed or run.writers or run.streams
+    )
 
 
 def _key(run: TableRun) -> Hashable:

@@ -8,6 +8,7 @@ from itertools import groupby
 from tablectl.applying.run_report import CanaryRun, CanaryTable, QuietStart, TableRun
 from tablectl.model.expected_loss import ExpectedLoss
 from tablectl.model.text import minutes_text
+from tablectl.reports.stream_text import stream_run_text
 from tablectl.reports.style import plural
 from tablectl.reports.wording import late_text, risk_text, silent_text, span_text
 
@@ -29,6 +30,7 @@ def remarks(run: TableRun) -> Facts:
         back = sum(writer.back for writer in run.writers)
         silent = [silent_text(writer) for writer in run.writers if not writer.back]
         facts.append(("writers", "; ".join([f"{back} of {len(run.writers)} came back", *silent])))
+    facts += [("stream", stream_run_text(each)) for each in run.streams]
     facts += [("others", f"version {each.version}{late_text(each, run)}") for each in run.foreign if each.run]
     facts += [("note", f"the after-hook {each} has not run yet") for each in run.owed]
     facts += [("note", note) for note in run.notes]
