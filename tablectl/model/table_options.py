@@ -38,6 +38,8 @@ class TableOptions:
     """
     clients: tuple[tuple[str, str], ...] = ()
     """Clients that must remain able to read and write the table, with their versions, sorted by name."""
+    streams: tuple[tuple[str, str], ...] = ()
+    """Streaming queries that read the table, with their checkpoints, sorted by name."""
 
 
 NO_OPTIONS = TableOptions()

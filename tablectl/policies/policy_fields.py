@@ -36,6 +36,7 @@ from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar,
 
 _FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9-]*\Z")
 _CLIENT = re.compile(r"[a-z][a-z0-9_-]*\Z")
+_STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}\Z")
 _PROFILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 LONGEST_OWNER = 200
@@ -287,6 +288,16 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
             example='{spark: "4.0"}',
             editor={"examples": [{"spark": "4.0", "deltalake": "1.6", "trino": "450"}]},
         ),
+        "streams": MapOf(
+            of=LocationField(),
+            what="streams to checkpoints",
+            item="the checkpoint",
+            why_not=lambda key: "" if _STREAM.match(key) else "is not a name: letters, digits, '_', '.' and '-'",
+            description="Structured Streaming queries that read the table, with their checkpoints: plans say how far "
+            "they are, and an apply waits for those that it stops.",
+            example="{fraud: /checkpoints/fraud}",
+            editor={"examples": [{"fraud": "s3://lake/checkpoints/fraud"}]},
+        ),
     }
 )
 """The options: keys other than attributes, in the order of explanations."""
@@ -380,8 +391,13 @@ def options_of(effective: Mapping[str, GivenValue]) -> TableOptions:
         given["max_bytes"] = int(given["max_bytes"])
     if "truncate_history" in given:
         given["truncate_history"] = given["truncate_history"] == "true"
-    clients = {key.partition(".")[2]: str(effective[key].value) for key in effective if key.startswith("clients.")}
-    return TableOptions(**given, clients=tuple(sorted(clients.items())))
+    return TableOptions(**given, clients=_pairs(effective, "clients"), streams=_pairs(effective, "streams"))
+
+
+def _pairs(effective: Mapping[str, GivenValue], option: str) -> tuple[tuple[str, str], ...]:
+    """The keys and values of a map, sorted."""
+    found = {key.partition(".")[2]: str(effective[key].value) for key in effective if key.startswith(f"{option}.")}
+    return tuple(sorted(found.items()))
 
 
 def window_of(effective: Mapping[str, GivenValue]) -> TableWindow | None:

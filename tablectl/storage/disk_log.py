@@ -28,9 +28,10 @@ _Item = TypeVar("_Item")
 class DiskLog:
     """A ``TableLog`` in a directory. Links are followed. Only files are listed."""
 
-    def __init__(self, location: str) -> None:
-        """Raises ``LiveError`` if the directory does not exist."""
+    def __init__(self, location: str, folder: str = LOG) -> None:
+        """Raises ``LiveError`` if the location does not exist."""
         self.location = location
+        self._folder = f"{location}/{folder}".rstrip("/")
         self.budget = ReadBudget(location)
         if not self._is_folder(location):
             raise LiveError(f"{location}: no such directory")
@@ -42,7 +43,7 @@ class DiskLog:
 
     def file(self, name: str) -> str:
         """As ``TableLog.file``."""
-        return f"{self.location}/{LOG}/{name}"
+        return f"{self._folder}/{name}"
 
     def names(self, after: str = "") -> list[str]:
         """As ``TableLog.names``."""
