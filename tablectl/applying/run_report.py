@@ -19,6 +19,8 @@ class RunOutcome(StrEnum):
     """Every change already read as declared; no commit was made."""
     WAITING = "waiting"
     """Everything possible now is done. A later apply makes the rest, once history is old enough."""
+    STREAM_BEHIND = "stream behind"
+    """A streaming query that the statements stop has not read the table up to its version in time."""
     STALE = "stale"
     """The table no longer matches the plan because of someone else's change; the run stopped there."""
     REFUSED = "refused"
@@ -57,6 +59,7 @@ _CODES = {
     RunOutcome.WAITING: ExitCode.DONE,
     RunOutcome.STALE: ExitCode.REFUSED,
     RunOutcome.REFUSED: ExitCode.REFUSED,
+    RunOutcome.STREAM_BEHIND: ExitCode.WINDOW,
     RunOutcome.HELD: ExitCode.WINDOW,
     RunOutcome.NOT_DRAINED: ExitCode.WINDOW,
     RunOutcome.HOOK_FAILED: ExitCode.WINDOW,
@@ -166,6 +169,26 @@ class QuietStart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRun:
+    """A declared streaming query before and after the run, by its checkpoint."""
+
+    name: str
+    stopped: bool
+    """Whether the conflict rules say that the statements stop it."""
+    before: int | None = None
+    """The last batch that it had finished before the run; -1 if none, ``null`` if unknown."""
+    after: int | None = None
+    """The same at the end of the run."""
+    read: int | None = None
+    """The newest version that it has read at the end of the run; ``null`` if unknown."""
+    continued: bool | None = None
+    """Whether it has read rows that were written after the last commit of this run; ``null`` if there are none, or if
+    it cannot be told.
+    """
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRun:
     """The run on one table."""
 
@@ -204,6 +227,8 @@ class TableRun:
     """The writers before the run, according to the table's history."""
     watched: bool = False
     """Whether the run waited for the writers to commit again."""
+    streams: tuple[StreamRun, ...] = ()
+    """The declared streaming queries that read the table, if the run made a commit."""
     quiet: QuietStart | None = None
     """The moment that it was started at; ``None`` without ``--when quiet``, or if it was not started."""
     owed: tuple[str, ...] = ()
@@ -212,12 +237,16 @@ class TableRun:
     """Other notes for people."""
     took_ms: int = 0
     """Milliseconds from its first step to its last, waits included; 0 if it was never started."""
+    driver: str = ""
+    """The server that ran it, of those in ``engine.remotes``; empty without them, or if it was never started."""
+    paced_ms: int = 0
+    """Milliseconds that it waited for ``window.max_bytes_per_hour``."""
 
     def following(self, earlier: TableRun) -> TableRun:
         """The combined run of a table that was retried: the work of all attempts, and the outcome of the last one."""
         if not earlier.epoch:
             return self
-        known = {commit.version for commit in self.foreign}
+        known, ours = {commit.version for commit in self.foreign}, {commit.version for commit in self.commits}
         made = tuple(each for each in (*self.already, *self.changed) if each not in earlier.already)
         through = self.outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.SUCCEEDED}
         committed = self.outcome is RunOutcome.ALREADY and earlier.commits
@@ -228,7 +257,7 @@ class TableRun:
             already=earlier.already,
             changed=made if through else (),
             statements=(*earlier.statements, *self.statements),
-            commits=(*earlier.commits, *self.commits),
+            commits=(*(each for each in earlier.commits if each.version not in ours), *self.commits),
             foreign=(*(each for each in earlier.foreign if each.version not in known), *self.foreign),
             gates=(*earlier.gates, *self.gates),
             possible_failures=(*earlier.possible_failures, *self.possible_failures),

@@ -240,6 +240,7 @@ def _card(group: Group, context: Context) -> Card:
     refused = group.weight is Weight.REFUSED
     stays, passes = _effects(group, context)
     permitted = tuple(("consent", _consent(each, group, context)) for each in group.consents)
+    permitted += tuple(("stream", line) for line in _stream_lines(group, context))
     details: list[Block] = [] if alone else [*_every_table(group)]
     details += [] if refused else _statements(table, context, alone=alone)
     return Card(
@@ -253,6 +254,13 @@ def _card(group: Group, context: Context) -> Card:
         brief=(Paragraph(about, "quiet"), Changes(rows), *((Facts(permitted),) if permitted else ())),
         details=(*details, *_after(group)),
     )
+
+
+def _stream_lines(group: Group, context: Context) -> Iterator[str]:
+    """The declared streams of the tables; with the name of its table, if there are several."""
+    for name in group.names:
+        for line in context.streams.get(name, ()):
+            yield f"{name}: {line}" if len(group.names) > 1 else line
 
 
 def _consent(consent: PolicyConsent, group: Group, context: Context) -> str:

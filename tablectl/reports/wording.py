@@ -41,6 +41,7 @@ _OUTCOMES = {
     RunOutcome.APPLIED: "applied and verified",
     RunOutcome.ALREADY: "unchanged, no commit needed",
     RunOutcome.WAITING: "waiting",
+    RunOutcome.STREAM_BEHIND: "a stream has not read it in time, not changed",
     RunOutcome.STALE: "stale, not changed",
     RunOutcome.REFUSED: "refused, not changed",
     RunOutcome.HELD: "locked by another apply, not changed",
