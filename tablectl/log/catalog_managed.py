@@ -13,7 +13,7 @@ from typing import TypeVar
 from tablectl.delta.names import TableName
 from tablectl.log.actions import Metadata
 from tablectl.log.listing import commit_name
-from tablectl.log.table_facts import check_protocol, frozen, logical_columns, read_schema
+from tablectl.log.table_facts import check_protocol, frozen_properties, logical_columns, read_schema
 from tablectl.model.managed_table import ManagedTable
 from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable
 from tablectl.storage.log_stores import Stores
@@ -44,7 +44,7 @@ def managed_live_table(name: TableName, managed: ManagedTable) -> LiveTable:
         schema=schema,
         partition_columns=managed.partition_columns,
         clustering=clustering,
-        properties=frozen(metadata),
+        properties=frozen_properties(metadata),
         vectors=None if managed.protocol.has("deletionVectors") else 0,
         catalog=CatalogFacts(managed.metadata_version, managed.etag),
     )

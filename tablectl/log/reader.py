@@ -20,7 +20,7 @@ from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.partition_layout import measure_layout
 from tablectl.log.state import State, find_state
 from tablectl.log.table_cache import KnownState, NoCache, TableCache
-from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
+from tablectl.log.table_facts import check_properties, check_protocol, frozen_properties, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
 from tablectl.log.write_history import read_write_history
 from tablectl.model.errors import LiveError
@@ -379,7 +379,7 @@ def _interpreted(name: TableName, history: History, state: State) -> LiveTable:
         schema=schema,
         partition_columns=state.metadata.partition_columns,
         clustering=clustering,
-        properties=frozen(state.metadata),
+        properties=frozen_properties(state.metadata),
         files=files,
         bytes=size,
         vectors=vectors,

@@ -130,6 +130,6 @@ def _logical(schema: Schema, path: tuple[str, ...], location: str, *, mapped: bo
     return logical
 
 
-def frozen(metadata: Metadata) -> MappingProxyType[str, str]:
+def frozen_properties(metadata: Metadata) -> MappingProxyType[str, str]:
     """The table's properties from ``metaData``. A long value is replaced by its beginning and digest."""
     return MappingProxyType({key: cut(value) for key, value in metadata.properties.items()})
