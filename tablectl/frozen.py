@@ -40,7 +40,7 @@ def _made(cls: type, *, kw_only: bool) -> type:
     compared = tuple(each.name for each in made.__dataclass_fields__.values() if each.compare)
     values: Callable[[object], object] = attrgetter(*compared) if compared else _no_values
 
-    def equal(self: object, other: object) -> bool:
+    def equal(self: object, other: object) -> object:
         if other.__class__ is not self.__class__:
             return NotImplemented
         return values(self) == values(other)
