@@ -26,7 +26,7 @@ from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
 from tablectl.selection import LocatedTable, Selection
 from tablectl.version import __version__
-from tablectl.workflow import MOST_WITH_LOSSES, locate_tables, plan_located
+from tablectl.workflow import MOST_WITH_LOSSES, locate_tables, plan_located, sorted_failures
 
 _A_PART = 50
 """The number of tables that one task plans, if there are few enough."""
@@ -56,7 +56,7 @@ def plan_on_cluster(project: Project, paths: Paths, selection: Selection) -> Pla
     failures = {*merged.failures, *located.failures}
     return replace(
         merged,
-        failures=tuple(sorted(failures, key=lambda each: (each.name, each.message))),
+        failures=sorted_failures(failures),
         unmatched=located.unmatched,
         shard=selection.shard.text if selection.shard else "",
     )

@@ -137,7 +137,7 @@ def plan_located(
         policies=specs.digest,
         env=project.config.environment,
         tables=tuple(sorted(tables, key=lambda table: table.name)),
-        failures=_sorted(failures),
+        failures=sorted_failures(failures),
         unchanged=tuple(sorted(unchanged)),
         unmatched=located.unmatched,
         shard=shard.text if shard else "",
@@ -183,7 +183,7 @@ def find_drift(
         tables.append(table_drift(spec, live, changes, trace.origins, applied=applied, trouble=trouble))
     return Drift(
         tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
-        failures=_sorted(failures),
+        failures=sorted_failures(failures),
         as_declared=tuple(sorted(as_declared)),
         unmatched=located.unmatched,
         look_back=look_back,
@@ -219,7 +219,7 @@ def lint_tables(
         tables.append(LintedTable(spec.name.text, found))
     return Linted(
         tables=tuple(sorted(tables, key=lambda table: table.name)),
-        failures=_sorted(failures),
+        failures=sorted_failures(failures),
         unmatched=located.unmatched,
     )
 
@@ -275,7 +275,7 @@ def import_policies(
         tables=tuple(sorted(entry.key for entry in entries)),
         left_out={entry.key: entry.left_out for entry in entries if entry.left_out},
         skipped=tuple(skipped),
-        failures=_sorted(failures),
+        failures=sorted_failures(failures),
         unmatched=located.unmatched,
         others=located.others,
     )
@@ -315,7 +315,7 @@ def locate_tables(project: Project, specs: Specs, selection: Selection) -> Locat
     return locate(specs, selection, project.open_catalog, project.stores)
 
 
-def _sorted(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
+def sorted_failures(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
     return tuple(sorted(failures, key=lambda failure: (failure.name, failure.message)))
 
 
