@@ -316,6 +316,7 @@ def locate_tables(project: Project, specs: Specs, selection: Selection) -> Locat
 
 
 def sorted_failures(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
+    """The failures in the order of plans: by table and message."""
     return tuple(sorted(failures, key=lambda failure: (failure.name, failure.message)))
 
 
