@@ -48,7 +48,7 @@ class GateKeeper:
         self._drain = window.terms.drain if own is None else float(own)
         self._lease = lease
         self._hooks = hooks
-        self._turn = window.turns.of(plan.name, window.clock)
+        self._turn = window.turns.of(plan.name, window.clock, window.driver)
         self._together = window.together
         self._drained = Gate.OPEN
         self._tried = False

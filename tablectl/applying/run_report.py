@@ -237,12 +237,16 @@ class TableRun:
     """Other notes for people."""
     took_ms: int = 0
     """Milliseconds from its first step to its last, waits included; 0 if it was never started."""
+    driver: str = ""
+    """The server that ran it, of those in ``engine.remotes``; empty without them, or if it was never started."""
+    paced_ms: int = 0
+    """Milliseconds that it waited for ``window.max_bytes_per_hour``."""
 
     def following(self, earlier: TableRun) -> TableRun:
         """The combined run of a table that was retried: the work of all attempts, and the outcome of the last one."""
         if not earlier.epoch:
             return self
-        known = {commit.version for commit in self.foreign}
+        known, ours = {commit.version for commit in self.foreign}, {commit.version for commit in self.commits}
         made = tuple(each for each in (*self.already, *self.changed) if each not in earlier.already)
         through = self.outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.SUCCEEDED}
         committed = self.outcome is RunOutcome.ALREADY and earlier.commits
@@ -253,7 +257,7 @@ class TableRun:
             already=earlier.already,
             changed=made if through else (),
             statements=(*earlier.statements, *self.statements),
-            commits=(*earlier.commits, *self.commits),
+            commits=(*(each for each in earlier.commits if each.version not in ours), *self.commits),
             foreign=(*(each for each in earlier.foreign if each.version not in known), *self.foreign),
             gates=(*earlier.gates, *self.gates),
             possible_failures=(*earlier.possible_failures, *self.possible_failures),

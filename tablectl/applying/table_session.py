@@ -276,17 +276,20 @@ def since(session: TableSession, *, stale: bool = False) -> tuple[tuple[CommitRu
     """Commits since the run began, or since the plan if it is stale, oldest first: this run's, and others'.
 
     Commits of earlier runs of the same plan are in neither list, unless they were made after this run began: then a
-    holder that was paused past its lease has continued, which must be reported.
+    holder that was paused past its lease has continued, which must be reported. Commits of an earlier attempt of this
+    run are this run's.
     """
     ours: list[CommitRun] = []
     others: list[CommitRun] = []
     planned = session.plan.version
     start = session.start if session.start >= 0 else planned
-    stamp = session.window.stamp
-    for commit in reversed(session.window.reader.commits(session.plan.location, after=planned if stale else start)):
+    stamp, first = session.window.stamp, planned if stale or session.window.resumed else start
+    for commit in reversed(session.window.reader.commits(session.plan.location, after=first)):
         found = read_stamp(commit.user_metadata)
         if found == stamp:
             ours.append(_commit_run(commit))
+        elif commit.version <= start and not stale:
+            continue
         elif found is None or found.plan != stamp.plan or commit.version > start:
             first, last = session.closed or (commit.version, 0)
             inside = first < commit.version <= last

@@ -96,6 +96,10 @@ class ConnectLink:
         self._interrupted: dict[str, set[str]] = {}
         self._others: dict[str, Any] = {}
         self._sending = threading.local()
+        self.gone = False
+        """Whether the server does not know the session any more, because it was started again: none of the session's
+        statements runs, and it can run no other.
+        """
         self._client._stub = _CheckedStub(self._client._stub, self._check)
         self.heartbeat = Heartbeat(self._ping, every, dead_after)
         self._client.set_retry_policies([_policy(self.heartbeat.alive)])
@@ -112,6 +116,16 @@ class ConnectLink:
     def _check(self) -> None:
         getattr(self._sending, "check", always)()
 
+    def alive(self) -> bool:
+        """Whether the server answered recently, and knows the session."""
+        return not self.gone and self.heartbeat.alive()
+
+    def why_dead(self) -> str:
+        """Why ``alive`` is false, as a sentence."""
+        if self.gone:
+            return "the engine was started again, and does not know the session of this run any more"
+        return f"the engine has not answered for {self.heartbeat.dead_after:g} s (`engine.dead_after`)"
+
     @property
     def address(self) -> str:
         """Where another run finds this session's operations; contains no credentials."""
@@ -127,6 +141,8 @@ class ConnectLink:
         client = self._client if mine else self._attached(address)
         if client is None:
             return None
+        if mine and self.gone:
+            return False
         try:
             known = self._interrupted.setdefault(f"{address} {tag}", set())
             known.update(client.interrupt_tag(tag) or ())
@@ -156,7 +172,7 @@ class ConnectLink:
 
     def close(self) -> None:
         """Release the session within ``CLOSE_LIMIT`` seconds. A server that does not answer is not called."""
-        alive = self.heartbeat.alive()
+        alive = self.alive()
         self.heartbeat.stop()
         clients = [self._client, *self._others.values()]
 
@@ -174,7 +190,9 @@ class ConnectLink:
         try:
             self._session.conf.get("spark.sql.session.timeZone", None)
         except Exception as error:
-            if not engine_error(error).unanswered or engine_error(error).condition:
+            found = engine_error(error)
+            self.gone = self.gone or found.condition in _GONE
+            if not found.unanswered or found.condition:
                 return  # an error is an answer, too: the server is alive
             raise
 

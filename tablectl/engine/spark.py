@@ -50,6 +50,8 @@ stream after 2 minutes and an operation without a client after 5, and checks eve
 such time."""
 _LOOK_EVERY = 0.2
 """Seconds between two checks whether the engine of a running statement is alive."""
+_REQUEST_LIMIT = 10.0
+"""Seconds that a request may take which a server that answers completes at once."""
 _STARTING = threading.Lock()
 """Two threads that need a local Spark at the same moment get the same one."""
 
@@ -151,7 +153,7 @@ class SparkEngine:
         """Whether the engine answers, by the heartbeat of a Connect session. Calls to a local JVM fail at once when it
         is gone.
         """
-        return self._link is None or self._link.heartbeat.alive()
+        return self._link is None or self._link.alive()
 
     def interrupt(self, tag: str, address: str = "") -> bool | None:
         """End the operations with a tag: on Connect through the server, on classic Spark by the session's own tags.
@@ -159,7 +161,7 @@ class SparkEngine:
         Returns whether any of them may still run; ``None`` if that is unknown.
         """
         if self._link is not None:
-            return self._link.interrupt(tag, address)
+            return _answer_of(partial(self._link.interrupt, tag, address))
         if not address:
             with suppress(Exception):  # an older Spark has no tags; a broken gateway accepts no call
                 self._session.interruptTag(tag)
@@ -240,8 +242,7 @@ class SparkEngine:
             with suppress(TimeoutError):
                 return done.result(timeout=_LOOK_EVERY)
             if not self.alive() and not done.done():
-                message = f"the engine has not answered for {link.heartbeat.dead_after:g} s (`engine.dead_after`)"
-                raise EngineError(message, "see whether its server runs", unanswered=True)
+                raise EngineError(link.why_dead(), "see whether its server runs", unanswered=True)
 
     def row(self, sql: str) -> tuple[str | None, ...]:
         """The first row of a query, with its values as strings."""
@@ -333,6 +334,16 @@ def _tagged(session: Any, tag: str, work: Callable[[], _T]) -> _T:
         raise
     except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
         raise engine_error(error) from error
+
+
+def _answer_of(ask: Callable[[], bool | None]) -> bool | None:
+    """The answer to a request; ``None`` if none comes soon: a server that is paused would never answer."""
+    done: Future[bool | None] = Future()
+    threading.Thread(target=_into, args=(done, ask), name="tablectl-request", daemon=True).start()
+    try:
+        return done.result(timeout=_REQUEST_LIMIT)
+    except TimeoutError:
+        return None
 
 
 def _into(done: Future[_T], work: Callable[[], _T]) -> None:
