@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -26,7 +27,7 @@ def _programs() -> Path | None:
     """Where the newest PostgreSQL server of this machine is."""
     found = shutil.which("initdb")
     if found:
-        return Path(found).parent
+        return Path(found).resolve().parent
     return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
 
 
@@ -50,7 +51,8 @@ class Database:
         self.run("createdb", "-h", str(self.folder), "-p", str(self.port), "-U", "hive", "metastore")
 
     def stop(self) -> None:
-        self.run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "stop")
+        if (self.folder / "data" / "postmaster.pid").exists():
+            self.run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "stop")
 
     def run(self, program: str, *arguments: str) -> None:
         user = ["runuser", "-u", "postgres", "--"] if getpass.getuser() == "root" else []
@@ -59,19 +61,21 @@ class Database:
 
 
 @pytest.fixture
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+def database() -> Iterator[Database]:
     programs = _programs()
     if programs is None:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    for parent in (tmp_path_factory.getbasetemp(), tmp_path_factory.getbasetemp().parent):
-        parent.chmod(0o755)
-    made = Database(tmp_path_factory.mktemp("database") / "server", port, programs)
-    made.start()
-    yield made
-    made.stop()
+    # Not below pytest's own folder, which only its user may enter.
+    with TemporaryDirectory(prefix="tablectl-metastore-") as folder:
+        made = Database(Path(folder) / "server", port, programs)
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()
 
 
 LAKE = """
@@ -108,6 +112,8 @@ def _spark_conf(folder: Path, database: Database, driver: Path) -> Path:
         "spark.sql.warehouse.dir": str(folder.parent / "warehouse"),
         "spark.sql.catalogImplementation": "hive",
         "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "2",
         f"{jdo}URL": f"jdbc:postgresql://localhost:{database.port}/metastore",
         f"{jdo}DriverName": "org.postgresql.Driver",
         f"{jdo}UserName": "hive",
@@ -121,9 +127,14 @@ def _spark_conf(folder: Path, database: Database, driver: Path) -> Path:
 
 
 NEW_METASTORE = {
-    "spark.hadoop.datanucleus.schema.autoCreateAll": "true",
+    "spark.hadoop.datanucleus.schema.autoCreateTables": "true",
+    "spark.hadoop.datanucleus.schema.autoCreateColumns": "true",
+    "spark.hadoop.datanucleus.schema.autoCreateConstraints": "false",
 }
-"""What makes the tables of a new metastore. An existing one, as users have it, needs none of it."""
+"""What makes the tables of a new metastore on first use. An existing one, as users have it, needs none of it.
+
+Not ``autoCreateAll``: DataNucleus adds foreign keys by a second connection, which then waits for the first one.
+"""
 
 
 def test_the_page_is_a_script_that_runs(database: Database, tmp_path: Path) -> None:
