@@ -120,7 +120,7 @@ def test_the_report_tells_expected_and_actual() -> None:
     writes(one(busy), daytime)
     table = only(busy.apply(), "a")
     assert table.quiet == QuietStart(
-        waited_ms=13_400_000, limit=0.1, failed=0.0, seconds=0.0, actual=len(table.casualties)
+        waited_ms=13_400_000, limit=0.1, failed=0.0, seconds=0.0, actual=len(table.possible_failures)
     )
 
 
