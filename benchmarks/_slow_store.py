@@ -111,9 +111,11 @@ def _answer(store: _Store, request: _Request) -> _Answer:
     if request.method == "GET" and "list-type" in request.query:
         return _list(store, request.query)
     if request.method == "POST":
-        for key in re.findall(rb"<Key>([^<]*)</Key>", request.body):
+        keys = re.findall(rb"<Key>([^<]*)</Key>", request.body)
+        for key in keys:
             store.delete(key.decode())
-        return _Answer(200, b"<DeleteResult/>")
+        told = b"".join(b"<Deleted><Key>%s</Key></Deleted>" % key for key in keys)
+        return _Answer(200, b"<DeleteResult>%s</DeleteResult>" % told)
     if request.method == "PUT":
         if request.headers.get("if-none-match") == "*" and request.key in store.files:
             return _Answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
@@ -179,7 +181,7 @@ def _etag_of(data: bytes) -> str:
 
 
 async def _connection(store: _Store, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(asyncio.IncompleteReadError, ConnectionError):
+    with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             line, *rest = head.rstrip().split("\r\n")

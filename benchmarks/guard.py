@@ -1,26 +1,25 @@
 """Guards: what one costs around a write that no one disturbs, against the smallest append that Delta knows.
 
-`python benchmarks/guard.py [--rounds N]`; the figures of docs/guards.md. With moto installed, it also counts the
-requests of a guard on S3, and the time that they take where the store answers at once.
+`python benchmarks/guard.py [--rounds N]`; the figures of docs/guards.md. It also times the first guard of a process,
+and a guard on an object store whose answers take 30 ms, with its requests.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import logging
 import os
-import re
 import shutil
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.request import Request, urlopen
 
+from _measure import run
 from _report import machine, ratio_text, say, table, time_text
+from _slow_store import slow_store
 
 import tablectl
 from tablectl.leases.acquire import Blocked, Claim, acquire_all
@@ -31,6 +30,13 @@ from tablectl.storage.records import open_records
 
 _AIM = 0.002
 """Seconds that an uncontended guard may take on a local disk."""
+_FIRST = """
+import sys, time, tablectl
+before = time.perf_counter()
+with tablectl.guard(None, sys.argv[1], "append"):
+    pass
+print(time.perf_counter() - before)
+"""
 _RENEWALS = 30
 """So many records an apply of five minutes leaves: as many as are ever kept."""
 
@@ -67,9 +73,11 @@ def main() -> None:
     say(table(("on a local disk", "median", "p99", "of an append" if append else "ratio"), rows))
     worst = max(times.median for times in spent.values())
     say(f"an uncontended guard: {'within' if worst < _AIM else 'ABOVE'} {time_text(_AIM)}")
-    if importlib.util.find_spec("moto"):
-        say()
-        _on_s3(min(options.rounds, 100))
+    with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as folder:
+        say(f"the first guard of a process: {time_text(first_guard(Path(folder)))}")
+        for each in on_a_store(Path(folder), min(options.rounds, 50)):
+            asked = f"{len(each.requests)} requests ({', '.join(each.requests)})"
+            say(f"on a store with 30 ms, {each.what}: {time_text(each.seconds)}, {asked}")
 
 
 def _on_disk(folder: Path, rounds: int) -> dict[str, Times]:
@@ -137,53 +145,48 @@ def _append(folder: Path, rounds: int) -> Times | None:
     return Times(times)
 
 
-def _on_s3(rounds: int) -> None:
-    with _moto() as (requests, location):
-        lease = _lease(location)
-        for name, state in (
-            ("in the table, during an apply", None),
-            ("under `state:`, no apply ever", "s3://bucket/state"),
-        ):
+@dataclass(frozen=True, slots=True)
+class OnStore:
+    """A guard on a store where each answer takes 30 ms."""
 
-            def enter(state: str | None = state) -> None:
-                _enter(tablectl.guard(None, location, "append", state=state))
+    what: str
+    seconds: float
+    requests: tuple[str, ...]
 
+
+def on_a_store(folder: Path, rounds: int) -> list[OnStore]:
+    """Before the first apply, and during one."""
+    log = folder / "store" / "orders" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_text("{}")
+    with slow_store(folder / "store") as store:
+        os.environ.update(store.environment())
+        location = "s3://lake/orders"
+
+        def enter() -> None:
+            _enter(tablectl.guard(None, location, "append"))
+
+        lease: Lease | None = None
+        found = []
+        for name in ("no apply ever", "during an apply"):
+            if name == "during an apply":
+                lease = _lease(location)
             enter()
-            requests.clear()
+            store.requests()
             enter()
-            counted = f"{len(requests)} requests ({', '.join(requests)})"
-            say(f"on S3 (moto), records {name}: {counted}, {time_text(_times(rounds, enter).median)}")
-        lease.release()
+            asked = store.requests()
+            found.append(OnStore(name, _times(rounds, enter).median, tuple(asked)))
+        if lease is not None:
+            lease.release()
+        return found
 
 
-@contextmanager
-def _moto() -> Iterator[tuple[list[str], str]]:
-    """A table in a bucket of this process, and the methods of all requests so far."""
-    from moto.server import ThreadedMotoServer  # noqa: PLC0415  # only where it is installed
-
-    methods: list[str] = []
-
-    class Count(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            found = re.search(r"([A-Z]+) \S+ HTTP/", record.getMessage())
-            methods.extend(found.groups() if found else ())
-
-    log = logging.getLogger("werkzeug")
-    log.setLevel(logging.INFO)
-    log.propagate = False
-    log.handlers = [Count()]
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    url = f"http://{host}:{port}"
-    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-    os.environ.update({**keys, "AWS_ENDPOINT_URL": url, "AWS_ALLOW_HTTP": "true"})
-    for name in ("bucket", f"bucket/orders/_delta_log/{0:020d}.json"):
-        urlopen(Request(f"{url}/{name}", method="PUT", data=b"")).close()
-    try:
-        yield methods, "s3://bucket/orders"
-    finally:
-        server.stop()
+def first_guard(folder: Path, repeat: int = 7) -> float:
+    """Seconds of the first guard in a process, what it imports included, but not ``import tablectl``."""
+    place = folder / "first"
+    (place / "_delta_log").mkdir(parents=True)
+    command = (sys.executable, "-c", _FIRST, str(place))
+    return min(float(run(*command, repeat=1)[1]) for _ in range(repeat))
 
 
 if __name__ == "__main__":

@@ -46,6 +46,17 @@ def main() -> None:
 
 
 def compare(lake: Lake, sample: int, repeat: int) -> None:
+    lines, text = measure(lake, repeat)
+    if sample:
+        lines += [Line(f"DESCRIBE DETAIL of {sample}", describe(lake, sample), sample)]
+    say(costs(lines, "whole process"))
+    say(f"The plan: {text.splitlines()[-1].removeprefix('Plan: ')}")
+    if sample:
+        say("DESCRIBE DETAIL: in a warm session, on tables that it has not seen yet; its start is not counted.")
+
+
+def measure(lake: Lake, repeat: int) -> tuple[list[Line], str]:
+    """The loop first, then the commands; and what `plan` printed."""
     count = len(lake.locations)
     declared, changing = write_policies(lake), write_policies(lake, more=_CHANGED)
     listed = write_list(lake, range(count))
@@ -55,12 +66,7 @@ def compare(lake: Lake, sample: int, repeat: int) -> None:
     for command in ("plan", "drift", "lint"):
         cost, _ = run(*TABLECTL, command, "--no-cache", str(changing), repeat=repeat, expect=(0, 1, 2))
         lines.append(Line(f"{command}, all to change", cost, count))
-    if sample:
-        lines += [Line(f"DESCRIBE DETAIL of {sample}", describe(lake, sample), sample)]
-    say(costs(lines, "whole process"))
-    say(f"The plan: {text.splitlines()[-1].removeprefix('Plan: ')}")
-    if sample:
-        say("DESCRIBE DETAIL: in a warm session, on tables that it has not seen yet; its start is not counted.")
+    return lines, text
 
 
 def describe(lake: Lake, sample: int) -> Cost:

@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,30 @@ def _bound(places: list[str], rounds: int, *, checksums: bool) -> float:
     return min(seconds) / len(places) * 1e6
 
 
+@dataclass(frozen=True, slots=True)
+class ReadCost:
+    """CPU for each table of a kind, in microseconds."""
+
+    kind: str
+    bound: float
+    log: float
+    cache: float
+
+
+def measure(tables: int, repeat: int) -> list[ReadCost]:
+    """Both kinds."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, checksums in (("A, with checksums", True), ("B, without", False)):
+            places = [f"{folder}/{kind[0]}/t{table}" for table in range(tables)]
+            for table, place in enumerate(places):
+                _write(Path(place, "_delta_log"), table, checksums=checksums)
+            bound = _bound(places, repeat, checksums=checksums)
+            log = _microseconds(places, NoCache(), repeat)
+            found.append(ReadCost(kind, bound, log, _microseconds(places, DiskCache(Path(folder, "cache")), repeat)))
+    return found
+
+
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -83,18 +108,12 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=4)
     asked = parser.parse_args()
     count: int = asked.tables
-    with tempfile.TemporaryDirectory() as folder:
-        sys.stdout.write(f"{count:,} unchanged tables of {_COMMITS} commits, CPU of the reader for each\n\n")
-        for kind, checksums in (("A, with checksums", True), ("B, without", False)):
-            places = [f"{folder}/{kind[0]}/t{table}" for table in range(count)]
-            for table, place in enumerate(places):
-                _write(Path(place, "_delta_log"), table, checksums=checksums)
-            log = _microseconds(places, NoCache(), asked.repeat)
-            kept = _microseconds(places, DiskCache(Path(folder, "cache")), asked.repeat)
-            bound = _bound(places, asked.repeat, checksums=checksums)
-            sys.stdout.write(
-                f"{kind:20} bound {bound:5.0f} µs   log {log:5.0f} µs ({log / bound:.1f}×)   cache {kept:5.0f} µs\n"
-            )
+    sys.stdout.write(f"{count:,} unchanged tables of {_COMMITS} commits, CPU of the reader for each\n\n")
+    for each in measure(count, asked.repeat):
+        sys.stdout.write(
+            f"{each.kind:20} bound {each.bound:5.0f} µs   log {each.log:5.0f} µs ({each.log / each.bound:.1f}×)   "
+            f"cache {each.cache:5.0f} µs\n"
+        )
 
 
 if __name__ == "__main__":

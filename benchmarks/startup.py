@@ -35,6 +35,14 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=15, help="runs of each, of which the least counts")
     options = parser.parse_args()
     say(machine())
+    spent = measure(options.repeat)
+    say(_costs(spent))
+    short = max(spent["tablectl --help"].cpu, spent["tablectl validate FILE"].cpu)
+    say(f"--help and validate: {'within' if short < _AIM else 'ABOVE'} {time_text(_AIM)} of CPU")
+
+
+def measure(repeat: int) -> dict[str, Cost]:
+    """What each command costs."""
     with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as folder:
         policy = _lake(Path(folder))
         commands = {
@@ -49,10 +57,7 @@ def main() -> None:
                 if importlib.util.find_spec(module)
             },
         }
-        spent = {name: run(*command, repeat=options.repeat)[0] for name, command in commands.items()}
-    say(_costs(spent))
-    short = max(spent["tablectl --help"].cpu, spent["tablectl validate FILE"].cpu)
-    say(f"--help and validate: {'within' if short < _AIM else 'ABOVE'} {time_text(_AIM)} of CPU")
+        return {name: run(*command, repeat=repeat)[0] for name, command in commands.items()}
 
 
 def _lake(folder: Path) -> Path:

@@ -105,6 +105,8 @@ class ConflictReportOptions(Place, total=False):
 
     clients: Sequence[tuple[Client, bool | None]]
     """Clients that replace those of the table's history; each with whether it has Photon, ``None`` if unknown."""
+    auto_compact: bool | None
+    """Whether sessions set ``spark.databricks.delta.autoCompact.enabled``; by default the table's property decides."""
 
 
 class ApplyOptions(Tables, total=False):
@@ -196,6 +198,7 @@ class _AdviseOptions(_TableOptions):
 @dataclass(frozen=True, slots=True)
 class _ConflictReportOptions(_PlaceOptions):
     clients: Sequence[tuple[Client, bool | None]] = ()
+    auto_compact: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,11 +380,12 @@ def explain(table: str, paths: Paths = None, **options: Unpack[Place]) -> Explan
 def conflict_report(table: str, paths: Paths = None, **options: Unpack[ConflictReportOptions]) -> ConflictReport:
     """Conflicts between writers of a live table, in its current and in its planned state (``tablectl conflicts``).
 
-    Options: ``variables``, ``env``, ``directory``, ``spark``, and ``clients``, which replace those of the table's
-    history; each comes with whether it has Photon, ``None`` if unknown. A table without a policy is analysed in its
-    current state only. Without ``paths``, a directory without policies is valid. Raises ``LiveError`` if the table
-    cannot be read.
+    Options: ``variables``, ``env``, ``directory``, ``spark``; ``clients``, which replace those of the table's history,
+    each with whether it has Photon, ``None`` if unknown; and ``auto_compact``, whether sessions set
+    ``spark.databricks.delta.autoCompact.enabled``. A table without a policy is analysed in its current state only.
+    Without ``paths``, a directory without policies is valid. Raises ``LiveError`` if the table cannot be read.
     """
     given = _ConflictReportOptions(**options)
     with given.open() as project:
-        return read_conflicts(project, *project.find(table, paths), Assumption(tuple(given.clients)))
+        assumption = Assumption(tuple(given.clients), given.auto_compact)
+        return read_conflicts(project, *project.find(table, paths), assumption)

@@ -13,6 +13,7 @@ from tablectl.delta.names import TableName, parse_table
 from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import ReadRequest, read_many
+from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.table import Depth, LiveTable, WriteHistory
 from tablectl.model.text import natural_key
@@ -97,6 +98,7 @@ def _table(
         dialect=project.dialect,
         policy=spec.policy,
         options=spec.options,
+        streams=read_streams(stores, spec.options.streams, live.table_id),
     )
     found, untold = advise(facts, project.mask.table_plan)
     return TableAdvice(

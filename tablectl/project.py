@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from tablectl.delta.credentials import server_text
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
+from tablectl.engine.delta_support import check_delta
 from tablectl.engine.port import Catalog, Engine
 from tablectl.model.errors import EngineError, PlanFileError, UsageError
 from tablectl.policies.config import ENV, Config, load_config
@@ -46,6 +48,21 @@ def _silent(_what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class RunEngines:
+    """The engines of an apply."""
+
+    engines: Mapping[str, Engine]
+    """By the name of the server; of a single engine the name is empty."""
+    notes: tuple[str, ...] = ()
+    """For each server that is left out: which, and why."""
+
+    def close(self) -> None:
+        """Closes all of them."""
+        for engine in self.engines.values():
+            engine.close()
+
+
+@dataclass(frozen=True, slots=True)
 class EngineSource:
     """Where a command gets its engine, if not from the configuration."""
 
@@ -54,7 +71,7 @@ class EngineSource:
     driver: str | None = None
     """``SHARED`` states that the tables' writers commit in the driver of that session."""
     remote: str | None = None
-    """A Spark Connect server that replaces ``engine.remote``."""
+    """A Spark Connect server that replaces ``engine.remote`` and ``engine.remotes``."""
     on_start: Callable[[str], None] = _silent
     """Called with a text before an engine is started."""
     open: Callable[[str], CatalogEngine] | None = None
@@ -69,7 +86,7 @@ class Engines:
         self._source = source
         self._lookup: CatalogEngine | None = None
         self._broken: EngineError | None = None
-        self._started = False
+        self._told: set[str] = set()
 
     def locate(self, table: TableName) -> str:
         """The location of a table of the engine's own catalogs."""
@@ -88,7 +105,45 @@ class Engines:
         return self._lookup
 
     def open(self, stamp: str) -> CatalogEngine:
-        """An engine whose commits carry the stamp. The caller closes it."""
+        """An engine whose commits carry the stamp: of several servers the first that answers. The caller closes it."""
+        servers = self._config.engine.servers
+        for server in servers[:-1]:
+            with suppress(EngineError):
+                return self._open(stamp, server)
+        return self._open(stamp, servers[-1] if servers else None)
+
+    def open_all(self, stamp: str) -> RunEngines:
+        """The engines of an apply, one for each server of ``engine.remotes`` that can run its statements.
+
+        Raises ``EngineError`` if there is none. The caller closes them.
+        """
+        servers = self._config.engine.remotes
+        if not servers or self._source.spark is not None:
+            return RunEngines({"": self.open(stamp)})
+        opened: dict[str, CatalogEngine] = {}
+        failed: dict[str, EngineError] = {}
+        for server in servers:
+            name = server_text(server)
+            try:
+                opened[name] = self._open_usable(stamp, server)
+            except EngineError as error:
+                failed[name] = error
+        notes = tuple(f"{name} takes no part in this run: {error.message}" for name, error in failed.items())
+        if not opened:
+            raise EngineError(f"no server of `engine.remotes` can be used: {'; '.join(notes)}", _first_hint(failed))
+        return RunEngines(opened, notes)
+
+    def _open_usable(self, stamp: str, server: str) -> CatalogEngine:
+        """An engine on a server, which understands Delta's SQL."""
+        engine = self._open(stamp, server)
+        try:
+            check_delta(engine)
+        except EngineError:
+            engine.close()
+            raise
+        return engine
+
+    def _open(self, stamp: str, remote: str | None) -> CatalogEngine:
         if self._source.open is not None:
             return self._source.open(stamp)
         from tablectl.engine import spark  # noqa: PLC0415  # see the module docstring
@@ -97,27 +152,33 @@ class Engines:
         bound = None if engine.statement_bound is None else float(engine.statement_bound)
         options = spark.SparkOptions(
             engine.dialect,
-            engine.remote,
+            remote,
             engine.conf,
             float(engine.heartbeat),
             float(engine.dead_after),
             bound,
             stores=self._config.stores.families(),
             serverless=engine.runtime is not None and engine.runtime.version is None,
+            cluster=engine.cluster,
         )
         session = self._source.spark
         if session is not None:
             stated = self._source.driver == SHARED
             return spark.wrap_spark(session, engine.dialect, stamp, options, stated=stated)
-        if not self._started:
-            self._source.on_start(f"connecting to {server_text(engine.remote)}" if engine.remote else "starting Spark")
-            self._started = True
+        what = f"connecting to {server_text(remote)}" if remote else "starting Spark"
+        if what not in self._told:
+            self._source.on_start(what)
+            self._told.add(what)
         return spark.open_spark(options, stamp)
 
     def close(self) -> None:
         """Closes the engine of the look-ups."""
         if self._lookup is not None:
             self._lookup.close()
+
+
+def _first_hint(failed: Mapping[str, EngineError]) -> str:
+    return next((error.hint for error in failed.values() if error.hint), "see whether these servers run")
 
 
 @dataclass(frozen=True)
@@ -154,7 +215,7 @@ class Project:
         """
         config = load_config(Path(directory), os.environ, env) if plan is None else _config_of(plan, env, directory)
         if source.remote:
-            config = replace(config, engine=replace(config.engine, remote=source.remote))
+            config = replace(config, engine=replace(config.engine, remote=source.remote, remotes=()))
         return cls(config, Path(directory), variables or {}, source, cached=cached)
 
     def __enter__(self) -> Self:

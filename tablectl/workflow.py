@@ -16,9 +16,11 @@ from typing import Any
 from uuid import uuid4
 
 from tablectl.applying.context import Approve, CanaryTerms, QuietTerms, RunContext, WindowSettings, approve_all
-from tablectl.applying.events import Notify, no_progress
+from tablectl.applying.drivers import Driver
+from tablectl.applying.events import Notify, RunEvent, no_progress
 from tablectl.applying.hook_process import CommandRunner
 from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
 from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
@@ -31,13 +33,15 @@ from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, read_and_blame
-from tablectl.log.commit_files import unnamed_files
+from tablectl.log.commit_files import row_versions, unnamed_files
 from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
+from tablectl.log.stream_checkpoint import read_streams
 from tablectl.log.table_cache import MemoryCache
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, UsageError, one_line
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition, parse_stop_condition
+from tablectl.model.streams import StreamState
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.model.text import cut
 from tablectl.planning.conflict_report import ConflictReport, conflict_report
@@ -58,7 +62,7 @@ from tablectl.policies.fields import duration
 from tablectl.policies.new_policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.project import Project
+from tablectl.project import Project, RunEngines
 from tablectl.reports.groups import plan_groups
 from tablectl.reports.mask import Mask
 from tablectl.selection import LocatedTable, Selection, depth_for, failure_of, locate
@@ -369,6 +373,16 @@ class LogReader:
         with Stores(self.stores) as stores:
             return unnamed_files(stores, location, after=after, since=since)
 
+    def row_versions(self, location: str, *, after: int) -> Sequence[int]:
+        """The versions after one that add rows, newest first."""
+        with Stores(self.stores) as stores:
+            return row_versions(stores, location, after=after)
+
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
+        """How far the streaming queries with some names and checkpoints have read a table."""
+        with Stores(self.stores) as stores:
+            return read_streams(stores, checkpoints, table_id)
+
     def free(self, location: str) -> int | None:
         """The free bytes at a table's location, if it is on a disk of this machine; otherwise ``None``."""
         path = canonical_location(location)
@@ -458,19 +472,25 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
     asked = [parse_table(name) for name in plan.unchanged] if project.config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)
     project.expect(plan)
-    engine: Engine = project.engines.open(stamp.text()) if needed else _NoEngine(plan.dialect)
+    opened = project.engines.open_all(stamp.text()) if needed else RunEngines({"": _NoEngine(plan.dialect)})
     try:
         if needed:
             control.on_engine()
+        drivers = tuple(Driver(name, engine) for name, engine in opened.engines.items())
+        engine = drivers[0].engine
         if engine.dialect != plan.dialect:
             raise PlanFileError(
                 f"the plan is for the {plan.dialect} dialect and the engine speaks {engine.dialect}",
                 "set engine.dialect in tablectl.yaml and plan again",
             )
+        for note in opened.notes:
+            control.notify(RunEvent("", "note", note))
         context = replace(_context(project, engine, stamp, control, canary), approve=approve)
-        return run_plan(context, _schedule(project, stamp), plan, tuple(_places(asked, context)))
+        schedule = replace(_schedule(project, stamp), drivers=drivers)
+        report = run_plan(context, schedule, plan, tuple(_places(asked, context)))
+        return replace(report, notes=(*opened.notes, *report.notes))
     finally:
-        engine.close()
+        opened.close()
 
 
 def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: int | None) -> Approval:
@@ -513,6 +533,7 @@ def _context(
         notify=control.notify,
         budget=config.window.ttl / 4,
         terms=terms,
+        pace=Pace(config.window.max_bytes_per_hour),
         resolve=partial(_resolve, project, engine),
         resolves=partial(_resolves, project, engine),
     )

@@ -1,4 +1,8 @@
-"""Writes the files that users asked for: whole or not at all, and readable for others only as far as they may be."""
+"""Writes the files that users asked for: whole or not at all, and readable for others only as far as they may be.
+
+Folders that do not exist are created below the current folder only. Elsewhere, a missing folder is more likely a typing
+mistake, or a disk that is not mounted.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,15 @@ from pathlib import Path
 from tablectl.model.errors import TablectlError
 
 
-def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
+def write_file(path: Path, data: bytes, *, private: bool = False, root: Path | None = None) -> None:
     """Write a file atomically. Raises ``TablectlError`` naming it.
+
+    Missing folders are created below ``root``; by default, below the current folder.
 
     An existing file keeps its permissions; a new one gets those of the umask. ``private`` removes all permissions of
     other users.
     """
-    with _beside(path, 0o600 if private else 0o666) as (handle, name):
+    with _beside(path, 0o600 if private else 0o666, root) as (handle, name):
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         if path.exists():
@@ -29,17 +35,17 @@ def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
 
 def check_writable(path: Path) -> None:
     """Raise what ``write_file`` would raise, before there is anything to write."""
-    with _beside(path, 0o600) as (handle, _name):
+    with _beside(path, 0o600, None) as (handle, _name):
         os.close(handle)
 
 
 @contextmanager
-def _beside(path: Path, mode: int) -> Iterator[tuple[int, Path]]:
+def _beside(path: Path, mode: int, root: Path | None) -> Iterator[tuple[int, Path]]:
     """A new file in the directory of another one. It is deleted afterwards unless it was renamed."""
     try:
         if path.exists() and not path.is_file():
             raise TablectlError(f"{path}: this is not a file, and nothing else is replaced", "choose another name")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent, root or Path.cwd())
         name = path.parent / f".{path.name}.{secrets.token_hex(8)}"
         handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)  # the system applies the umask
         try:
@@ -49,3 +55,12 @@ def _beside(path: Path, mode: int) -> Iterator[tuple[int, Path]]:
                 name.unlink()
     except OSError as error:
         raise TablectlError(f"{path}: {error.strerror or error}", "choose a place that can be written") from error
+
+
+def _make_folder(folder: Path, root: Path) -> None:
+    """Create a missing folder below ``root``. Raises ``TablectlError`` for one elsewhere, and ``OSError``."""
+    if not folder.exists() and not folder.resolve().is_relative_to(root.resolve()):
+        raise TablectlError(
+            f"the folder {folder} does not exist", "create it first: only folders below the current one are created"
+        )
+    folder.mkdir(parents=True, exist_ok=True)

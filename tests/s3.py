@@ -31,6 +31,8 @@ class Faults:
     """Parts of the paths that no one may touch."""
     refused: tuple[str, ...] = ()
     """Rights that the caller lacks, as ``delete _tablectl/guards``: put, get, list or delete, and a part of the key."""
+    expired: tuple[str, ...] = ()
+    """Access keys that are not accepted any more."""
     lost_puts: int = 0
     """How many of the next writes are done and answered with a server error."""
     ignores_conditions: bool = False
@@ -123,6 +125,8 @@ class S3Server:
         time.sleep(faults.latency)
         if any(part in path for part in faults.denied):
             return _error(start, "403 Forbidden", "AccessDenied", "Access Denied")
+        if any(f"Credential={key}/" in environ.get("HTTP_AUTHORIZATION", "") for key in faults.expired):
+            return _error(start, "400 Bad Request", "ExpiredToken", "The provided token has expired.")
         if faults.refused and (answer := _refusal(faults, environ, start)) is not None:
             return answer
         if method != "PUT":

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.conflicts.transactions import ConflictResult
 from tablectl.delta.names import parse_table
 from tablectl.engine import spark
 from tablectl.engine.spark import SparkOptions
@@ -89,6 +90,17 @@ def test_a_saved_plan_is_applied(root: Path) -> None:
     variables = {"ROOT": str(root)}
     assert tablectl.apply(str(root / "p.json"), directory=root, variables=variables).exit_code == 0
     assert tablectl.apply(root / "p.json", directory=root, variables=variables).committed is False
+
+
+@pytest.mark.parametrize(
+    ("given", "result"), [({}, ConflictResult.COMMITS), ({"auto_compact": True}, ConflictResult.MAY_FAIL)]
+)
+def test_a_conflict_report_knows_the_sessions_setting_of_automatic_compaction(
+    root: Path, given: Any, result: ConflictResult
+) -> None:
+    found = tablectl.conflict_report(f"delta.`{root}/a`", directory=root, variables={"ROOT": str(root)}, **given)
+    (view,) = found.views
+    assert view.live.cell("optimize", "insert").overlapping.result is result
 
 
 def test_a_ready_plan_needs_policies_or_says_that_it_needs_none(root: Path, tmp_path: Path) -> None:

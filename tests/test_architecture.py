@@ -54,6 +54,7 @@ def _importers(module: str) -> set[str]:
         ("rich", {"cli"}),
         ("obstore", {"storage"}),
         ("jinja2", {"reports"}),
+        ("deepdiff", {"reports"}),
         ("sqlglot", {"statements"}),
     ],
 )

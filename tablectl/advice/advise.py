@@ -11,6 +11,7 @@ from tablectl.advice.facts import TableFacts
 from tablectl.advice.layout_advice import layout_advice
 from tablectl.advice.protocol_advice import protocol_advice
 from tablectl.advice.records import BENEFITS, Advice, Declared
+from tablectl.advice.safety_advice import ledger_advice, retention_advice
 from tablectl.attributes.policy import Policy
 from tablectl.model.plan import TablePlan
 from tablectl.model.text import size_text
@@ -27,9 +28,11 @@ def advise(
     report may show: its texts become part of the advice.
     """
     conflicts, untold = conflict_advice(facts)
-    untold = [*untold, *_history(facts)]
+    retention, unknown = retention_advice(facts)
+    untold = [*untold, *unknown, *_history(facts)]
     found: list[Advice] = []
-    for each in (*conflicts, *layout_advice(facts), *protocol_advice(facts)):
+    safety = (*retention, *ledger_advice(facts))
+    for each in (*safety, *conflicts, *layout_advice(facts), *protocol_advice(facts)):
         if _declared_already(facts, each.declare):
             continue
         planned = _planned(facts, each.declare)

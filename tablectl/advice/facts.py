@@ -11,6 +11,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field
 from tablectl.model.commit_files import PastCommits
+from tablectl.model.streams import StreamState
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
@@ -34,6 +35,8 @@ class TableFacts:
     dialect: str
     policy: Policy
     options: TableOptions
+    streams: tuple[StreamState, ...] = ()
+    """How far the streams are that the policy declares."""
 
     @property
     def context(self) -> ConflictContext:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.report_methods import ReportMethods
 
 Confidence = Literal["high", "medium", "low"]
-Benefit = Literal["writer-seconds a week", "bytes", "files", "clients"]
-BENEFITS: tuple[Benefit, ...] = ("writer-seconds a week", "bytes", "files", "clients")
+Benefit = Literal["days of risk", "appends at risk", "writer-seconds a week", "bytes", "files", "clients"]
+BENEFITS: tuple[Benefit, ...] = get_args(Benefit)
 """From the most to the least important one."""
 
 _DAY = 86_400.0

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from tablectl.applying.events import Notify
 from tablectl.applying.hook_process import RunHook, run_nothing
+from tablectl.applying.pace import Pace
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.stamp import Stamp
@@ -20,6 +21,7 @@ from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import TablePlan
 from tablectl.model.stop_condition import ANY_FAILURE, StopCondition
+from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.data_files import DataFile
 
@@ -41,6 +43,14 @@ class LiveReader(Protocol):
         """The data files modified from ``since`` on, in seconds since the epoch, that no commit after a version
         names. Raises ``LiveError`` if that cannot be told.
         """
+        ...
+
+    def row_versions(self, location: str, *, after: int) -> Sequence[int]:
+        """The versions after one that add rows, newest first: what streams read. Raises ``LiveError``."""
+        ...
+
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
+        """How far the streaming queries with some names and checkpoints have read a table."""
         ...
 
     def entry(self, location: str) -> CatalogEntry | None:
@@ -132,6 +142,8 @@ class RunContext:
     terms: WindowSettings = WindowSettings()
     turns: Turns = field(default_factory=Turns)
     """The queue in which closed statements run, per driver."""
+    pace: Pace = field(default_factory=lambda: Pace(None))
+    """When the next rewrite of the run may start."""
     together: SharedWindow | None = None
     """The tables that share one window; ``None`` if each has its own."""
     approve: Approve = approve_all
@@ -139,6 +151,14 @@ class RunContext:
     """Where the name of a table leads now, if its catalog is one that the engine need not know; else ``None``."""
     resolves: Callable[[TableName], bool] = _never
     """Whether ``resolve`` answers for a table: its statements name it by its location."""
+    driver: str = ""
+    """The name of the engine's driver; empty if the run has only one."""
+    others: tuple[Engine, ...] = ()
+    """The engines of the other drivers of the run."""
+    over: frozenset[str] = frozenset()
+    """The tags of statements of this run that cannot commit any more, although a lease record may name them."""
+    resumed: bool = False
+    """Whether an earlier attempt of this run, whose driver stopped answering, may have committed."""
 
     def where(self, table: TableName) -> str:
         """The location that a catalog table's name leads to now. Raises as ``Engine.location``."""

@@ -60,9 +60,9 @@ class Progress:
     done: int
     running: int
     waiting: int
-    """Started, and waiting without a worker."""
+    """Waiting without a worker: started, or held back by the pace of rewrites."""
     queued: int
-    """Not started."""
+    """Not started, and next when a worker is free."""
 
 
 Notify = Callable[[RunEvent], None]
@@ -80,6 +80,9 @@ _WAITS: Mapping[str, str] = MappingProxyType(
         "together": "for tables of their window",
         "again": "for another try",
         "quiet": "for a quiet moment",
+        "paced": "for `window.max_bytes_per_hour`",
+        "driver": "for a server that does not answer",
+        "stream": "for a stream",
     }
 )
 """The steps that are waits, and what each waits for."""

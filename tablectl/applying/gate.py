@@ -13,7 +13,7 @@ from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.drain import DrainOptions, DrainWait, drain
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
-from tablectl.applying.run_report import Casualty, GateRun, RunOutcome
+from tablectl.applying.run_report import GateRun, PossibleFailure, RunOutcome
 from tablectl.applying.shared_window import SharedWindow, WindowStep
 from tablectl.applying.statement_turns import SHORT_DRAIN, lane_of
 from tablectl.leases.clock import milliseconds, pause_briefly
@@ -48,7 +48,7 @@ class GateKeeper:
         self._drain = window.terms.drain if own is None else float(own)
         self._lease = lease
         self._hooks = hooks
-        self._turn = window.turns.of(plan.name, window.clock)
+        self._turn = window.turns.of(plan.name, window.clock, window.driver)
         self._together = window.together
         self._drained = Gate.OPEN
         self._tried = False
@@ -62,7 +62,7 @@ class GateKeeper:
         """Seconds spent waiting for writers."""
         self.spans: list[GateRun] = []
         """The gates of this session in order of time, for reports."""
-        self.casualties: list[Casualty] = []
+        self.possible_failures: list[PossibleFailure] = []
         """Writers that the drain did not wait for to the end."""
         self.guarded = False
         """Whether any guard was seen. If so, the table's writers are assumed to use guards."""
@@ -303,7 +303,9 @@ class GateKeeper:
         fails = statement.fails or _FREE_FAILS
         names = [f"{guard.writer or 'a writer without a name'} ({guard.mode})" for guard in left.guards]
         reason = "did not end in time"
-        self.casualties += [Casualty(writer=name, reason=reason, fails=fails) for name in names or ["unknown"]]
+        self.possible_failures += [
+            PossibleFailure(writer=name, reason=reason, fails=fails) for name in names or ["unknown"]
+        ]
         self._tell("proceed", f"{message}; going on over them: {self._window.stamp.proceed}. What may fail: {fails}")
 
     def _keep_alive(self, waiting: DrainWait) -> None:

@@ -27,11 +27,15 @@ _log = logging.getLogger(__name__)
 class TableHooks:
     """The hooks of one table during one run. Only ``before`` and ``settle`` can end work on the table."""
 
-    def __init__(self, window: RunContext, table: str, location: str, lease: Lease) -> None:
+    def __init__(
+        self, window: RunContext, table: str, location: str, lease: Lease, streams: Sequence[str] = ()
+    ) -> None:
+        """``streams`` are the names of the declared streams that the table's statements stop."""
         self._window = window
         self._table = table
         self._location = location
         self._lease = lease
+        self._streams = tuple(streams)
         self._begun = False
         self._kept: tuple[str, ...] = ()  # owed by an earlier run, and must be kept
         self.notes: list[str] = []
@@ -151,6 +155,7 @@ class TableHooks:
             "TABLECTL_LOCATION": self._location,
             "TABLECTL_RUN": self._window.stamp.run,
             "TABLECTL_PLAN": self._window.stamp.plan,
+            "TABLECTL_STREAMS": " ".join(self._streams),
         }
 
     def _on_output_line(self, line: str) -> None:

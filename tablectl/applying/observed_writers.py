@@ -16,13 +16,11 @@ _LONGEST = 60
 
 def name_of(commit: Commit) -> str:
     """The name of a commit's writer: the application that the commit records, else the operation with the job, the
-    notebook, the user or the client. Runs of one job have one name.
+    notebook, the user, the cluster or the client. Runs of one job have one name.
     """
     if commit.transactions:
         return f"{_cut(commit.operation)} of {_cut(commit.transactions[0].app_id)}"
-    job, notebook = commit.job.get("jobName") or commit.job.get("jobId"), commit.job.get("notebookId")
-    who = f"job {_cut(job)}" if job else f"notebook {_cut(notebook)}" if notebook else _cut(commit.user)
-    return f"{_cut(commit.operation) or 'commits'} by {who or commit.client.text()}"
+    return f"{_cut(commit.operation) or 'commits'} by {_cut(commit.source) or commit.client.text()}"
 
 
 def _cut(text: str) -> str:

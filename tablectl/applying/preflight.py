@@ -35,11 +35,12 @@ def check_scheme(engine: Engine, location: str) -> None:
     raise StopTableError(RunOutcome.REFUSED, f"the engine has no file system for {scheme}:// locations", hint)
 
 
-def check_commits(engine: Engine, location: str, *, exclusive: bool) -> bool:
+def check_commits(engine: Engine, location: str, *, exclusive: bool, only: bool = True) -> bool:
     """Whether commits to a table on a local disk may be lost, ours or a writer's: this deserves a warning.
 
-    On S3 it raises ``StopTableError`` instead. ``exclusive`` is what the configuration states. Raises ``EngineError``
-    if the engine does not report its log store.
+    On S3 it raises ``StopTableError`` instead. ``exclusive`` is what the configuration states, ``only`` whether this
+    engine is the only one of the run: of several, at most one can be the driver that the writers use. Raises
+    ``EngineError`` if the engine does not report its log store.
     """
     # As the engine sees it, because the scheme selects the log store: s3a and s3 are two schemes.
     scheme = _DISK if location.startswith("/") else location.partition(":")[0].lower()
@@ -47,7 +48,7 @@ def check_commits(engine: Engine, location: str, *, exclusive: bool) -> bool:
         return False
     # A session passed in may be any session. On S3, where a commit could be lost, the caller must state that it is the
     # writers' own.
-    if engine.shared and (engine.stated or scheme == _DISK):
+    if only and engine.shared and (engine.stated or scheme == _DISK):
         return False
     store = engine.log_store(scheme)
     if store.rpartition(".")[2] in _EXCLUSIVE:

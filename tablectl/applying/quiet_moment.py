@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +21,6 @@ from tablectl.model.expected_loss import (
     WeekOfLoss,
     hour_of_week,
     hour_text,
-    quietest_hour,
 )
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import LOOK_BACK, Depth
@@ -31,6 +31,7 @@ from tablectl.storage.records import RecordStore
 RECENT = 600.0
 """Seconds: the commits of the last ten minutes show what happens right now."""
 _POLL = timedelta(seconds=60)
+_WEEK = timedelta(days=7)
 _DEEP = Depth(LOOK_BACK, losses=lambda _live: True)
 _HINT = "wait longer (`--within`), set a higher `window.quiet`, or leave out `--when quiet`"
 
@@ -127,55 +128,106 @@ def decide(
     forecasts: Sequence[QuietForecast], now: datetime, until: datetime, terms: QuietTerms, opening: Opening
 ) -> StartNow | WaitUntil | NoMoment:
     """When the window of some tables may open. ``until`` is the last moment."""
-    expected = sum((each.now(now) for each in forecasts), ExpectedLoss())
-    moment = _first(forecasts, now, max(now, until), terms.limit, opening)
-    if moment is None or (moment > now and moment > until):
-        return _none(forecasts, now, terms, opening)
+    until = max(now, until)
+    reachable = list(_moments(now, until, opening))
+    moment = _first_quiet(forecasts, reachable, terms.limit)
+    if moment is None:
+        return _no_quiet_hour(forecasts, reachable, (now, until), terms, opening)
     if moment > now:
-        return WaitUntil(moment, f"the next quiet moment is {_text(moment)}; now: {expected.text()}")
+        words = f"the next quiet moment is {_text(moment)}; now: {_expected(forecasts, now, now).text()}"
+        return WaitUntil(moment, words)
     if _is_calm(forecasts, now, terms.limit):
         return StartNow()
     if now + _POLL > until:
-        return _none(forecasts, now, terms, opening)
+        return _no_calm_moment(forecasts, now, terms)
     return WaitUntil(now + _POLL, f"writes were committed in the last {RECENT / 60:.0f} minutes")
 
 
-def _first(
-    forecasts: Sequence[QuietForecast], now: datetime, until: datetime, limit: float, opening: Opening
-) -> datetime | None:
-    """The first moment in an hour that is quiet by the past writes, and in the calendar."""
+def _moments(now: datetime, until: datetime, opening: Opening) -> Iterator[datetime]:
+    """The first moment of each hour that the calendar permits."""
     moment = now
     while moment <= until:
         opens = opening(moment)
         if opens is None or opens > until:
-            return None
-        moment = opens
-        if sum(each.at(moment).failed for each in forecasts) < limit:
-            return moment
-        seconds = (moment.timestamp() // HOUR + 1) * HOUR
-        moment = datetime.fromtimestamp(seconds, UTC)
-    return None
+            return
+        yield opens
+        moment = datetime.fromtimestamp((opens.timestamp() // HOUR + 1) * HOUR, UTC)
+
+
+def _past_loss(forecasts: Sequence[QuietForecast], moment: datetime) -> ExpectedLoss:
+    return sum((each.at(moment) for each in forecasts), ExpectedLoss())
+
+
+def _expected(forecasts: Sequence[QuietForecast], moment: datetime, now: datetime) -> ExpectedLoss:
+    """Of a moment; what was committed last counts for now."""
+    if moment > now:
+        return _past_loss(forecasts, moment)
+    return sum((each.now(now) for each in forecasts), ExpectedLoss())
+
+
+def _first_quiet(forecasts: Sequence[QuietForecast], moments: Iterable[datetime], limit: float) -> datetime | None:
+    """The first of some moments that is in a quiet hour by the past writes."""
+    return next((each for each in moments if _past_loss(forecasts, each).failed < limit), None)
 
 
 def _is_calm(forecasts: Sequence[QuietForecast], now: datetime, limit: float) -> bool:
     """Whether the last writes allow it, too. Where the loss cannot be told, there must be none in ten minutes."""
     if any(each.unknown and each.recent.failed for each in forecasts):
         return False
-    return sum(each.now(now).failed for each in forecasts) < limit
+    return _expected(forecasts, now, now).failed < limit
 
 
-def _none(forecasts: Sequence[QuietForecast], now: datetime, terms: QuietTerms, opening: Opening) -> NoMoment:
-    expected = sum((each.now(now) for each in forecasts), ExpectedLoss())
+def _no_quiet_hour(
+    forecasts: Sequence[QuietForecast],
+    reachable: Sequence[datetime],
+    between: tuple[datetime, datetime],
+    terms: QuietTerms,
+    opening: Opening,
+) -> NoMoment:
+    """No hour in time is quiet by the past writes, so that waiting cannot help: the best hour, and what to set."""
     said = f"no quiet moment within {duration_text(terms.within)}: "
-    if opening(now) != now:
+    if not reachable:
         return NoMoment(f"{said}the calendar permits none of them", _HINT)
-    message = f"{said}now it would cost {expected.text()}, and the limit is {terms.limit:g} failed writes"
-    weeks = [each.week for each in forecasts if each.week]
-    if not weeks:
-        return NoMoment(message, _HINT)
-    week = tuple(sum(hours, ExpectedLoss()) for hours in zip(*weeks, strict=True))
-    hour = quietest_hour(week, hour_of_week(now.timestamp()))
-    return NoMoment(message, f"run again in the quietest hour, {hour_text(hour)} ({week[hour].failed:.1f}); or {_HINT}")
+    now, until = between
+    best = min(reachable, key=lambda moment: _expected(forecasts, moment, now).failed)
+    least = _expected(forecasts, best, now)
+    message = (
+        f"{said}in no hour are fewer than {terms.limit:g} failed writes expected; "
+        f"the best is {_hour(best)} with {least.text()}"
+    )
+    start = until - timedelta(seconds=terms.within)
+    later = _first_quiet(forecasts, _moments(until, start + _WEEK, opening), terms.limit)
+    others = f"set `window.quiet: {_above(least.failed)}` in tablectl.yaml, or leave out `--when quiet`"
+    if later is None:
+        return NoMoment(
+            message, f"no hour of the week is below the limit: guard the writers, so that they wait; {others}"
+        )
+    hours = (later - start) // timedelta(hours=1) + 1
+    loss = _past_loss(forecasts, later).failed
+    return NoMoment(message, f"wait until {_hour(later)} ({loss:.1f}) with `--within {hours}h`; {others}")
+
+
+def _no_calm_moment(forecasts: Sequence[QuietForecast], now: datetime, terms: QuietTerms) -> NoMoment:
+    """The hour is quiet by the past writes, and the last writes contradict it until the end."""
+    said = f"no quiet moment within {duration_text(terms.within)}: "
+    unknown = next((each.unknown for each in forecasts if each.unknown and each.recent.failed), "")
+    if unknown:
+        return NoMoment(f"{said}there were always writes in the last ten minutes ({unknown})", _HINT)
+    loss = _expected(forecasts, now, now)
+    return NoMoment(
+        f"{said}the hours are quiet by the past writes, but by those of the last ten minutes it would cost "
+        f"{loss.text()}, and the limit is {terms.limit:g}",
+        _HINT,
+    )
+
+
+def _above(failed: float) -> str:
+    """The next tenth above a number, as a limit that permits it."""
+    return f"{math.floor(failed * 10) / 10 + 0.1:.1f}"
+
+
+def _hour(moment: datetime) -> str:
+    return hour_text(hour_of_week(moment.timestamp()))
 
 
 def duration_text(seconds: float) -> str:

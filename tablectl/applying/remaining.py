@@ -115,7 +115,7 @@ def check_allowed(plan: TablePlan, statement: Statement) -> None:
             raise StopTableError(
                 RunOutcome.REFUSED,
                 f"{change} was planned for the {latest} phase and now needs {statement.phase}: {statement.reason}",
-                "plan again, so that the new casualties are reviewed",
+                "plan again, so that the writers that would fail now are reviewed",
             )
 
 

@@ -19,6 +19,17 @@ from datetime import datetime, timedelta
 from tablectl.applying.calendar_check import opening_of
 from tablectl.applying.canary import STOPPED_HINT, choose, soak
 from tablectl.applying.context import QuietTerms, RunContext, StopTableError
+from tablectl.applying.drivers import (
+    Driver,
+    JobDriver,
+    MoveTo,
+    NoDriver,
+    Placement,
+    Stay,
+    WaitForEnd,
+    expected_work,
+    rewritten_bytes,
+)
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
 from tablectl.applying.preflight import check_commits, check_scheme
@@ -31,6 +42,7 @@ from tablectl.applying.run_table import preflight, run_table, unexpected
 from tablectl.applying.scheduler import STOPPED, Later, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement import may_renew
+from tablectl.applying.streams import STREAM_POLL, StreamTarget, continued_streams, positions_of, targets_of
 from tablectl.delta.names import canonical_location, matches
 from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.clock import StoppedError, milliseconds
@@ -45,6 +57,9 @@ _AGAIN = "run the same command again"
 _NO_VISIT = frozenset({RunOutcome.OUTSIDE, RunOutcome.NOT_STARTED})
 """Outcomes of tables whose lease was not taken, so that hooks that an earlier run owes were not run."""
 _NEVER = float("-inf")
+_LIMIT = "`window.max_bytes_per_hour`"
+_OF_A_DEAD_DRIVER = frozenset({RunOutcome.FAILED, RunOutcome.UNKNOWN, RunOutcome.LEASE_LOST})
+"""Outcomes that a driver which does not answer can cause. Such a table continues on another driver."""
 _STILL_QUIET = 60.0
 """Seconds for which a moment counts as quiet once it was found to be, while a lease is polled for example."""
 ON_DISK = (
@@ -67,6 +82,8 @@ class Schedule:
     """Returns the record store of a table by its location."""
     together: tuple[str, ...] = ()
     """Names (globs) and tags of the tables that share one window."""
+    drivers: tuple[Driver, ...] = ()
+    """The drivers of the run, if it has several; each takes ``parallel`` tables at a time."""
 
 
 def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequence[OwedHookTable] = ()) -> RunReport:
@@ -77,9 +94,10 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     at, began = milliseconds(window.clock.utc()), window.clock.monotonic()
     planned = [table for table in plan.tables if table.applies]
     _check_places(planned)
-    barred, notes = _check_commits(window, planned)
+    barred, notes = _check_commits(window, schedule, planned)
     barred |= _barred_together(schedule, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
+    positions = {table.name: positions_of(window, table) for table in todo}
     runs, canary = _run_in_stages(window, schedule, todo)
     left = [OwedHookTable(table.name, table.location) for table in todo if runs[table.name].outcome in _NO_VISIT]
     owing = [*left, *unchanged]
@@ -87,6 +105,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
         run = runs.get(name, settled)
         runs[name] = replace(run, owed=settled.owed, notes=(*run.notes, *settled.notes))
     runs |= watch(window, todo, runs)
+    runs |= continued_streams(window, todo, runs, positions)
     refused = [_left_out(table) for table in plan.tables if table.refusals]
     return RunReport(
         run=window.stamp.run,
@@ -103,16 +122,26 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     )
 
 
-def _check_commits(window: RunContext, tables: Sequence[TablePlan]) -> tuple[dict[str, TableRun], tuple[str, ...]]:
+def _check_commits(
+    window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
+) -> tuple[dict[str, TableRun], tuple[str, ...]]:
     """The tables on which commits could be lost, checked before any table starts, and warnings where that is only
-    possible.
+    possible. A table must be safe on every driver, because it may move.
     """
     barred: dict[str, TableRun] = {}
     warn = False
+    exclusive, drivers = window.terms.exclusive_commits, schedule.drivers or (Driver("", window.engine),)
+    checked: dict[tuple[str, str], bool] = {}
     for table in tables:
+        scheme = table.location.partition(":")[0] if ":" in table.location else ""
         try:
-            check_scheme(window.engine, table.location)
-            warn |= check_commits(window.engine, table.location, exclusive=window.terms.exclusive_commits)
+            for driver in drivers:
+                if (driver.name, scheme) not in checked:
+                    check_scheme(driver.engine, table.location)
+                    checked[driver.name, scheme] = check_commits(
+                        driver.engine, table.location, exclusive=exclusive, only=len(drivers) == 1
+                    )
+                warn |= checked[driver.name, scheme]
         except StopTableError as end:
             barred[table.name] = _plain(table, end.outcome, end.message, end.hint)
         except EngineError as error:
@@ -184,16 +213,33 @@ def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
     alone = [(table,) for table in tables if table not in group]
     tally = Tally(window.notify, window.clock.monotonic)
     window = replace(window, notify=tally)
+    jobs = {_key(some[0]): some for some in (tuple(group), *alone) if some}
+    placement = Placement(
+        schedule.drivers or (Driver(window.driver, window.engine),),
+        {key: expected_work(some) for key, some in jobs.items()},
+    )
     began = window.clock.monotonic()
-    tasks = {_key(some[0]): _Task(window, schedule, some, began=began) for some in (tuple(group), *alone) if some}
+    tasks = {key: _Task(window, schedule, some, JobDriver(placement, key), began=began) for key, some in jobs.items()}
     rules: Rules[Runs] = Rules(
-        left_out=lambda job, reason: tasks[job.key].plain(RunOutcome.INTERRUPTED, reason, _AGAIN),
+        left_out=lambda job, reason: tasks[job.key].left_out(reason),
         on_wait=lambda job, later, since: tasks[job.key].tell_wait(later, since),
         on_progress=tally.tell,
+        on_paced=lambda job, since: tasks[job.key].tell_paced(since),
+        rewrote=lambda job, runs: job.size > 0 and any(run.statements for run in runs.values()),
     )
-    scheduler = Scheduler(window.clock, schedule.parallel, window.stop, rules)
-    results = scheduler.run([QueuedJob(key) for key in tasks], lambda job: tasks[job.key].step())
+    scheduler = Scheduler(window.clock, schedule.parallel, window.stop, rules, window.pace)
+    queue = [
+        QueuedJob(key, driver=each.driver.driver.name, size=_size(each.tables, window.pace.limit))
+        for key, each in tasks.items()
+    ]
+    results = scheduler.run(queue, lambda job: tasks[job.key].step())
     return {name: run for runs in results.values() for name, run in runs.items()}
+
+
+def _size(tables: Sequence[TablePlan], limit: int | None) -> int:
+    """The bytes that a job rewrites. An unknown size counts as the whole limit, so that the job runs alone."""
+    sizes = [rewritten_bytes(table) for table in tables]
+    return sum((limit or 1) if size is None else size for size in sizes)
 
 
 def _key(table: TablePlan) -> str:
@@ -207,6 +253,7 @@ class _Task:
     window: RunContext
     schedule: Schedule
     tables: tuple[TablePlan, ...]
+    driver: JobDriver
     seen: Mapping[str, Sighting] = field(default_factory=dict)
     """The holders of the leases at the last poll."""
     held_since: float = 0.0
@@ -225,11 +272,25 @@ class _Task:
     """With ``--when quiet``: what was expected of each table when the moment was found to be quiet."""
     quiet_at: float = _NEVER
     """When that was."""
+    paced_since: float | None = None
+    """Since when only ``window.max_bytes_per_hour`` holds it back; ``None`` if it does not."""
+    paced_for: float = 0.0
+    """Seconds for which it did."""
+    moved: tuple[str, ...] = ()
+    """Notes about its moves from drivers that do not answer."""
+    attempted: bool = False
+    """Whether the driver that does not answer was lost during an attempt, whose results are known."""
+    streams: tuple[StreamTarget, ...] | None = None
+    """What the streams that the statements stop must have read; ``None`` before the first look."""
+    streams_since: float = 0.0
+    """When that look was."""
 
     def step(self) -> Runs | Later[Runs]:
         """Go as far as possible now. An unexpected error becomes the outcome of these tables only."""
-        if self.first is None:
-            self.first = self.window.clock.monotonic()
+        now = self.window.clock.monotonic()
+        self.first = now if self.first is None else self.first
+        self.paced_for += 0.0 if self.paced_since is None else now - self.paced_since
+        self.paced_since = None
         try:
             end = self._step()
         except Exception as error:  # noqa: BLE001  # see above
@@ -237,6 +298,7 @@ class _Task:
             end = self._merged(runs)
         if isinstance(end, Later):
             return replace(end, result=self._timed(end.result))
+        self.driver.placement.done(self.driver.key)
         for run in end.values():
             # The work is done: a failing observer cannot change it.
             with suppress(Exception):
@@ -245,7 +307,13 @@ class _Task:
 
     def _timed(self, runs: Runs) -> Runs:
         took = round((self.window.clock.monotonic() - (self.first or 0.0)) * 1000)
-        return {name: replace(run, took_ms=took) for name, run in runs.items()}
+        driver, paced = self.driver.driver.name, round(self.paced_for * 1000)
+        return {name: replace(run, took_ms=took, driver=driver, paced_ms=paced) for name, run in runs.items()}
+
+    def left_out(self, reason: str) -> Runs:
+        """The result if the run ends before its first step."""
+        words = reason if self.paced_since is None else f"stopped while it waited for {_LIMIT}"
+        return self.plain(RunOutcome.INTERRUPTED, words, _AGAIN)
 
     def plain(self, outcome: RunOutcome, message: str, hint: str) -> Runs:
         """One outcome for all of its tables."""
@@ -257,10 +325,20 @@ class _Task:
         for table in self.tables:
             self.window.notify(RunEvent(table.name, self.step_of_wait, later.words, waited))
 
+    def tell_paced(self, since: float) -> None:
+        """Emit an event for each table that waits for the pace of rewrites."""
+        self.paced_since = since
+        waited = self.window.clock.monotonic() - since
+        for table in self.tables:
+            self.window.notify(RunEvent(table.name, "paced", f"waiting for {_LIMIT}", waited))
+
     def _step(self) -> Runs | Later[Runs]:
-        waits = self._wait_for_quiet()
+        waits = self._leave_dead_driver()
+        waits = self._wait_for_quiet() if waits is None else waits
+        waits = self._wait_for_streams() if waits is None else waits
         if waits is not None:
             return waits
+        self._use_driver()
         checked = {table.name: preflight(self.window, table) for table in self.tables}
         missing = {name: run for name, run in checked.items() if run is not None}
         if missing:
@@ -280,11 +358,47 @@ class _Task:
                 return self._blocked(leases)
             self.seen, self.polls = {}, 0
             runs = [self._with_quiet(each) for each in self._run(stack, leases)]
+            running = [lease.record.running for lease in leases.values()]
+            self.driver.note_running(running, self.window.clock.monotonic())
         for run in runs:
             # The work is done: a failing observer cannot change it.
             with suppress(Exception):
                 self.window.notify(RunEvent(run.name, RELEASED))
         return self._tried(runs)
+
+    def _use_driver(self) -> None:
+        """Let the next attempt run on the job's driver."""
+        driver, others = self.driver.driver, self.driver.placement.others(self.driver.key)
+        engines = tuple(each.engine for each in others)
+        self.window = replace(
+            self.window,
+            engine=driver.engine,
+            driver=driver.name,
+            others=engines,
+            over=self.driver.over,
+            resumed=self.window.resumed or self.attempted,
+        )
+
+    def _leave_dead_driver(self) -> Runs | Later[Runs] | None:
+        """The wait for the end of what runs on a driver that does not answer, the move to another one, or the end if
+        there is none; ``None`` if the job goes on where it is.
+        """
+        now, left = self.window.clock.monotonic(), self.driver.driver.name
+        decision = self.driver.decide(now)
+        stopped = self.runs if self.attempted else self.plain(RunOutcome.INTERRUPTED, STOPPED, _AGAIN)
+        self.step_of_wait = "driver"
+        match decision:
+            case Stay():
+                return None
+            case WaitForEnd(at, words):
+                return Later(at=at, result=stopped, words=words)
+            case MoveTo(driver):
+                note = f"moved from {left}, which does not answer any more, to {driver.name}"
+                self.moved = (*self.moved, note)
+                return Later(at=now, result=stopped, words=note, driver=driver.name)
+            case NoDriver():
+                message = "no server of `engine.remotes` answers"
+                return self.runs if self.attempted else self.plain(RunOutcome.FAILED, message, _AGAIN)
 
     def _wait_for_quiet(self) -> Runs | Later[Runs] | None:
         """With ``--when quiet``: the wait for a quiet moment, or its failure; ``None`` if the tables may start now.
@@ -316,13 +430,34 @@ class _Task:
                 self.quiet = {name: _quiet_start(each, utc, waited, terms) for name, each in forecasts.items()}
         return None
 
+    def _wait_for_streams(self) -> Runs | Later[Runs] | None:
+        """The wait for streams that the statements stop, until they have read what the tables hold; or its failure.
+        ``None`` if the tables may start now. No lease is held meanwhile.
+        """
+        window, now = self.window, self.window.clock.monotonic()
+        if window.stamp.proceed:
+            return None
+        if self.streams is None:
+            self.streams, self.streams_since = tuple(targets_of(window, self.tables)), now
+        behind = next((words for target in self.streams if (words := target.behind(window))), "")
+        if not behind:
+            return None
+        limit = max(window.terms.wait, window.terms.drain)
+        left = self.streams_since + limit - now
+        if left <= 0:
+            hint = "start the stream, wait longer (`--wait`), or go on without it (`--proceed REASON`)"
+            return self.plain(RunOutcome.STREAM_BEHIND, f"after {minutes_text(limit)}, {behind}", hint)
+        self.step_of_wait = "stream"
+        result = self.plain(RunOutcome.INTERRUPTED, f"stopped while it waited for a stream: {behind}", _AGAIN)
+        return Later(at=now + min(STREAM_POLL, left), result=result, words=behind)
+
     def _with_quiet(self, run: TableRun) -> TableRun:
         """The run with what was expected of it, and what it may have cost."""
         start = self.quiet.get(run.name)
         if start is None or not run.epoch:
             return run
         failing = any(each.fails and not each.error for each in run.statements)
-        return replace(run, quiet=replace(start, actual=len(run.casualties) if failing else None))
+        return replace(run, quiet=replace(start, actual=len(run.possible_failures) if failing else None))
 
     def _run(self, stack: ExitStack, leases: Mapping[str, Lease]) -> list[TableRun]:
         for lease in leases.values():
@@ -384,8 +519,11 @@ class _Task:
     def _tried(self, runs: Sequence[TableRun]) -> Runs | Later[Runs]:
         """The end of an attempt: the end of the job, or a wait for the next attempt."""
         self.runs = self._merged(runs)
-        self.tries += 1
         now = self.window.clock.monotonic()
+        self.attempted = self.driver.lost and any(run.outcome in _OF_A_DEAD_DRIVER for run in runs)
+        if self.attempted and not self.window.stop.is_set():
+            return Later(at=now, result=self.runs, words=f"{self.driver.driver.name} does not answer")
+        self.tries += 1
         if self.tries == 1:
             self.tried_since = now
         then = next_try(self.window, self.tables, self.runs, self.tried_since, self.tries)
@@ -396,6 +534,7 @@ class _Task:
         return Later(at=then, result=self.runs, words=f"{why}: trying again in {minutes_text(then - now)}")
 
     def _merged(self, runs: Sequence[TableRun]) -> dict[str, TableRun]:
+        runs = [replace(run, notes=(*self.moved, *run.notes)) for run in runs] if self.moved else runs
         return {run.name: run.following(self.runs[run.name]) if run.name in self.runs else run for run in runs}
 
 

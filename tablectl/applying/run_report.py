@@ -19,6 +19,8 @@ class RunOutcome(StrEnum):
     """Every change already read as declared; no commit was made."""
     WAITING = "waiting"
     """Everything possible now is done. A later apply makes the rest, once history is old enough."""
+    STREAM_BEHIND = "stream behind"
+    """A streaming query that the statements stop has not read the table up to its version in time."""
     STALE = "stale"
     """The table no longer matches the plan because of someone else's change; the run stopped there."""
     REFUSED = "refused"
@@ -57,6 +59,7 @@ _CODES = {
     RunOutcome.WAITING: ExitCode.DONE,
     RunOutcome.STALE: ExitCode.REFUSED,
     RunOutcome.REFUSED: ExitCode.REFUSED,
+    RunOutcome.STREAM_BEHIND: ExitCode.WINDOW,
     RunOutcome.HELD: ExitCode.WINDOW,
     RunOutcome.NOT_DRAINED: ExitCode.WINDOW,
     RunOutcome.HOOK_FAILED: ExitCode.WINDOW,
@@ -112,7 +115,7 @@ class StatementRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Casualty:
+class PossibleFailure:
     """A writer that may have failed once because of the run."""
 
     writer: str
@@ -166,6 +169,26 @@ class QuietStart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRun:
+    """A declared streaming query before and after the run, by its checkpoint."""
+
+    name: str
+    stopped: bool
+    """Whether the conflict rules say that the statements stop it."""
+    before: int | None = None
+    """The last batch that it had finished before the run; -1 if none, ``null`` if unknown."""
+    after: int | None = None
+    """The same at the end of the run."""
+    read: int | None = None
+    """The newest version that it has read at the end of the run; ``null`` if unknown."""
+    continued: bool | None = None
+    """Whether it has read rows that were written after the last commit of this run; ``null`` if there are none, or if
+    it cannot be told.
+    """
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRun:
     """The run on one table."""
 
@@ -198,12 +221,14 @@ class TableRun:
     """Milliseconds from the first commit that fails every writer to the last one."""
     gates: tuple[GateRun, ...] = ()
     """The gates in order of time; the gate was open in between."""
-    casualties: tuple[Casualty, ...] = ()
+    possible_failures: tuple[PossibleFailure, ...] = ()
     """The writers that the run may have failed."""
     writers: tuple[WriterRun, ...] = ()
     """The writers before the run, according to the table's history."""
     watched: bool = False
     """Whether the run waited for the writers to commit again."""
+    streams: tuple[StreamRun, ...] = ()
+    """The declared streaming queries that read the table, if the run made a commit."""
     quiet: QuietStart | None = None
     """The moment that it was started at; ``None`` without ``--when quiet``, or if it was not started."""
     owed: tuple[str, ...] = ()
@@ -212,12 +237,16 @@ class TableRun:
     """Other notes for people."""
     took_ms: int = 0
     """Milliseconds from its first step to its last, waits included; 0 if it was never started."""
+    driver: str = ""
+    """The server that ran it, of those in ``engine.remotes``; empty without them, or if it was never started."""
+    paced_ms: int = 0
+    """Milliseconds that it waited for ``window.max_bytes_per_hour``."""
 
     def following(self, earlier: TableRun) -> TableRun:
         """The combined run of a table that was retried: the work of all attempts, and the outcome of the last one."""
         if not earlier.epoch:
             return self
-        known = {commit.version for commit in self.foreign}
+        known, ours = {commit.version for commit in self.foreign}, {commit.version for commit in self.commits}
         made = tuple(each for each in (*self.already, *self.changed) if each not in earlier.already)
         through = self.outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.SUCCEEDED}
         committed = self.outcome is RunOutcome.ALREADY and earlier.commits
@@ -228,10 +257,10 @@ class TableRun:
             already=earlier.already,
             changed=made if through else (),
             statements=(*earlier.statements, *self.statements),
-            commits=(*earlier.commits, *self.commits),
+            commits=(*(each for each in earlier.commits if each.version not in ours), *self.commits),
             foreign=(*(each for each in earlier.foreign if each.version not in known), *self.foreign),
             gates=(*earlier.gates, *self.gates),
-            casualties=(*earlier.casualties, *self.casualties),
+            possible_failures=(*earlier.possible_failures, *self.possible_failures),
             window_ms=earlier.window_ms + self.window_ms,
             drain_ms=earlier.drain_ms + self.drain_ms,
             rewrite_ms=earlier.rewrite_ms + self.rewrite_ms,
@@ -270,7 +299,11 @@ class CanaryTable:
     silent: tuple[str, ...] = ()
     """Writers that have not committed for twice their usual gap."""
     stopped: tuple[str, ...] = ()
-    """Streams of which the same holds."""
+    """Streams that write the table of which the same holds, and declared ones that have not read new rows for twice
+    their usual gap.
+    """
+    unknown_streams: int = 0
+    """How many declared streams could not be observed."""
     unknown: tuple[str, ...] = ()
     """What could not be observed, and why."""
     notes: tuple[str, ...] = ()

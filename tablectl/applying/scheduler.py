@@ -5,8 +5,11 @@ the job's result, or with ``Later``: then the job waits without a worker, and it
 job that waits, for a lease held by another run for example, delays no other job, even with a single worker.
 
 The scheduler knows neither leases nor gates. It cannot deadlock by itself: between two steps a job holds nothing but
-its place in the queue, and a running step waits for another job of the queue only through a turn (see ``turns``), which
-is released without any further wait.
+its place in the queue, and a running step waits for another job of the queue only through a turn (see
+``statement_turns``), which is released without any further wait.
+
+Jobs that rewrite data take minutes or hours, others a second. So jobs without a rewrite start first, and while a driver
+has any of them left, rewrites leave one of its workers free. ``Pace`` says when the next rewrite may start.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from threading import Event as Flag
 from typing import Generic, TypeVar
 
 from tablectl.applying.events import Progress
+from tablectl.applying.pace import Pace
 from tablectl.leases.clock import Clock, StoppedError
 
 TICK = 1.0
@@ -41,6 +45,8 @@ class QueuedJob:
     """The earliest moment at which it starts, on the clock's ``monotonic``."""
     driver: str = ""
     """The driver that runs its statements. Each driver has its own workers."""
+    size: int = 0
+    """The bytes that it rewrites; 0 for a job that rewrites nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,10 @@ class Rules(Generic[T]):
     """Called repeatedly for a waiting job, with the moment at which it began to wait, on the clock's ``monotonic``."""
     on_progress: Callable[[Progress], None] = lambda _progress: None
     """Called whenever the numbers have changed."""
+    on_paced: Callable[[QueuedJob, float], None] = lambda _job, _since: None
+    """Called repeatedly for a job that only the pace of rewrites holds back, with the moment since which it does."""
+    rewrote: Callable[[QueuedJob, T], bool] = lambda job, _result: job.size > 0
+    """Whether a job rewrote data, given its result so far."""
 
 
 _NEVER = float("-inf")
@@ -90,6 +100,8 @@ class _Waiting(Generic[T]):
     """When ``on_wait`` was last called for it."""
     alone: bool = False
     """Whether no other job was worth waiting for when the last step was taken."""
+    held: float | None = None
+    """When the pace of rewrites lets it start, infinity if that is unknown; ``None`` if it does not wait for that."""
 
     @property
     def idles(self) -> bool:
@@ -97,17 +109,42 @@ class _Waiting(Generic[T]):
         return self.later is not None and self.later.ends_when_idle
 
 
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """What the drivers work on, by driver."""
+
+    busy: Counter[str]
+    """Running steps."""
+    rewriting: Counter[str]
+    """Running steps of jobs that rewrite data."""
+    short: Counter[str]
+    """Unfinished jobs that rewrite nothing."""
+
+    def free_for(self, job: QueuedJob, workers: int) -> bool:
+        """Whether a worker of the job's driver is free for it."""
+        if self.busy[job.driver] >= workers:
+            return False
+        kept_free = 1 if workers > 1 and self.short[job.driver] else 0
+        return not job.size or self.rewriting[job.driver] < workers - kept_free
+
+    def add(self, job: QueuedJob) -> None:
+        """Count a step that starts."""
+        self.busy[job.driver] += 1
+        self.rewriting[job.driver] += job.size > 0
+
+
 class Scheduler(Generic[T]):
     """Runs jobs to their results. All methods belong to the thread that calls ``run``; steps run in workers."""
 
-    def __init__(self, clock: Clock, workers: int, stop: Flag, rules: Rules[T]) -> None:
+    def __init__(self, clock: Clock, workers: int, stop: Flag, rules: Rules[T], pace: Pace | None = None) -> None:
         """``workers`` is the number of concurrent steps on each driver. ``stop`` ends the run: no further step starts,
-        and running steps are waited for.
+        and running steps are waited for. ``pace`` holds back jobs that rewrite data; by default nothing does.
         """
         self._clock = clock
         self._workers = workers
         self._stop = stop
         self._rules = rules
+        self._pace = pace or Pace(None)
         self._waiting: dict[str, _Waiting[T]] = {}
         self._running: dict[Future[T | Later[T]], _Waiting[T]] = {}
         self._results: dict[str, T] = {}
@@ -163,22 +200,44 @@ class Scheduler(Generic[T]):
         self._waiting.clear()
 
     def _start(self, pool: ThreadPoolExecutor, step: Callable[[QueuedJob], T | Later[T]]) -> None:
-        busy = Counter(each.job.driver for each in self._running.values())
         # A job that ends when all others have ended is polled once more at that point, whenever its next step is due.
         alone = all(each.idles for each in (*self._waiting.values(), *self._running.values()))
-        now = self._clock.monotonic()
-        for each in sorted(self._waiting.values(), key=lambda each: (each.at, each.job.key)):
+        load, now, free_from = self._load(), self._clock.monotonic(), 0.0
+        for each in sorted(self._waiting.values(), key=_order):
             due = each.at - now < _NOW or (alone and not each.alone)
-            if due and busy[each.job.driver] < self._workers:
-                busy[each.job.driver] += 1
-                del self._waiting[each.job.key]
-                self._running[pool.submit(step, each.job)] = replace(each, alone=alone)
+            if not due or not load.free_for(each.job, self._workers):
+                continue
+            if each.job.size:
+                # No rewrite overtakes the one that is next: else a large one could wait for all smaller ones.
+                free_from = max(free_from, self._pace.admits_at(each.job.size, now))
+                if free_from > now:
+                    self._hold(each, free_from)
+                    continue
+            load.add(each.job)
+            del self._waiting[each.job.key]
+            self._pace.start(each.job.key, each.job.size)
+            self._running[pool.submit(step, each.job)] = replace(each, alone=alone, held=None)
+
+    def _load(self) -> _Load:
+        running = [each.job for each in self._running.values()]
+        jobs = [*running, *(each.job for each in self._waiting.values())]
+        return _Load(
+            busy=Counter(job.driver for job in running),
+            rewriting=Counter(job.driver for job in running if job.size),
+            short=Counter(job.driver for job in jobs if not job.size),
+        )
+
+    def _hold(self, each: _Waiting[T], until: float) -> None:
+        begins = each if each.held is not None else replace(each, since=self._clock.monotonic(), told=_NEVER)
+        self._waiting[each.job.key] = replace(begins, held=until)
 
     def _collect(self) -> None:
         done, _ = wait(self._running, timeout=self._until_next(_LONGEST_WAIT), return_when=FIRST_COMPLETED)
         for future in done:
             each = self._running.pop(future)
             result = future.result()
+            so_far = result.result if isinstance(result, Later) else result
+            self._pace.end(each.job.key, self._clock.monotonic(), rewrote=self._rules.rewrote(each.job, so_far))
             if isinstance(result, Later):
                 self._waiting[each.job.key] = self._resumed(each, result)
             else:
@@ -192,7 +251,7 @@ class Scheduler(Generic[T]):
         job = each.job if later.driver is None else replace(each.job, driver=later.driver)
         if same:
             return replace(each, job=job, at=later.at, later=later)
-        return replace(each, job=job, at=later.at, later=later, since=self._clock.monotonic(), told=_NEVER)
+        return replace(each, job=job, at=later.at, later=later, since=self._clock.monotonic(), told=_NEVER, held=None)
 
     def _pause(self) -> None:
         """Nothing runs and nothing is due. Only here does the main thread sleep on the clock."""
@@ -204,12 +263,16 @@ class Scheduler(Generic[T]):
 
     def _until_next(self, most: float) -> float:
         """Seconds until a job with a free worker is due, at most ``most``."""
-        now, busy = self._clock.monotonic(), Counter(each.job.driver for each in self._running.values())
-        coming = (each.at - now for each in self._waiting.values() if busy[each.job.driver] < self._workers)
+        now, load = self._clock.monotonic(), self._load()
+        coming = (
+            max(each.at, each.held or 0.0) - now
+            for each in self._waiting.values()
+            if load.free_for(each.job, self._workers)
+        )
         return max(_NOW, min(most, *coming, most))
 
     def _tell(self) -> None:
-        begun = sum(each.later is not None for each in self._waiting.values())
+        begun = sum(each.later is not None or each.held is not None for each in self._waiting.values())
         told = Progress(len(self._results), len(self._running), begun, len(self._waiting) - begun)
         if told != self._told:
             self._told = told
@@ -218,6 +281,15 @@ class Scheduler(Generic[T]):
     def _tell_waits(self) -> None:
         now = self._clock.monotonic()
         for key, each in self._waiting.items():
-            if each.later is not None and now - each.told > TICK - _NOW:
-                self._waiting[key] = replace(each, told=now)
+            if (each.later is None and each.held is None) or now - each.told <= TICK - _NOW:
+                continue
+            self._waiting[key] = replace(each, told=now)
+            if each.held is not None:
+                self._rules.on_paced(each.job, each.since)
+            elif each.later is not None:
                 self._rules.on_wait(each.job, each.later, each.since)
+
+
+def _order(each: _Waiting[T]) -> tuple[bool, float, int, str]:
+    """Jobs that rewrite nothing first, of the others the largest."""
+    return each.job.size > 0, each.at, -each.job.size, each.job.key

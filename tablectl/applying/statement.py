@@ -128,8 +128,8 @@ def check_bound(window: RunContext) -> None:
     if window.engine.bound is None and not window.stamp.proceed:
         raise StopTableError(
             RunOutcome.REFUSED,
-            "this engine goes on without the process that asked it, and gives its statements no time limit: if this "
-            "run were killed, the end of its statement would be unknown",
+            "this engine goes on without the process that asked it, and no time limit of its statements is known: if "
+            "this run were killed, the end of its statement would be unknown",
             "set `engine.statement_bound` to the seconds after which the engine ends a statement whose client is gone; "
             "`--proceed REASON` does without it",
         )
@@ -306,9 +306,9 @@ def _has_landed(session: TableSession, sent: Sent) -> bool:
 def end_inherited(session: TableSession) -> None:
     """End the statement that an earlier run left running, before anything is read or done.
 
-    Only an operation with a tag of ours is interrupted, and only in our own engine: a lease record has no authority
-    beyond that. If the engine cannot interrupt it, or cannot tell, its bound is waited for. Raises ``StopTableError``
-    if it keeps running.
+    Only an operation with a tag of ours is interrupted, and only in the engines of this run: a lease record has no
+    authority beyond that. If none of them can interrupt it, or can tell, its bound is waited for, unless this run did
+    so already. Raises ``StopTableError`` if it keeps running.
     """
     running = session.lease.record.running
     if running is None:
@@ -316,7 +316,7 @@ def end_inherited(session: TableSession) -> None:
     window = session.window
     started, bound = window.clock.monotonic(), running.until * PATIENCE
     session.tell("statement left", "a statement of the run before may still run: ending it")
-    while (going := _interrupted(window.engine, running)) is not False:
+    while running.tag not in window.over and (going := _interrupted(window, running)) is not False:
         left = started + bound - window.clock.monotonic()
         if going is None and window.stamp.proceed:
             session.hooks.notes.append(f"a statement of an earlier run was not waited for: {window.stamp.proceed}")
@@ -333,5 +333,10 @@ def end_inherited(session: TableSession) -> None:
     session.lease.statement_ended()
 
 
-def _interrupted(engine: Engine, running: RunningStatement) -> bool | None:
-    return engine.interrupt(running.tag, running.engine) if running.tag.startswith(TAG) else None
+def _interrupted(window: RunContext, running: RunningStatement) -> bool | None:
+    """The answer of the engine in which the statement runs; ``None`` if none of this run's is that engine."""
+    if not running.tag.startswith(TAG):
+        return None
+    engines = (window.engine, *(each for each in window.others if each.alive()))
+    answers = (engine.interrupt(running.tag, running.engine) for engine in engines)
+    return next((each for each in answers if each is not None), None)

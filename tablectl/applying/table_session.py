@@ -13,7 +13,7 @@ from tablectl.applying.events import RunEvent
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.hooks import TableHooks
 from tablectl.applying.observed_writers import active_near, name_of, writers_seen
-from tablectl.applying.run_report import Casualty, CommitRun, RunOutcome, StatementRun, TableRun, WriterRun
+from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, StatementRun, TableRun, WriterRun
 from tablectl.applying.stamp import read_stamp
 from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.leases.clock import milliseconds
@@ -23,6 +23,7 @@ from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import value_text
 from tablectl.planning.change_state import ChangeState, change_state, current, found_value
+from tablectl.planning.stream_stops import stopped_streams
 from tablectl.planning.writer_dependence import changes_depend_on_writers
 
 _log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class TableSession:
     @classmethod
     def begin(cls, window: RunContext, plan: TablePlan, lease: Lease) -> TableSession:
         """Start the session of a table whose lease is held."""
-        hooks = TableHooks(window, plan.name, plan.location, lease)
+        hooks = TableHooks(window, plan.name, plan.location, lease, stopped_streams(plan, window.engine.dialect))
         return cls(window, plan, lease, hooks, GateKeeper(window, plan, lease, hooks), window.clock.utc())
 
     def note(self, live: LiveTable) -> None:
@@ -214,7 +215,7 @@ def _run_so_far(session: TableSession, others: Sequence[CommitRun] = ()) -> Tabl
         rewrite_ms=sum(rewrites),
         exposed_ms=round((session.exposed[-1] - session.exposed[0]) * 1000) if session.exposed else 0,
         gates=tuple(gate.spans),
-        casualties=_casualties(session, others, commits),
+        possible_failures=_possible_failures(session, others, commits),
         writers=writers,
     )
 
@@ -238,25 +239,27 @@ def _writers(session: TableSession, commits: Sequence[Commit]) -> tuple[WriterRu
     return writers_seen(before, [each for each in commits if each.version > max(ours, default=session.start)])
 
 
-def _casualties(session: TableSession, others: Sequence[CommitRun], commits: Sequence[Commit]) -> tuple[Casualty, ...]:
+def _possible_failures(
+    session: TableSession, others: Sequence[CommitRun], commits: Sequence[Commit]
+) -> tuple[PossibleFailure, ...]:
     """Writers that may have failed: abandoned writers, writers that committed while the gate was closed, and, on a
     table without guards, writers that were probably active at that time. An idle table has none.
     """
     fails = next((each.fails for each in reversed(session.sent) if each.fails and not each.error), "")
     if not fails:
-        return tuple(session.gate.casualties)
+        return tuple(session.gate.possible_failures)
     unguarded = dict.fromkeys(each.writer for each in others if each.inside and not each.run)
-    found = [Casualty(writer=name, reason="wrote while the gate was closed", fails=fails) for name in unguarded]
+    found = [PossibleFailure(writer=name, reason="wrote while the gate was closed", fails=fails) for name in unguarded]
     if not session.gate.guarded:
         now = milliseconds(session.window.clock.utc())
         near = active_near(commits, min((each.at for each in session.sent), default=now), now)
         known = {writer.name for writer in _writers(session, commits)}
         found += [
-            Casualty(writer=name, reason="no guard was seen", fails=fails)
+            PossibleFailure(writer=name, reason="no guard was seen", fails=fails)
             for name in sorted(near & known)
             if name not in unguarded
         ]
-    return (*session.gate.casualties, *found)
+    return (*session.gate.possible_failures, *found)
 
 
 def was_reached(session: TableSession) -> bool:
@@ -273,17 +276,20 @@ def since(session: TableSession, *, stale: bool = False) -> tuple[tuple[CommitRu
     """Commits since the run began, or since the plan if it is stale, oldest first: this run's, and others'.
 
     Commits of earlier runs of the same plan are in neither list, unless they were made after this run began: then a
-    holder that was paused past its lease has continued, which must be reported.
+    holder that was paused past its lease has continued, which must be reported. Commits of an earlier attempt of this
+    run are this run's.
     """
     ours: list[CommitRun] = []
     others: list[CommitRun] = []
     planned = session.plan.version
     start = session.start if session.start >= 0 else planned
-    stamp = session.window.stamp
-    for commit in reversed(session.window.reader.commits(session.plan.location, after=planned if stale else start)):
+    stamp, first = session.window.stamp, planned if stale or session.window.resumed else start
+    for commit in reversed(session.window.reader.commits(session.plan.location, after=first)):
         found = read_stamp(commit.user_metadata)
         if found == stamp:
             ours.append(_commit_run(commit))
+        elif commit.version <= start and not stale:
+            continue
         elif found is None or found.plan != stamp.plan or commit.version > start:
             first, last = session.closed or (commit.version, 0)
             inside = first < commit.version <= last

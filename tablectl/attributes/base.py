@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -96,7 +96,7 @@ class Needs:
 
     def __or__(self, other: Needs) -> Needs:
         """Everything that either of two declarations depends on."""
-        return Needs(*(mine or others for mine, others in zip(astuple(self), astuple(other), strict=True)))
+        return Needs(*(getattr(self, need) or getattr(other, need) for need in self.__match_args__))
 
 
 class Attribute(ABC):

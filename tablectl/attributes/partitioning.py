@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tablectl.attributes.base import NO_NEEDS, Action, Attribute, ChangeTarget, Needs, Step
+from tablectl.attributes.base import Action, Attribute, ChangeTarget, Needs, Step
 from tablectl.attributes.rewrite_limits import why_too_large
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
@@ -49,6 +49,10 @@ _KEPT = frozenset(
     }
 )
 """Features whose effects the rewrite was measured to keep (docs/partitioning.md)."""
+_COMPUTED = ("delta.generationExpression", "delta.identity.")
+"""The metadata of generated and identity columns."""
+_MASKED = "masked_rewrite"
+_STORES_SEEN = "a rewrite stores only what its user can see"
 _EXPLICIT = "delta.identity.allowExplicitInsert"
 _HARMLESS = "declare the current partitioning"
 
@@ -101,8 +105,11 @@ class Partitioning(Attribute):
             yield "", self.read(live, "")
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
-        """A change rewrites the whole table."""
-        return NO_NEEDS if live else Needs(size=True, rewrite=True)
+        """A change rewrites the whole table, also what its catalog hides from readers."""
+        allowed = options.rewrite == "allowed"
+        if live is None:
+            return Needs(size=True, rewrite=True, entry=allowed)
+        return Needs(entry=allowed and not self.agrees(self.read(live, ""), value, ""))
 
 
 _Problem = tuple[str, str, str]
@@ -122,9 +129,40 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
     if large is not None:
         yield large.reason, large.fix, large.condition
     if not dialect_of(target.dialect).rewrite_measured:
-        yield ("what a rewrite preserves was tested on open-source Delta only", _in_place(change), "")
+        yield from _hidden_from_reader(change, live, target)
+        yield from _undocumented(live)
     yield from _bad_columns(change, live)
     yield from _lost_by_rewrite(change, live, target)
+
+
+def _hidden_from_reader(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
+    """Rows and values that the rewrite would not read, and so would not write again.
+
+    Row filters and column masks apply to whoever reads a table (docs.databricks.com, "Row filters and column masks").
+    Those of the table are in its entry; those of policies for tags (ABAC) are not.
+    """
+    filtered = live.entry.filtered if live.entry else None
+    if filtered is None:
+        reason = f"no catalog tells whether the table has row filters or column masks, and {_STORES_SEEN}"
+        yield reason, f"configure its catalog as `type: unity`; {_in_place(change)}", ""
+    if filtered:
+        yield f"the table has row filters or column masks, and {_STORES_SEEN}", _in_place(change), ""
+    if _MASKED not in target.options.allow:
+        reason = f"{_STORES_SEEN}, and policies of Unity Catalog for tags (ABAC) are not in a table's entry"
+        consent = "if no such policy hides rows or values from the user of the apply, consent with"
+        yield reason, f"{consent} `allow: [{_MASKED}]`; {_in_place(change)}", ""
+
+
+def _undocumented(live: LiveTable) -> Iterator[_Problem]:
+    """Columns of which no source says that an overwrite on Databricks keeps them."""
+    try:
+        described = columns_of(live.schema.text)
+    except ValueError:
+        return  # reported by ``_lost_by_rewrite``
+    for column in described:
+        if any(key.startswith(_COMPUTED) for key in column.metadata):
+            name = column_text(column.path)
+            yield f"{name} is a generated or identity column, which Databricks may lose in a rewrite", _HARMLESS, ""
 
 
 def _in_place(change: Change) -> str:

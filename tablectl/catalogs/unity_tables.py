@@ -176,7 +176,16 @@ def catalog_entry(entry: Mapping[str, Any]) -> CatalogEntry:
         managed={"MANAGED": True, "EXTERNAL": False}.get(kind) if isinstance(kind, str) else None,
         optimization=_OPTIMIZATION.get(own, "") if isinstance(own, str) else "",
         optimized={"ENABLE": True, "DISABLE": False}.get(value) if isinstance(value, str) else None,
+        filtered=_filtered(entry),
     )
+
+
+def _filtered(entry: Mapping[str, Any]) -> bool | None:
+    """``row_filter`` of ``TableInfo`` and ``mask`` of its ``ColumnInfo``. An entry without columns says nothing."""
+    columns = entry.get("columns")
+    if not isinstance(columns, list) or not columns or not all(isinstance(each, dict) for each in columns):
+        return None
+    return bool(entry.get("row_filter")) or any(each.get("mask") for each in columns)
 
 
 def _derived(key: str) -> bool:

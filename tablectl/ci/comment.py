@@ -9,11 +9,13 @@ from typing import Any
 
 from tablectl.ci.github import GitHub
 from tablectl.reports.markdown import LIMIT
+from tablectl.reports.since import read_groups, since_text
 
 DEFAULT = "tablectl"
 """The default name; omitted from output."""
 _DIGEST = re.compile(r"\n\nplan digest: `([0-9a-f]{64})`\n\n<!--")
 _LONGEST_DIGEST = 100
+_ARTIFACT = re.compile(r"https://[A-Za-z0-9._:/-]+\Z")
 _QUERY = """query($ids: [ID!]!) { nodes(ids: $ids) { ... on IssueComment {
   databaseId body createdAt lastEditedAt viewerDidAuthor author { __typename login } editor { __typename login }
 } } }"""
@@ -59,6 +61,21 @@ def body_of(report: str, subject: str, name: str, address: str, digest: str = ""
     return head + text + end
 
 
+def addition(report: str, before: str, digest: str, artifact: str, name: str = DEFAULT) -> str:
+    """What a comment says besides the report: where the page is, and what changed since the plan of the comment
+    ``before``, which is empty for a new one.
+    """
+    parts = []
+    if _ARTIFACT.match(artifact):
+        parts.append(
+            f'<p>📄 <a href="{artifact}">The report as a page (plan.html) and the plan itself (plan.json)</a></p>'
+        )
+    now, earlier, of = read_groups(report), read_groups(before), digest_in(before, marker("plan", name))
+    if now is not None and earlier is not None and of != digest:
+        parts.append(since_text(earlier, now, of))
+    return "\n\n".join(parts)
+
+
 def digest_in(body: str, mark: str) -> str:
     """The digest in the last lines of a comment with this marker; empty if it has none.
 
@@ -73,7 +90,7 @@ def digest_in(body: str, mark: str) -> str:
 
 
 def put_comment(github: GitHub, number: int, body: str, ours: Comment | None) -> str:
-    """Create a comment, or edit the one that ``find_comment`` found. Returns its address. Raises ``GitHubError``.
+    """Create a comment, or edit the one that ``find_comment`` found. Returns its address. Raises ``ApiError``.
 
     Only a comment of the posting identity is edited, whatever the kind of token: the author of a comment can change it
     later, and a reviewed plan must not be text that someone else controls.
@@ -86,7 +103,7 @@ def put_comment(github: GitHub, number: int, body: str, ours: Comment | None) ->
 
 
 def find_comment(github: GitHub, number: int, mark: str) -> Comment | None:
-    """The first comment with a marker by the identity of the token. Raises ``GitHubError``.
+    """The first comment with a marker by the identity of the token. Raises ``ApiError``.
 
     GraphQL's ``viewerDidAuthor`` knows that identity for every kind of token; REST's ``/user`` only that of a person's.
     Logins do not show it: GraphQL calls an App's account ``NAME`` as an author and ``NAME[bot]`` as the viewer.

@@ -53,7 +53,7 @@ def artifact_name(name: str, pull_request: int | None) -> str:
 def find_reviewed(github: GitHub, origin: ArtifactOrigin, plan_run: int | None) -> ReviewedPlan:
     """The plan of the named run, else of the pull request whose merge created the commit.
 
-    Raises ``PlanFileError``, with what to do, if there is no plan that may be applied, and ``GitHubError``.
+    Raises ``PlanFileError``, with what to do, if there is no plan that may be applied, and ``ApiError``.
     """
     return _of_run(github, origin, plan_run) if plan_run is not None else _of_merge(github, origin)
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from tablectl.ci.annotations import annotate_plan
 from tablectl.ci.artifact import ARCHIVE_BYTES, PLAN, unpack
 from tablectl.ci.base_branch import base_file
-from tablectl.ci.comment import DEFAULT, Comment, body_of, digest_in, find_comment, marker, put_comment
-from tablectl.ci.github import GitHub, GitHubError
+from tablectl.ci.comment import DEFAULT, addition, body_of, find_comment, marker, put_comment
+from tablectl.ci.github import GitHub
+from tablectl.ci.gitlab import note_step
 from tablectl.ci.job import CiJob, CommandResult
+from tablectl.ci.rest_api import ApiError
 from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, artifact_name, find_reviewed
 from tablectl.cli.report_files import below_root
 from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError, UsageError
@@ -25,12 +27,10 @@ from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
-from tablectl.reports.since import read_groups, since_text
 from tablectl.saved_plan import read_plan
 from tablectl.written_files import write_file
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
-_ARTIFACT = re.compile(r"https://[A-Za-z0-9._:/-]+\Z")
 _MOST_SAID = 10_000
 """The maximum length of an error in a comment, in characters."""
 
@@ -125,9 +125,10 @@ def comment_step(job: CiJob) -> int:
     try:
         github = GitHub.of(job.environ, job.repository)
         old = find_comment(github, number, mark)
-        added = _added(job, text, old, mark) if subject == "plan" else ""
+        before = old.body if old and old.by_us else ""
+        added = addition(text, before, digest, job.given("artifact"), job.name) if subject == "plan" else ""
         url = put_comment(github, number, body_of(text, subject, job.name, job.address, digest, added), old)
-    except GitHubError as error:
+    except ApiError as error:
         hint = (
             "; the job needs `permissions: pull-requests: write`, which forks never have" if error.status == 403 else ""
         )
@@ -137,22 +138,6 @@ def comment_step(job: CiJob) -> int:
         return ExitCode.DONE
     job.output(comment=url)
     return ExitCode.DONE
-
-
-def _added(job: CiJob, report: str, old: Comment | None, mark: str) -> str:
-    """What a comment says besides the report: where the page is, and what changed since the last plan."""
-    parts = []
-    artifact = job.given("artifact")
-    if _ARTIFACT.match(artifact):
-        parts.append(
-            f'<p>📄 <a href="{artifact}">The report as a page (plan.html) and the plan itself (plan.json)</a></p>'
-        )
-    before, now = old.body if old and old.by_us else "", read_groups(report)
-    earlier = read_groups(before)
-    digest = digest_in(before, mark)
-    if now is not None and earlier is not None and digest != job.given("digest"):
-        parts.append(since_text(earlier, now, digest))
-    return "\n\n".join(parts)
 
 
 def find_step(job: CiJob) -> int:
@@ -252,6 +237,7 @@ STEPS: Mapping[str, Callable[[CiJob], int]] = {
     "find": find_step,
     "apply": apply_step,
     "drift": drift_step,
+    "note": lambda job: note_step(job.environ, job.log),
 }
 
 

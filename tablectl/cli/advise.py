@@ -39,6 +39,11 @@ def advise_command(request: CommandRequest, out: Output, reports: ReportFiles, a
             check_writable(asked.write)
         others = project.requested(asked.tables, everything=asked.everything)
         policies = project.any_policies(request.paths)
+        if others is None and not policies.tables and not policies.patterns:
+            raise UsageError(
+                "no tables are named, and no policy names any",
+                "name tables or patterns, such as `tablectl advise 'lake.sales.*'`; `--all` takes the whole catalog",
+            )
         depth = AdviceDepth(days=asked.days, list_files=asked.list_files)
         found = collect_advice(project, policies, others, selection_of(request), depth, on_read)
         text = policies_text(project, found)

@@ -139,7 +139,7 @@ def _write_repository(root: Path) -> None:
 def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitCode:
     before = make_plan(project, specs, Selection())
     saved = root / "plans" / "first.json"
-    write_file(saved, dump_plan(before))
+    write_file(saved, dump_plan(before), root=root)
     _say(out, "tablectl plan --out plans/first.json", document_of_plan(before, project.mask, Context()))
     with out.display() as notify:
         report = run(project, before, Control(notify=notify))

@@ -10,7 +10,7 @@ from tablectl.policies.requested_tables import declared_already, requested_table
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
 from tablectl.workflow import Imported, import_policies
-from tablectl.written_files import write_file
+from tablectl.written_files import check_writable, write_file
 
 
 def import_command(request: CommandRequest, out: Output, form: ReportFormat, options: ImportOptions) -> ExitCode:
@@ -36,10 +36,12 @@ def import_command(request: CommandRequest, out: Output, form: ReportFormat, opt
 
 
 def check_output(options: ImportOptions) -> None:
-    """Raise ``TablectlError`` if the output file exists and may not be overwritten."""
+    """Raise ``TablectlError`` if the output file exists and may not be overwritten, or cannot be written."""
     if options.output is not None and options.output.exists() and not options.force:
         hint = "name another file, or write over it with --force"
         raise TablectlError(f"{options.output}: the file exists, and import does not overwrite it", hint)
+    if options.output is not None:
+        check_writable(options.output)
 
 
 def _asked(options: ImportOptions, catalog: str) -> tuple[str, ...]:

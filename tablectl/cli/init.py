@@ -52,7 +52,7 @@ def init_command(
     kept = [name for name in KEPT if os.path.lexists(directory / name)]
     written = [name for name in files if name not in kept]
     for name in written:
-        write_file(directory / name, files[name].encode())
+        write_file(directory / name, files[name].encode(), root=directory)
     following = _following(directory, options.catalog, imported=bool(tables))
     notes = [_addition(name, files[name]) for name in kept]
     if source is None and options.ci is not CiSystem.NONE:

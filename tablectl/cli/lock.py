@@ -50,7 +50,7 @@ def lock_command(directory: Path, ci: CiSystem, out: Output, form: ReportFormat)
             raise InputError((Problem(shown_path(directory / name), 0, 0, "the file exists already", hint),))
         files[name] = text
     for name, text in files.items():
-        write_file(directory / name, text.encode())
+        write_file(directory / name, text.encode(), root=directory)
     if form is ReportFormat.JSON:
         out.json_result({"written": list(files)})
     else:

@@ -23,7 +23,7 @@ from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render
 from tablectl.saved_plan import read_plan
-from tablectl.written_files import write_file
+from tablectl.written_files import check_writable, write_file
 
 _SHOWN = 5
 
@@ -41,7 +41,7 @@ def plan_command(
         raise UsageError("--as shows a plan for another dialect, which cannot be saved", "set engine.dialect instead")
     with request.open(out) as opened:
         project = opened.in_dialect(request.shown_as) if request.shown_as else opened
-        reports.check()
+        _check_files(save, reports)
         specs = project.policies(request.paths)
         started = Started()
         plan = plan_with_progress(project, specs, request, out)
@@ -63,9 +63,16 @@ def merge_command(
         )
     plan = merge_plans([(str(path), read_plan(path)) for path in request.paths])
     with replace(request, paths=(), env=plan.env).open(out) as project:
-        reports.check()
+        _check_files(save, reports)
     context = Context(pending_fails=detailed_exitcode)
     return _shown(plan, project, replace(request, paths=()), out, _Target(save, reports, context))
+
+
+def _check_files(save: Path | None, reports: ReportFiles) -> None:
+    """Raise ``TablectlError`` if a file cannot be written, before tables are read."""
+    reports.check()
+    if save:
+        check_writable(save)
 
 
 @dataclass(frozen=True, slots=True)

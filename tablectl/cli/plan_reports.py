@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, time
@@ -14,6 +14,7 @@ from tablectl.cli.report_origin import with_origin
 from tablectl.cli.request import CommandRequest
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.owner import current_owner
+from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.errors import LimitError, TablectlError
 from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import Shard
@@ -23,7 +24,9 @@ from tablectl.policies.policy_lines import Sources, policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
+from tablectl.reports.stream_text import stream_lines
 from tablectl.selection import Selection
+from tablectl.storage.log_stores import Stores
 from tablectl.version import __version__
 from tablectl.workflow import make_plan
 
@@ -89,11 +92,25 @@ def plan_context(
     about: Context = _NOTHING,
 ) -> Context:
     """The context of the reports of a plan, as far as any of them needs it. ``about`` is what is known already."""
-    about = replace(about, now=SystemClock().utc())
+    about = replace(about, now=SystemClock().utc(), streams=_streams(plan, project))
     if not reports.names_lines:  # a digest of a large plan takes seconds
         return about
     context = context_here(reports.plan_file, about)
     return replace(context, sources=_sources(plan, project, request, out), digest=digest_of(plan))
+
+
+def _streams(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
+    """How far the declared streams of the tables are now. It is not part of a plan: they move on."""
+    declared = [table for table in plan.tables if table.basis.options.streams]
+    if not declared:
+        return {}
+    with Stores(project.stores) as stores:
+        return {
+            table.name: stream_lines(
+                table, read_streams(stores, table.basis.options.streams, table.table_id), plan.dialect
+            )
+            for table in declared
+        }
 
 
 def context_here(saved: Path | None = None, about: Context = _NOTHING) -> Context:

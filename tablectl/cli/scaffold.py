@@ -243,8 +243,10 @@ plan:
   stage: plan
   script:
     - *install-plan
-    - tablectl plan --out plan.json --report plan.md --report plan.xml
-  artifacts: {when: always, paths: [plan.json, plan.md], reports: {junit: plan.xml}}
+    - tablectl plan --out plan.json --report plan.md --report plan.html --report plan.xml
+  after_script: # the note of the merge request; NOTE_TOKEN is a project access token with the scope `api`, masked
+    - python -P -m tablectl.ci note
+  artifacts: {when: always, paths: [plan.json, plan.md, plan.html], reports: {junit: plan.xml}}
   rules:
     - if: $CI_PIPELINE_SOURCE == "merge_request_event"
       changes: [policies/**/*, tablectl.yaml]

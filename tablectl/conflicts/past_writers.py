@@ -46,6 +46,9 @@ _KINDS: Mapping[str, Kind] = MappingProxyType(
 _APPENDS = frozenset({"WRITE", "COPY INTO", "INSERT"})
 _NO_WRITES = frozenset({"ROW TRACKING BACKFILL", "VACUUM START", "VACUUM END", "CREATE TABLE", "CLONE"})
 
+_SOURCES = ("jobName", "jobId", "notebookId")
+"""What Databricks records of the source of a commit, and is the same for each of its runs."""
+
 WriterKey = tuple[str, ...]
 
 
@@ -54,7 +57,7 @@ class PastWriter:
     """Writes of the past by one writer: one operation of one client, job, stream or user."""
 
     names: frozenset[str]
-    """The names that its commits have: job, user, stream."""
+    """The names that its commits have: job, notebook, user, stream."""
     current: CurrentTransaction
     """What it is for the conflict rules."""
     writes: tuple[PastWrite, ...]
@@ -155,8 +158,8 @@ def _key(commit: Commit) -> WriterKey:
 
 
 def _names(commit: Commit) -> frozenset[str]:
-    jobs = (commit.job.get("jobName", ""), commit.job.get("jobId", ""), commit.user)
-    return frozenset(filter(None, (*jobs, *(each.app_id for each in commit.transactions))))
+    sources = (*(commit.job.get(key, "") for key in _SOURCES), commit.user)
+    return frozenset(filter(None, (*sources, *(each.app_id for each in commit.transactions))))
 
 
 def _writer(commits: Sequence[Commit], times: Mapping[int, float], basis: Basis, dialect: str) -> PastWriter:

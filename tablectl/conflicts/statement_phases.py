@@ -57,10 +57,10 @@ def phase_of(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -
     phase = _phase(made, forecasts)
     if phase is Phase.FREE:
         return PhaseVerdict(phase, _why_free(made, basis))
-    casualties = _casualties(forecasts)
+    fails = _failing_writers(forecasts)
     if phase is Phase.REWRITE:
-        return PhaseVerdict(phase, "it rewrites data files without changing rows: appends do not conflict", casualties)
-    return PhaseVerdict(phase, _why_closed(made, failing, basis, dialect), casualties)
+        return PhaseVerdict(phase, "it rewrites data files without changing rows: appends do not conflict", fails)
+    return PhaseVerdict(phase, _why_closed(made, failing, basis, dialect), fails)
 
 
 def depends_on_writers(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -> bool:
@@ -126,7 +126,7 @@ def _declared_text(client: Client) -> str:
     return f"{who} may write this table by the policy's `clients`"
 
 
-def _casualties(forecasts: Sequence[Forecast]) -> str:
+def _failing_writers(forecasts: Sequence[Forecast]) -> str:
     """Who fails and how: ``all concurrent writes except OPTIMIZE fail once (MetadataChangedException)``."""
     ways: dict[str, list[str]] = {each.writer.name: [] for each in forecasts}
     for each in forecasts:

@@ -40,6 +40,10 @@ class Dialect:
     """Whether OPTIMIZE, REORG and DROP FEATURE run on catalog-managed tables."""
     ordered_clustering: bool = True
     """Whether the order of clustering columns has a meaning."""
+    abandons_statements: bool = True
+    """Whether it is known when its Connect server ends the statement of a client that is gone."""
+    statement_timeout: str = ""
+    """The setting of a Connect session that ends each of its statements after some seconds; empty if there is none."""
     catalog_settings: bool = False
     """Whether it has automatic clustering, predictive optimization and SET MANAGED."""
     streams_stopped_by_metadata: Literal["", "on Databricks"] = ""
@@ -62,6 +66,10 @@ DATABRICKS = Dialect(
     exclusive_commits=True,
     maintains_managed=True,
     ordered_clustering=False,
+    abandons_statements=False,
+    # docs.databricks.com, "Databricks Connect support in Databricks notebooks": 9000 in notebooks on serverless
+    # compute, and no limit elsewhere. It also ends the statement of a client that is there.
+    statement_timeout="spark.databricks.execution.timeout",
     catalog_settings=True,
     streams_stopped_by_metadata="on Databricks",
 )

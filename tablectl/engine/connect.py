@@ -22,6 +22,10 @@ _T = TypeVar("_T")
 
 CLOSE_LIMIT = 10.0
 """Seconds that the release of a session may take: the server drops an abandoned session anyway."""
+_COMPUTE = ("x-databricks-cluster-id", "x-databricks-session-id")
+"""The headers by which databricks-connect names the compute within a workspace: a cluster, or serverless compute. A
+session of one is not known to the others, so an address without them would find nothing where something runs.
+"""
 _ADDRESS = re.compile(r"connect ([^ ]{1,300}) ([0-9a-f-]{36}) ([^ ]{0,200})")
 _GONE = ("INVALID_HANDLE.SESSION_CHANGED", "INVALID_HANDLE.SESSION_NOT_FOUND", "INVALID_HANDLE.SESSION_CLOSED")
 """The conditions with which a server says that a session does not exist any more: none of its operations runs."""
@@ -92,6 +96,10 @@ class ConnectLink:
         self._interrupted: dict[str, set[str]] = {}
         self._others: dict[str, Any] = {}
         self._sending = threading.local()
+        self.gone = False
+        """Whether the server does not know the session any more, because it was started again: none of the session's
+        statements runs, and it can run no other.
+        """
         self._client._stub = _CheckedStub(self._client._stub, self._check)
         self.heartbeat = Heartbeat(self._ping, every, dead_after)
         self._client.set_retry_policies([_policy(self.heartbeat.alive)])
@@ -108,20 +116,20 @@ class ConnectLink:
     def _check(self) -> None:
         getattr(self._sending, "check", always)()
 
+    def alive(self) -> bool:
+        """Whether the server answered recently, and knows the session."""
+        return not self.gone and self.heartbeat.alive()
+
+    def why_dead(self) -> str:
+        """Why ``alive`` is false, as a sentence."""
+        if self.gone:
+            return "the engine was started again, and does not know the session of this run any more"
+        return f"the engine has not answered for {self.heartbeat.dead_after:g} s (`engine.dead_after`)"
+
     @property
     def address(self) -> str:
         """Where another run finds this session's operations; contains no credentials."""
-        return f"connect {self._server} {self._client._session_id} {self._user}"
-
-    @property
-    def _server(self) -> str:
-        # The builder's ``host`` is host and port; a custom builder may have neither.
-        url = getattr(self._client._builder, "endpoint", "") or getattr(self._client._builder, "host", "")
-        return str(url).replace(" ", "") or "unknown"
-
-    @property
-    def _user(self) -> str:
-        return (self._client._user_id or "").replace(" ", "")
+        return address_of(self._client)
 
     def interrupt(self, tag: str, address: str) -> bool | None:
         """Ask the server to end the operations with a tag, in this session or in that of a run that died.
@@ -133,6 +141,8 @@ class ConnectLink:
         client = self._client if mine else self._attached(address)
         if client is None:
             return None
+        if mine and self.gone:
+            return False
         try:
             known = self._interrupted.setdefault(f"{address} {tag}", set())
             known.update(client.interrupt_tag(tag) or ())
@@ -146,7 +156,8 @@ class ConnectLink:
     def _attached(self, address: str) -> Any:
         """A client for the session with this address, if it belongs to our own server and user."""
         parsed = _ADDRESS.fullmatch(address)
-        if parsed is None or (parsed[1], parsed[3]) != (self._server, self._user) or self._server == "unknown":
+        server = _server(self._client)
+        if parsed is None or (parsed[1], parsed[3]) != (server, _user(self._client)) or server == "unknown":
             return None
         if address not in self._others:
             from pyspark.sql.connect.client import SparkConnectClient  # noqa: PLC0415, TID251  # as above
@@ -161,7 +172,7 @@ class ConnectLink:
 
     def close(self) -> None:
         """Release the session within ``CLOSE_LIMIT`` seconds. A server that does not answer is not called."""
-        alive = self.heartbeat.alive()
+        alive = self.alive()
         self.heartbeat.stop()
         clients = [self._client, *self._others.values()]
 
@@ -179,9 +190,29 @@ class ConnectLink:
         try:
             self._session.conf.get("spark.sql.session.timeZone", None)
         except Exception as error:
-            if not engine_error(error).unanswered or engine_error(error).condition:
+            found = engine_error(error)
+            self.gone = self.gone or found.condition in _GONE
+            if not found.unanswered or found.condition:
                 return  # an error is an answer, too: the server is alive
             raise
+
+
+def address_of(client: Any) -> str:
+    """The address of a client's session: its server and compute, its id, its user."""
+    return f"connect {_server(client)} {client._session_id} {_user(client)}"
+
+
+def _server(client: Any) -> str:
+    # The builder's ``host`` is host and port; a custom builder may have neither.
+    builder = client._builder
+    url = getattr(builder, "endpoint", "") or getattr(builder, "host", "")
+    headers = getattr(builder, "_params", {})
+    compute = "".join(f"#{headers[name]}" for name in _COMPUTE if name in headers)
+    return f"{url}{compute}".replace(" ", "") if url else "unknown"
+
+
+def _user(client: Any) -> str:
+    return (client._user_id or "").replace(" ", "")
 
 
 def any_running(client: Any, operations: list[str]) -> bool | None:

@@ -1,8 +1,8 @@
 """Databricks Connect: a session on a cluster or on serverless compute, with the unified login of databricks-sdk.
 
 ``engine.remote: databricks`` takes the default login (environment, default profile, OAuth, workload identity),
-``databricks://NAME`` a profile of ``~/.databrickscfg``. The cluster comes from the same place, as ``cluster_id`` or
-``DATABRICKS_CLUSTER_ID``.
+``databricks://NAME`` a profile of ``~/.databrickscfg``. The cluster is ``engine.cluster``, or comes from the same
+place, as ``cluster_id`` or ``DATABRICKS_CLUSTER_ID``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tablectl.model.errors import EngineError
 SCHEME = "databricks"
 PYTHON = (3, 12)
 """The only Python for which databricks-connect 17 and newer exist."""
-_LOGIN = "see the unified authentication of databricks-sdk: DATABRICKS_HOST, profiles, OAuth; and DATABRICKS_CLUSTER_ID"
+_LOGIN = "see the unified authentication of databricks-sdk: DATABRICKS_HOST, profiles, OAuth; and `engine.cluster`"
 
 
 def is_databricks(remote: str) -> bool:
@@ -39,7 +39,7 @@ def why_not_installed(version: tuple[int, int] = sys.version_info[:2]) -> Engine
     return EngineError("databricks-connect is not installed", "pip install 'tablectl[databricks]'")
 
 
-def open_databricks(remote: str, *, serverless: bool) -> Any:
+def open_databricks(remote: str, *, serverless: bool, cluster: str = "") -> Any:
     """A new session. Raises ``EngineError`` if Databricks Connect is missing, or if the login or the compute fails."""
     try:
         from databricks.connect import DatabricksSession  # noqa: PLC0415  # only where it is installed
@@ -49,6 +49,8 @@ def open_databricks(remote: str, *, serverless: bool) -> Any:
     profile = profile_of(remote)
     if profile:
         builder = builder.profile(profile)
+    if cluster:
+        builder = builder.clusterId(cluster)
     if serverless:
         builder = builder.serverless(True)  # noqa: FBT003  # as databricks-connect names it
     try:

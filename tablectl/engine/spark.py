@@ -18,7 +18,7 @@ from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
 from tablectl.delta.credentials import server_text
-from tablectl.delta.dialects import DEFAULT_DIALECT
+from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
 from tablectl.delta.names import TableName, find_name
 from tablectl.delta.sql import quote_name, quote_text
 from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote
@@ -46,9 +46,12 @@ _JVM_FIRST = "PYSPARK_GATEWAY_PORT"
 _ABANDONED = 450.0
 """Seconds after which a Connect server has ended the operations of a client that is gone, by default: it abandons a
 stream after 2 minutes and an operation without a client after 5, and checks every 30 s (Spark's
-``ExecuteGrpcResponseSender.scala``, ``SparkConnectExecutionManager.scala``, ``Connect.scala``)."""
+``ExecuteGrpcResponseSender.scala``, ``SparkConnectExecutionManager.scala``, ``Connect.scala``). Databricks documents no
+such time."""
 _LOOK_EVERY = 0.2
 """Seconds between two checks whether the engine of a running statement is alive."""
+_REQUEST_LIMIT = 10.0
+"""Seconds that a request may take which a server that answers completes at once."""
 _STARTING = threading.Lock()
 """Two threads that need a local Spark at the same moment get the same one."""
 
@@ -70,6 +73,8 @@ class SparkOptions:
     """The options of ``stores:`` by store kind, for a local session."""
     serverless: bool = False
     """Whether Databricks Connect uses serverless compute."""
+    cluster: str = ""
+    """The id of its cluster; empty for that of the login."""
 
 
 _DEFAULTS = SparkOptions()
@@ -128,21 +133,27 @@ class SparkEngine:
 
     @property
     def bound(self) -> float | None:
-        """Seconds for which a statement may still run once this process is gone; ``None`` if there is no bound. A
-        Connect server continues for some minutes. A JVM ends with the Python process that started it, and may continue
-        forever if it started Python.
+        """Seconds for which a statement may still run once this process is gone; ``None`` if there is no bound, or none
+        is known. An open-source Connect server continues for some minutes; for how long Databricks does is not
+        documented. A JVM ends with the Python process that started it, and may continue forever if it started Python.
         """
         if self._bound is not None:
             return self._bound
         if self._link is not None:
-            return _ABANDONED
+            return _ABANDONED if dialect_of(self._dialect).abandons_statements else None
         return None if _JVM_FIRST in os.environ else 0
+
+    @property
+    def timeout(self) -> tuple[str, str] | None:
+        """The setting that makes a configured bound true, and its value; ``None`` if nothing sets it."""
+        key = dialect_of(self._dialect).statement_timeout
+        return (key, f"{self._bound:.0f}") if key and self._bound and self._link is not None else None
 
     def alive(self) -> bool:
         """Whether the engine answers, by the heartbeat of a Connect session. Calls to a local JVM fail at once when it
         is gone.
         """
-        return self._link is None or self._link.heartbeat.alive()
+        return self._link is None or self._link.alive()
 
     def interrupt(self, tag: str, address: str = "") -> bool | None:
         """End the operations with a tag: on Connect through the server, on classic Spark by the session's own tags.
@@ -150,7 +161,7 @@ class SparkEngine:
         Returns whether any of them may still run; ``None`` if that is unknown.
         """
         if self._link is not None:
-            return self._link.interrupt(tag, address)
+            return _answer_of(partial(self._link.interrupt, tag, address))
         if not address:
             with suppress(Exception):  # an older Spark has no tags; a broken gateway accepts no call
                 self._session.interruptTag(tag)
@@ -231,8 +242,7 @@ class SparkEngine:
             with suppress(TimeoutError):
                 return done.result(timeout=_LOOK_EVERY)
             if not self.alive() and not done.done():
-                message = f"the engine has not answered for {link.heartbeat.dead_after:g} s (`engine.dead_after`)"
-                raise EngineError(message, "see whether its server runs", unanswered=True)
+                raise EngineError(link.why_dead(), "see whether its server runs", unanswered=True)
 
     def row(self, sql: str) -> tuple[str | None, ...]:
         """The first row of a query, with its values as strings."""
@@ -324,6 +334,16 @@ def _tagged(session: Any, tag: str, work: Callable[[], _T]) -> _T:
         raise
     except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
         raise engine_error(error) from error
+
+
+def _answer_of(ask: Callable[[], bool | None]) -> bool | None:
+    """The answer to a request; ``None`` if none comes soon: a server that is paused would never answer."""
+    done: Future[bool | None] = Future()
+    threading.Thread(target=_into, args=(done, ask), name="tablectl-request", daemon=True).start()
+    try:
+        return done.result(timeout=_REQUEST_LIMIT)
+    except TimeoutError:
+        return None
 
 
 def _into(done: Future[_T], work: Callable[[], _T]) -> None:
@@ -421,6 +441,8 @@ def _own(engine: SparkEngine, session: Any, stamp: str) -> SparkEngine:
                 _set_quietly(session, key, value)
         if stamp:
             session.conf.set(STAMP_KEY, stamp)
+        if engine.timeout:
+            session.conf.set(*engine.timeout)
     except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
         engine.close()
         raise engine_error(error) from error
@@ -447,7 +469,7 @@ def _register_errors(module: str) -> None:
 
 
 def _on_databricks(options: SparkOptions) -> Any:
-    return open_databricks(options.remote or "", serverless=options.serverless)
+    return open_databricks(options.remote or "", serverless=options.serverless, cluster=options.cluster)
 
 
 def _remote_of(environ: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
@@ -59,6 +59,8 @@ class FileAction:
     partition: Partition = ()
     cluster: str = ""
     """The text that says by which columns the file is clustered; "" if there is none."""
+    data_change: bool = field(default=True, compare=False)
+    """Whether the commit changes rows with it. Checkpoints do not tell it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,7 @@ def parse_file(kind: str, value: object) -> FileAction:
         size=0 if size is None else expect_integer(size, "size"),
         partition=parse_partition(action.get("partitionValues")),
         cluster=cluster_mark(action.get("tags"), action.get("clusteringProvider")),
+        data_change=action.get("dataChange") is not False,
     )
 
 

@@ -68,15 +68,28 @@ def unnamed_files(stores: Stores, location: str, *, after: int, since: float) ->
     return tuple(each for each in recent if each.path not in named)
 
 
+def row_versions(stores: Stores, location: str, *, after: int) -> tuple[int, ...]:
+    """The versions after one that add rows, newest first. Streams read these. Raises ``LiveError``."""
+    log = open_log(stores, location, stores.managed(location))
+    parsed = _commits_after(log, after)
+    adding = (each for each in parsed if any(file.added and file.data_change for file in each.files))
+    return tuple(sorted((each.commit.version for each in adding), reverse=True))
+
+
 def _named_after(log: TableLog, after: int) -> frozenset[str]:
     """The files that the commits after a version name."""
+    return frozenset(file.key[0] for parsed in _commits_after(log, after) for file in parsed.files)
 
-    def read() -> frozenset[str]:
+
+def _commits_after(log: TableLog, after: int) -> list[ParsedCommit]:
+    """All commits after a version. Raises ``LiveError`` if some cannot be read."""
+
+    def read() -> list[ParsedCommit]:
         wanted = commits_between(log, after, None, MOST_COMMITS)
         versions = range(after + 1, wanted.version + 1) if wanted else range(0)
         if len(versions) > MOST_COMMITS or (wanted and not all(each in wanted.files.commits for each in versions)):
             raise LiveError(f"{log.location}: not all commits after version {after} can be read")
-        return frozenset(file.key[0] for parsed in _parsed(log, versions) for file in parsed.files)
+        return list(_parsed(log, versions))
 
     return read_twice(read, read)
 

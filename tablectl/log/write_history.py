@@ -34,7 +34,7 @@ _STREAMS = 3
 _PARAMETERS = ("mode", "partitionBy", "queryId")
 _METRICS = ("executionTimeMs", "execution_time_ms")
 """How long an operation took, as Delta Spark and delta-rs record it."""
-_JOB = ("jobName", "jobId")
+_JOB = ("jobName", "jobId", "notebookId", "clusterId")
 _NOTHING: Mapping[int, Commit] = MappingProxyType({})
 
 

@@ -23,6 +23,8 @@ class CatalogEntry:
     """The table's own setting of predictive optimization: ``enabled``, ``disabled`` or ``inherit``."""
     optimized: bool | None = None
     """Whether predictive optimization is on for the table, inherited settings included."""
+    filtered: bool | None = None
+    """Whether the table has a row filter or column masks of its own: readers see less than what is stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, Literal
 
 from tablectl.delta.databricks_runtimes import for_form
@@ -49,7 +50,7 @@ class StatementForm:
 
     def matches(self, sql: str) -> bool:
         """Whether a statement is an instance of the form."""
-        return re.fullmatch(_pattern(self.template), sql.strip(), re.DOTALL) is not None
+        return _pattern(self.template).fullmatch(sql.strip()) is not None
 
     @property
     def since(self) -> str:
@@ -61,9 +62,10 @@ class StatementForm:
         return "" if dialect in self.run_on else UNVERIFIED
 
 
-def _pattern(template: str) -> str:
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
     parts = re.split(r"(\{\w+\}|\s+|\(|\)|,)", template)
-    return "".join(map(_part, parts))
+    return re.compile("".join(map(_part, parts)), re.DOTALL)
 
 
 def _part(part: str) -> str:

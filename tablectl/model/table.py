@@ -70,6 +70,17 @@ class Commit:
     ``notebookId``, ``clusterId``.
     """
 
+    @property
+    def source(self) -> str:
+        """What committed, with one name for all runs of a job: ``job nightly``, ``notebook 42``, the user, ``cluster
+        0123-abc``; empty if the commit names none. A job has a new cluster for each run.
+        """
+        job = self.job.get("jobName") or self.job.get("jobId")
+        notebook, cluster = self.job.get("notebookId"), self.job.get("clusterId")
+        if job or notebook:
+            return f"job {job}" if job else f"notebook {notebook}"
+        return self.user or (f"cluster {cluster}" if cluster else "")
+
 
 @dataclass(frozen=True, slots=True)
 class WriteHistory:

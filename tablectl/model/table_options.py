@@ -12,7 +12,7 @@ _UNITS = ("b", "kb", "mb", "gb", "tb", "pb")
 
 Optimize = Literal["never", "incremental", "full"]
 
-Consent = Literal["lockout", "partition_writers"]
+Consent = Literal["lockout", "masked_rewrite", "partition_writers"]
 CONSENTS: tuple[Consent, ...] = get_args(Consent)
 """The permitted values of ``allow``."""
 
@@ -32,11 +32,14 @@ class TableOptions:
     allowed_features: tuple[str, ...] | None = None
     """The protocol features that a plan may add; ``None`` for all."""
     allow: tuple[Consent, ...] = ()
-    """Permitted permanent effects on writers, sorted by name: ``lockout``, the protocol locks out every writer of the
-    table; ``partition_writers``, writers that name the partition columns fail after these change.
+    """Permitted permanent effects, sorted by name: ``lockout``, the protocol locks out every writer of the table;
+    ``masked_rewrite``, a rewrite on Databricks stores what the user of the apply sees, whatever policies for tags hide;
+    ``partition_writers``, writers that name the partition columns fail after these change.
     """
     clients: tuple[tuple[str, str], ...] = ()
     """Clients that must remain able to read and write the table, with their versions, sorted by name."""
+    streams: tuple[tuple[str, str], ...] = ()
+    """Streaming queries that read the table, with their checkpoints, sorted by name."""
 
 
 NO_OPTIONS = TableOptions()

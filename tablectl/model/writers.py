@@ -57,7 +57,7 @@ class PartitionWriter:
     records the table's own columns.
     """
     who: str = ""
-    """The job or user that committed, or the stream's id, if the log contains it."""
+    """What committed (``Commit.source``), or the stream's id, if the log contains it."""
     version: int
     """The version of its newest commit."""
 
@@ -107,7 +107,7 @@ def _partition_writers_of(commit: Commit, columns: tuple[str, ...]) -> Iterator[
             client=client,
             operation=commit.operation,
             certain=commit.client.family.partitions_in_commits,
-            who=commit.job.get("jobName") or commit.job.get("jobId") or commit.user,
+            who=commit.source,
             version=commit.version,
         )
 

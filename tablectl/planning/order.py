@@ -16,6 +16,7 @@ from tablectl.conflicts.stale_handles import stale_handles
 from tablectl.conflicts.statement_phases import phase_of
 from tablectl.conflicts.streaming_readers import stopped_readers
 from tablectl.delta.databricks_runtimes import for_form
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties, render
@@ -148,11 +149,13 @@ def _evidence(
     operation: Operation, basis: Basis, table: TableName, dialect: str
 ) -> Literal["", "documented, not verified here"]:
     """Whether tests of tablectl run such a statement: none of them run one on a table that its catalog manages. A
-    DataFrame write has no form: it is refused where it is not tested.
+    DataFrame write has no form.
     """
     if basis.metadata_version is not None:
         return UNVERIFIED
-    return "" if operation.partition_columns is not None else form_of(render(operation, table)).evidence(dialect)
+    if operation.partition_columns is not None:
+        return "" if dialect_of(dialect).rewrite_measured else UNVERIFIED
+    return form_of(render(operation, table)).evidence(dialect)
 
 
 def _documented(operation: Operation, table: TableName) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from tablectl.delta.credentials import find_credentials
+from tablectl.delta.credentials import find_credentials, server_text
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
@@ -23,7 +23,8 @@ from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, par
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.own_rules import OWN_CODE, is_own_code
 from tablectl.model.stop_condition import ANY_FAILURE, LONGEST_SOAK, StopCondition, parse_stop_condition
-from tablectl.model.store_options import OPTIONS, SECRETS
+from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS
+from tablectl.model.table_options import parse_size
 from tablectl.policies.branch import BASE, combined, ignored
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
 from tablectl.policies.config_file import Places, as_node, read_values
@@ -52,6 +53,8 @@ from tablectl.policies.window_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, alw
 from tablectl.policies.yaml_nodes import SourceFile
 
 FILE = "tablectl.yaml"
+_CONNECT_PORT = 15002
+"""The port of a Spark Connect server whose address names none."""
 ENV = "TABLECTL_ENV"
 """Names the environment if nothing else does."""
 
@@ -68,6 +71,10 @@ class EngineConfig:
     """The Databricks Runtime of the engine; ``None`` if it is not stated, which excludes no statement."""
     remote: str | None = None
     """The address of a Spark Connect server; ``None`` for a Spark session in this process."""
+    remotes: tuple[str, ...] = ()
+    """The addresses of several Spark Connect servers instead of ``remote``: an apply divides its tables among them."""
+    cluster: str = ""
+    """The id of the cluster that Databricks Connect uses; empty for that of the login's profile or environment."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Spark settings of a session in this process."""
     exclusive_commits: bool = False
@@ -80,6 +87,11 @@ class EngineConfig:
     """Seconds after which the engine ends a statement whose client is gone; ``None`` to use what is known about the
     engine.
     """
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The Spark Connect servers, by their addresses; empty for a Spark session in this process."""
+        return self.remotes or ((self.remote,) if self.remote else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +112,8 @@ class WindowConfig:
     """Seconds after which a command is stopped and counts as failed."""
     together: tuple[str, ...] = ()
     """Names (globs) and tags of tables that share one window."""
+    max_bytes_per_hour: int | None = None
+    """The most bytes that a run may rewrite in an hour; ``None`` for no limit."""
     quiet: float = 0.1
     """The expected number of failed writes below which a moment is quiet, for ``--when quiet``."""
     canary: int = 0
@@ -121,7 +135,7 @@ class WindowConfig:
 class StoresConfig:
     """How to reach object stores, by store kind: obstore's options without secrets."""
 
-    concurrency: int = 64
+    concurrency: int = CONCURRENCY
     """The maximum number of tables that are read in parallel."""
     s3: Mapping[str, str] = field(default_factory=dict)
     gs: Mapping[str, str] = field(default_factory=dict)
@@ -225,6 +239,35 @@ def _remote(given: str) -> str:
     if not re.fullmatch(r"sc://.+|databricks(://[A-Za-z0-9_. -]+)?", _clean(given), re.DOTALL):
         raise ValueError("needs the address of a Spark Connect server, such as sc://host:15002, or databricks")
     return given
+
+
+def _some_bytes(given: str) -> int:
+    size = parse_size(given)
+    if not size:
+        raise ValueError
+    return size
+
+
+def _server(address: str) -> str:
+    """The server of an address, the same for all spellings of its host, its port and its parameters."""
+    if not address.startswith("sc://"):
+        return address
+    split = urlsplit(address)
+    try:
+        return f"sc://{(split.hostname or '').rstrip('.')}:{split.port or _CONNECT_PORT}"
+    except ValueError:  # the port is no number: PySpark says so
+        return server_text(address)
+
+
+def _why_no_servers(made: EngineConfig) -> str:
+    """What is wrong with the servers as a whole; empty if nothing is. Addresses can hold tokens: none is shown."""
+    if wrong := _why_no_cluster(made):
+        return wrong
+    if made.remote and made.remotes:
+        return "has both `remote` and `remotes`: keep one of them"
+    servers = [_server(each) for each in made.remotes]
+    twice = next((each for each in servers if servers.count(each) > 1), "")
+    return f"names the server {twice} twice in `remotes`: keep one of them" if twice else ""
 
 
 def _place(given: str) -> str:
@@ -339,6 +382,20 @@ def _why_no_environment(name: str) -> str:
     return "" if is_environment(name) else "is not an environment name: letters, digits, '_', '.' and '-'"
 
 
+def _cluster(given: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", given):
+        raise ValueError("needs the id of a cluster, such as 0710-123456-abcdefgh")
+    return given
+
+
+def _why_no_cluster(made: EngineConfig) -> str:
+    if made.cluster and not (made.remote or "").startswith("databricks"):
+        return "has a `cluster`, which only `remote: databricks` uses"
+    if made.cluster and made.runtime is not None and made.runtime.version is None:
+        return "has a `cluster` and `runtime: serverless`, which exclude each other"
+    return ""
+
+
 _ENGINE = Section(
     make=EngineConfig,
     description="How statements reach the tables.",
@@ -351,6 +408,11 @@ _ENGINE = Section(
             description="A Spark Connect server to use instead of a Spark session in this process; `databricks` or "
             "`databricks://PROFILE` for Databricks Connect.",
         ),
+        "remotes": ListOf(
+            of=Text(parse=_remote),
+            description="Several Spark Connect servers, among which an apply divides its tables; instead of `remote`.",
+        ),
+        "cluster": Text(parse=_cluster, description="The id of the cluster for `remote: databricks`."),
         "conf": MapOf(of=Text(), description="Spark settings of a session in this process."),
         "exclusive_commits": flag(
             "Whether concurrent commits of several drivers exclude each other, which the engine's settings do not show."
@@ -359,6 +421,7 @@ _ENGINE = Section(
         "dead_after": whole(2, 3600, "Seconds without an answer after which the server counts as dead."),
         "statement_bound": whole(0, 604_800, "Seconds after which the engine ends a statement whose client is gone."),
     },
+    check=_why_no_servers,
 )
 _WINDOW = Section(
     make=WindowConfig,
@@ -373,6 +436,13 @@ _WINDOW = Section(
         "after": ListOf(of=CommandLine(), description="Commands that run when the gate is open again."),
         "hook_timeout": whole(1, 3600, "Seconds after which a command is stopped and counts as failed."),
         "together": _globs("Names (globs) and tags of tables that share one window."),
+        "max_bytes_per_hour": Text(
+            parse=_some_bytes,
+            noun="a size above 0",
+            values={"type": ["string", "integer"], "examples": ["500 GB"]},
+            example="500 GB",
+            description="The most data that a run may rewrite in an hour; default: no limit.",
+        ),
         "quiet": number(
             0.001,
             1_000_000,

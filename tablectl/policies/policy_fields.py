@@ -36,6 +36,7 @@ from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar,
 
 _FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9-]*\Z")
 _CLIENT = re.compile(r"[a-z][a-z0-9_-]*\Z")
+_STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}\Z")
 _PROFILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 LONGEST_OWNER = 200
@@ -271,7 +272,8 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
             what="consents",
             item="a consent",
             make=lambda items: tuple(sorted(set(items))),
-            description="What may happen to writers for good: `lockout`, a change locks out every writer of the table; "
+            description="What may happen for good: `lockout`, a change locks out every writer of the table; "
+            "`masked_rewrite`, a rewrite on Databricks stores what its user sees; "
             "`partition_writers`, writers that name the partition columns fail after a change of them.",
             example=f"[{CONSENTS[0]}]",
             editor={"examples": [["lockout"]]},
@@ -285,6 +287,16 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
             "refused.",
             example='{spark: "4.0"}',
             editor={"examples": [{"spark": "4.0", "deltalake": "1.6", "trino": "450"}]},
+        ),
+        "streams": MapOf(
+            of=LocationField(),
+            what="streams to checkpoints",
+            item="the checkpoint",
+            why_not=lambda key: "" if _STREAM.match(key) else "is not a name: letters, digits, '_', '.' and '-'",
+            description="Structured Streaming queries that read the table, with their checkpoints: plans say how far "
+            "they are, and an apply waits for those that it stops.",
+            example="{fraud: /checkpoints/fraud}",
+            editor={"examples": [{"fraud": "s3://lake/checkpoints/fraud"}]},
         ),
     }
 )
@@ -379,8 +391,13 @@ def options_of(effective: Mapping[str, GivenValue]) -> TableOptions:
         given["max_bytes"] = int(given["max_bytes"])
     if "truncate_history" in given:
         given["truncate_history"] = given["truncate_history"] == "true"
-    clients = {key.partition(".")[2]: str(effective[key].value) for key in effective if key.startswith("clients.")}
-    return TableOptions(**given, clients=tuple(sorted(clients.items())))
+    return TableOptions(**given, clients=_pairs(effective, "clients"), streams=_pairs(effective, "streams"))
+
+
+def _pairs(effective: Mapping[str, GivenValue], option: str) -> tuple[tuple[str, str], ...]:
+    """The keys and values of a map, sorted."""
+    found = {key.partition(".")[2]: str(effective[key].value) for key in effective if key.startswith(f"{option}.")}
+    return tuple(sorted(found.items()))
 
 
 def window_of(effective: Mapping[str, GivenValue]) -> TableWindow | None:

@@ -47,6 +47,8 @@ class Context:
     """The time for which the report tells the expected loss of a plan; ``None`` to tell only the quietest and the
     busiest hour.
     """
+    streams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By table: how far its declared streams are, and what stops them."""
     pending_fails: bool = False
     """Whether pending changes count as failures."""
 

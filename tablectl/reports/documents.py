@@ -31,6 +31,7 @@ from tablectl.reports.lint_document import lint_document
 from tablectl.reports.lint_json import lint_json
 from tablectl.reports.markdown import code
 from tablectl.reports.mask import Mask
+from tablectl.reports.plan_comparison import records_of
 from tablectl.reports.plan_document import plan_document
 from tablectl.reports.results import drift_results, lint_results, plan_results, run_results
 from tablectl.reports.run_document import run_document
@@ -58,7 +59,7 @@ def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:
     )
 
     def comment() -> CommentEnd:
-        foot = f"{group_list(groups)}\n{_plan_foot(masked, context)}".lstrip()
+        foot = f"{group_list(records_of(groups, masked.failures))}\n{_plan_foot(masked, context)}".lstrip()
         return CommentEnd(foot, _where_plan(masked, context), _RESERVED)
 
     return replace(

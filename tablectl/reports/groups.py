@@ -23,6 +23,7 @@ from tablectl.model.plan import (
     Statement,
     TableFailure,
     TablePlan,
+    Verb,
     strictest,
 )
 from tablectl.model.table_options import Consent
@@ -44,6 +45,12 @@ _AMOUNT = re.compile(r"\b[0-9][0-9.,]*(?= ?(?:B|kB|MB|GB|TB|PB|%|bytes?|files?|v
 _PATH = re.compile(r"\S*/\S*")
 _KINDS: Sequence[Kind] = ("bad", "pending", "good")
 _STAYS = frozenset({"never", "truncating", "with history"})
+_FULL_REWRITE_REASONS: Mapping[Verb, str] = {
+    "OVERWRITE": "the partition columns of existing data change in no other way",
+    "REPLACE PARTITIONED BY": "the partition columns of existing data change in no other way",
+    "REMOVE COLUMN MAPPING": "existing files name their columns by the mapping that is removed",
+    "UPGRADE UNIFORM": "Iceberg clients may not be able to read existing files",
+}
 
 
 class Weight(IntEnum):
@@ -124,8 +131,8 @@ class Group:
 
     @property
     def lost(self) -> str:
-        """What cannot be undone on each table; empty if everything can."""
-        return "" if self.weight is Weight.REFUSED else _lost(self.first)
+        """What a rollback does not restore on each table; empty if it restores everything."""
+        return "" if self.weight is Weight.REFUSED else _lost(self.first) or _left_protocol(self.first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,14 +256,12 @@ def _weight(table: TablePlan) -> Weight:
         return Weight.REWRITE
     if any(each.code == LOCKOUT for each in shown_findings(table)):
         return Weight.LOCKOUT
-    before, after = table.basis.protocol, table.protocol_after
-    raised = after.reader > before.reader or after.writer > before.writer
-    if raised or any(each.leaves in _STAYS for each in table.features) or _truncates(statements):
+    if _lost(table) or _left_protocol(table) or _truncates(statements):
         return Weight.IRREVERSIBLE
     phase = _phase(statements)
     if phase is Phase.CLOSED:
         return Weight.BLOCKING
-    return Weight.PARTIAL if phase is Phase.REWRITE or _parts(statements) else Weight.SAFE
+    return Weight.PARTIAL if phase is Phase.REWRITE or first_rewrites(statements) else Weight.SAFE
 
 
 def _truncates(statements: Iterable[Statement]) -> bool:
@@ -268,7 +273,7 @@ def _phase(statements: Iterable[Statement]) -> Phase:
     return strictest(Phase.FREE, *(each.phase for each in statements if each.fails))
 
 
-def _parts(statements: Iterable[Statement]) -> list[Rewrite]:
+def first_rewrites(statements: Iterable[Statement]) -> list[Rewrite]:
     """The first rewrite of each kind: later ones only rewrite data that was written in between."""
     found = [each.rewrite for each in statements if each.rewrite]
     firsts = (next((each for each in found if each.clusters is kind), None) for kind in (False, True))
@@ -315,9 +320,22 @@ def _undo(table: TablePlan) -> Effect:
     """Whether a rollback restores the table."""
     if lost := _lost(table):
         return _lasting(f"cannot be undone: {lost}", "pending")
+    if left := _left_protocol(table):
+        return _lasting(f"a rollback leaves {left}", "pending")
     if any(each.rewrite and each.rewrite.everything for each in table.statements):
         return _lasting("can be undone by another rewrite of all data", "pending")
     return _lasting("can be undone", "good")
+
+
+def _left_protocol(table: TablePlan) -> str:
+    """What a rollback leaves of a protocol upgrade, although it could be dropped; empty without an upgrade."""
+    before, after = table.basis.protocol, table.protocol_after
+    if table.features:
+        names = ", ".join(each.name for each in table.features)
+        return f"protocol features that only DROP FEATURE removes: {names}"
+    if after.reader > before.reader or after.writer > before.writer:
+        return f"the protocol at reader {after.reader}, writer {after.writer}"
+    return ""
 
 
 def _lasting(text: str, kind: Kind) -> Effect:
@@ -326,9 +344,9 @@ def _lasting(text: str, kind: Kind) -> Effect:
 
 def _writers(table: TablePlan) -> str:
     """Which writers of the log support what the plan adds. Readers leave no trace in a log."""
-    known = [each.text() for each in table.basis.client_list()]
-    named = f"the writers in the log, {', '.join(dict.fromkeys(known))}," if known else "the writers in the log"
-    return f"{named} support it; readers leave no trace there"
+    known = ", ".join(dict.fromkeys(each.text() for each in table.basis.client_list()))
+    named = f" ({known})" if known else ""
+    return f"the writers in the log support it{named}; the log does not say who reads the table"
 
 
 def _streams(table: TablePlan) -> str:
@@ -350,16 +368,17 @@ def _lost(table: TablePlan) -> str:
 
 def _rewrite_effects(tables: Sequence[TablePlan]) -> list[Effect]:
     found = []
-    per_table = [_parts(table.statements) for table in tables]
+    per_table = [first_rewrites(table.statements) for table in tables]
     for index, part in enumerate(per_table[0]):
         amount = _amount([parts[index] for parts in per_table])
         of = f" of {len(tables)} tables" if len(tables) > 1 else ""
         if part.everything:
-            found.append(Effect(f"rewrites all data{of}: {amount}", "bad"))
+            why = f", because {reason}" if (reason := _full_rewrite_reason(tables[0])) else ""
+            found.append(Effect(f"rewrites all data{of}: {amount}{why}", "bad"))
         elif part.clusters:
-            found.append(Effect(f"clusters data{of}: at most {amount}", "pending"))
+            found.append(Effect(f"clusters the files that OPTIMIZE chooses{of}, from {amount}", "pending"))
         else:
-            found.append(Effect(f"rewrites files with deletion vectors{of}: at most {amount}", "pending"))
+            found.append(Effect(_vectors_text(tables, [parts[index] for parts in per_table]), "pending"))
     backfills = [each.backfill for table in tables for each in table.statements if each.backfill]
     if backfills:
         found.append(Effect(_backfilled(backfills), "pending"))
@@ -380,4 +399,22 @@ def _amount(rewrites: Sequence[Rewrite]) -> str:
 
 def _backfilled(backfills: Sequence[Backfill]) -> str:
     files = sum(each.files_at_most for each in backfills)
-    return f"commits the log entries of at most {files:,} files again"
+    entries = f"{files:,} file{'s' * (files != 1)}"
+    return f"commits the log entries of {entries} again, except of those with row ids; the files do not change"
+
+
+def _vectors_text(tables: Sequence[TablePlan], rewrites: Sequence[Rewrite]) -> str:
+    """The files with deletion vectors are fewer than the vectors; which files they are is not read, nor their size."""
+    counts = [each.files_at_most for each in rewrites]
+    known = [each for each in counts if each is not None]
+    which = f"{plural(sum(known), 'file')} or fewer" if len(known) == len(counts) else "an unknown number"
+    sizes = [each.bytes_at_most for each in rewrites if each.bytes_at_most is not None]
+    of = f"all files of {plural(len(tables), 'table')}" if len(tables) > 1 else "all files of the table"
+    size = f" ({of} have {size_text(sum(sizes))})" if len(sizes) == len(rewrites) else ""
+    return f"rewrites only files with deletion vectors: {which}{size}"
+
+
+def _full_rewrite_reason(table: TablePlan) -> str:
+    """Why all data of a table is rewritten, as a clause."""
+    verbs = [each.verb for each in table.statements if each.rewrite and each.rewrite.everything]
+    return next((_FULL_REWRITE_REASONS[verb] for verb in verbs if verb in _FULL_REWRITE_REASONS), "")

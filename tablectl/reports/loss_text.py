@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from tablectl.model.expected_loss import WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
+from tablectl.model.expected_loss import DAYS, LEAST_WRITES, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
 from tablectl.model.plan import Statement, TablePlan
 
 _NOTHING = 0.05
 """Fewer failed writes are written as 0.0."""
+_TOO_FEW = f"fewer than {LEAST_WRITES} writes in {DAYS} days"
 
 
 def statement_loss(table: TablePlan, statement: Statement, now: datetime | None) -> str:
@@ -22,20 +23,26 @@ def statement_loss(table: TablePlan, statement: Statement, now: datetime | None)
 
 
 def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
-    """What all statements of some tables are expected to cost; empty if that is not known of all of them, or if one is
-    refused.
+    """What all statements of some tables are expected to cost; empty if none fails a write, or if nothing was read.
+
+    Of tables some of which have too few writes, the known losses are added up, and the number of the others is said.
     """
-    losses = [each.loss if each.applies else None for each in tables]
-    known = [each for each in losses if each is not None and not each.unknown]
-    if not known or len(known) < len(losses):
-        return ""
+    losses = [each.loss for each in tables if each.applies and each.loss is not None]
+    known = [each for each in losses if not each.unknown]
+    if not known:
+        reasons = {each.unknown for each in losses}
+        return f"cannot tell: {reasons.pop() if len(reasons) == 1 else _TOO_FEW}" if reasons else ""
     observed = all(each.quietest is not None for each in known)
-    return _week_text(summed(each.week for each in known), now, observed=observed)
+    text = _week_text(summed(each.week for each in known), now, observed=observed)
+    others = len(tables) - len(known)
+    return f"{text}; cannot tell for {others:,} of the {len(tables):,} tables" if others else text
 
 
 def _week_text(week: WeekOfLoss, now: datetime | None, *, observed: bool) -> str:
     if not week:
         return ""
+    if not any(each.failed for each in week):
+        return "0.0 failed writes: none of the writers in the log fails"
     hour = None if now is None else hour_of_week(now.timestamp())
     said = [f"now ({hour_text(hour)}): {week[hour].text()}"] if hour is not None else []
     if not observed:

@@ -1,71 +1,170 @@
-"""What changed between two plans, as text: groups that are new or gone, and tables that joined or left a group."""
+"""What changed between two plans: groups that are new or gone, and what changed in groups that both have.
+
+A plan is compared as the records of its groups. Those of an earlier plan come from its file, or from a comment
+(``since``). ``deepdiff`` compares them. It gets dictionaries with strings as keys and nothing else, because its time
+for lists and for texts of several lines grows with the square of their size, and plan files are untrusted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from tablectl.model.plan import Plan
+from tablectl.model.plan import Change, Plan, TableFailure
 from tablectl.model.text import natural_key, printable, value_text
 from tablectl.reports.groups import Group, plan_groups
 from tablectl.reports.style import Style, plural
 
 _FEW = 5
+_LONGEST_TITLE = 80
+_NOT_READABLE = "not readable"
+_CANNOT_BE_READ = "the log cannot be read"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """The tables of a plan with equal changes of equal weight. What the changes cost may differ."""
+
+    weight: str
+    title: str
+    """The first change, and how many more there are."""
+    count: int
+    tables: tuple[str, ...]
+    """The names, in natural order. Of a comment: one digest of them."""
+    changes: tuple[str, ...] = ()
+    """Each change. Empty of a comment."""
+    effects: tuple[str, ...] = ()
+    """What the changes do to others. Empty of a comment."""
+
+
+Records = Mapping[str, GroupRecord]
+"""The groups of a plan by a short digest of weight and changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneSided:
+    """The tables, or the effects, that only one of two records has."""
+
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDifference:
+    """How one group differs. A group that only one plan has is ``None`` in the other one."""
+
+    now: GroupRecord | None
+    before: GroupRecord | None
+    tables: OneSided = field(default_factory=OneSided)
+    effects: OneSided = field(default_factory=OneSided)
+
+
+def records_of(groups: Iterable[Group], failures: Sequence[TableFailure]) -> Records:
+    """The records of a plan's groups; tables that cannot be read are one group."""
+    found: dict[str, list[Group]] = {}
+    for group in groups:
+        found.setdefault(_key(group), []).append(group)
+    records = {key: _record(same) for key, same in found.items()}
+    if failures:
+        names = tuple(sorted((each.name for each in failures), key=natural_key))
+        records[_NOT_READABLE] = GroupRecord(
+            _NOT_READABLE, _CANNOT_BE_READ, len(names), names, changes=(_CANNOT_BE_READ,)
+        )
+    return records
+
+
+def differences(now: Records, before: Records) -> tuple[GroupDifference, ...]:
+    """Groups that are new, then those that are gone, then those that changed."""
+    from deepdiff import DeepDiff  # noqa: PLC0415  (loads numpy and pandas where they are installed)
+
+    # By default deepdiff skips keys that begin with `__`, and compares dictionaries with few common keys as a whole.
+    found = DeepDiff(
+        _plain(before), _plain(now), view="tree", ignore_private_variables=False, threshold_to_diff_deeper=0
+    )
+    changed: dict[str, GroupDifference] = {}
+    for kind in ("dictionary_item_added", "dictionary_item_removed"):
+        for item in found.get(kind, ()):
+            key, *inner = item.path(output_format="list")
+            difference = changed.setdefault(key, GroupDifference(now.get(key), before.get(key)))
+            if inner:
+                parts: OneSided = getattr(difference, inner[0])
+                (parts.added if kind.endswith("added") else parts.removed).append(inner[1])
+    order = {key: index for index, key in enumerate([*now, *before])}
+    return tuple(changed[key] for key in sorted(changed, key=lambda key: (*_rank(changed[key]), order[key])))
 
 
 def comparison_text(plan: Plan, other: Plan, style: Style) -> str:
     """What ``plan`` has that ``other`` has not, and the other way round."""
-    now, before = _by_changes(plan_groups(plan)), _by_changes(plan_groups(other))
-    lines = [line for key in now if key not in before for line in _group("+", now[key], style)]
-    lines += [line for key in before if key not in now for line in _group("-", before[key], style)]
-    for key in now:
-        if key in before:
-            lines += _moved(now[key], before[key], style)
-    lines += _failures(plan, other)
-    if not lines:
-        return "The two plans make the same changes on the same tables.\n"
-    return "\n".join(lines) + "\n"
+    now, before = (records_of(plan_groups(each), each.failures) for each in (plan, other))
+    lines = [line for each in differences(now, before) for line in _lines(each, style)]
+    return "\n".join(lines or ["The two plans make the same changes on the same tables."]) + "\n"
 
 
-def _by_changes(groups: Sequence[Group]) -> dict[object, list[Group]]:
-    """The groups with equal changes of equal weight: the statements may differ in what they cost."""
-    found: dict[object, list[Group]] = {}
-    for group in groups:
-        changes = tuple((each.id, each.before, each.after) for each in group.changes)
-        found.setdefault((group.weight, changes), []).append(group)
-    return found
+def _rank(difference: GroupDifference) -> tuple[bool, bool]:
+    return difference.before is not None, difference.now is not None
 
 
-def _names(groups: Sequence[Group]) -> list[str]:
-    return sorted((name for group in groups for name in group.names), key=natural_key)
+def _plain(records: Records) -> dict[str, dict[str, dict[str, bool]]]:
+    """The records as nested dictionaries. The count follows from the tables."""
+    return {
+        key: {"tables": dict.fromkeys(each.tables, True), "effects": dict.fromkeys(each.effects, True)}
+        for key, each in records.items()
+    }
 
 
-def _group(mark: str, groups: Sequence[Group], style: Style) -> Iterator[str]:
-    colour = "green" if mark == "+" else "red"
-    yield f"{style.paint(mark, colour, 'bold')} {_shown(_names(groups))}  {groups[0].weight.word.upper()}"
-    for each in groups[0].changes:
-        yield f"    {printable(each.id)}  {value_text(each.before)} → {value_text(each.after)}"
+def _key(group: Group) -> str:
+    changes = [(each.id, each.before, each.after) for each in group.changes]
+    return short_digest([group.weight.word, *map(repr, changes)])
 
 
-def _moved(now: Sequence[Group], before: Sequence[Group], style: Style) -> Iterator[str]:
-    here, there = set(_names(now)), set(_names(before))
-    if here == there:
-        return
-    change = now[0].changes[0]
-    more = f" and {len(now[0].changes) - 1} more" if len(now[0].changes) > 1 else ""
-    title = f"{printable(change.id)}  {value_text(change.before)} → {value_text(change.after)}{more}"
-    mark = style.paint("~", "yellow", "bold")
-    yield f"{mark} {title}: {plural(len(here), 'table')}, was {plural(len(there), 'table')}"
-    for sign, names in (("+", here - there), ("-", there - here)):
+def short_digest(texts: Sequence[str]) -> str:
+    """Forty bits of a digest of some texts, in hexadecimal digits."""
+    return hashlib.sha256("\0".join(texts).encode(errors="backslashreplace")).hexdigest()[:10]
+
+
+def _record(groups: Sequence[Group]) -> GroupRecord:
+    first = groups[0]
+    names = tuple(sorted((name for group in groups for name in group.names), key=natural_key))
+    effects = dict.fromkeys(effect.text for group in groups for effect in group.effects)
+    return GroupRecord(
+        first.weight.word, _title(first.changes), len(names), names, tuple(map(_change, first.changes)), tuple(effects)
+    )
+
+
+def _change(change: Change) -> str:
+    return f"{change.id}: {value_text(change.before)} → {value_text(change.after)}"
+
+
+def _title(changes: Sequence[Change]) -> str:
+    more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+    text = f"{_change(changes[0])}{more}"
+    return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 1]}…"
+
+
+def _lines(difference: GroupDifference, style: Style) -> Iterator[str]:
+    now, before = difference.now, difference.before
+    if now and before:
+        was = f", was {plural(before.count, 'table')}" if difference.tables.added or difference.tables.removed else ""
+        mark = style.paint("~", "yellow", "bold")
+        yield f"{mark} {printable(now.title)}  {now.weight.upper()}: {plural(now.count, 'table')}{was}"
+        yield from _parts(difference.tables)
+        yield from _effects(difference.effects)
+    elif group := now or before:
+        mark, colour = ("+", "green") if now else ("-", "red")
+        yield f"{style.paint(mark, colour, 'bold')} {_shown(group.tables)}  {group.weight.upper()}"
+        yield from (f"    {printable(each)}" for each in group.changes)
+
+
+def _parts(tables: OneSided) -> Iterator[str]:
+    for mark, names in (("+", tables.added), ("-", tables.removed)):
         if names:
-            yield f"    {sign} {_shown(sorted(names, key=natural_key))}"
+            yield f"    {mark} {_shown(sorted(names, key=natural_key))}"
 
 
-def _failures(plan: Plan, other: Plan) -> Iterator[str]:
-    here, there = {each.name for each in plan.failures}, {each.name for each in other.failures}
-    if here - there:
-        yield f"no longer readable: {_shown(sorted(here - there, key=natural_key))}"
-    if there - here:
-        yield f"readable again: {_shown(sorted(there - here, key=natural_key))}"
+def _effects(effects: OneSided) -> Iterator[str]:
+    yield from (f"    now: {printable(each)}" for each in effects.added)
+    yield from (f"    was: {printable(each)}" for each in effects.removed)
 
 
 def _shown(names: Sequence[str]) -> str:

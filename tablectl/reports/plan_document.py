@@ -29,16 +29,20 @@ from tablectl.reports.document import (
 )
 from tablectl.reports.groups import FailureGroup, Group, PolicyConsent, Weight, failure_groups, plan_groups
 from tablectl.reports.loss_text import statement_loss, tables_loss
+from tablectl.reports.plan_wording import (
+    all_unchanged,
+    forecast,
+    plan_parts,
+    plan_verdict,
+    todo_text,
+    weight_counts,
+)
 from tablectl.reports.style import plural
 from tablectl.reports.wording import (
     PHASE_EFFECTS,
-    all_unchanged,
     facts_text,
     features_text,
-    forecast,
     owner_facts,
-    plan_parts,
-    plan_verdict,
     shown_findings,
     statement_facts,
     table_readers,
@@ -67,13 +71,12 @@ def plan_document(
     cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
     rows = [_failure_row(group, index) for index, group in enumerate(failures)]
     rows += [_row(group, context, len(failures) + index) for index, group in enumerate(groups)]
-    said = forecast(plan)
-    parts = plan_parts(plan)
-    todo = [part.text for part in parts[:1] if any(table.applies for table in plan.tables)]
-    notes = [f"{text[:1].upper()}{text[1:]}." for text in [*todo, "; ".join(said), _left_out(plan)] if text]
+    parts = plan_parts(plan, groups)
+    said = [todo_text(plan), "; ".join(forecast(plan)), _left_out(plan)]
+    notes = [f"{text[:1].upper()}{text[1:]}." for text in said if text]
     return Document(
         subject="Plan",
-        verdict=plan_verdict(plan, context.refused),
+        verdict=plan_verdict(plan, groups, context.refused),
         env=plan.env,
         counts=tuple(_counts(plan, groups)),
         refusal=context.refused,
@@ -108,10 +111,8 @@ def _counts(plan: Plan, groups: Sequence[Group]) -> Iterator[Cell]:
         return
     if plan.failures:
         yield Cell(f"{len(plan.failures):,} not readable", tone="bad", badge=True)
-    for weight in Weight:
-        count = sum(len(each.tables) for each in groups if each.weight is weight)
-        if count:
-            yield Cell(f"{count:,} {weight.word}", tone=weight.kind, badge=True)
+    for weight, count in weight_counts(groups):
+        yield Cell(f"{count:,} {weight.word}", tone=weight.kind, badge=True)
     if plan.unchanged:
         yield Cell(f"{len(plan.unchanged):,} unchanged", tone="quiet")
 
@@ -239,6 +240,7 @@ def _card(group: Group, context: Context) -> Card:
     refused = group.weight is Weight.REFUSED
     stays, passes = _effects(group, context)
     permitted = tuple(("consent", _consent(each, group, context)) for each in group.consents)
+    permitted += tuple(("stream", line) for line in _stream_lines(group, context))
     details: list[Block] = [] if alone else [*_every_table(group)]
     details += [] if refused else _statements(table, context, alone=alone)
     return Card(
@@ -252,6 +254,13 @@ def _card(group: Group, context: Context) -> Card:
         brief=(Paragraph(about, "quiet"), Changes(rows), *((Facts(permitted),) if permitted else ())),
         details=(*details, *_after(group)),
     )
+
+
+def _stream_lines(group: Group, context: Context) -> Iterator[str]:
+    """The declared streams of the tables; with the name of its table, if there are several."""
+    for name in group.names:
+        for line in context.streams.get(name, ()):
+            yield f"{name}: {line}" if len(group.names) > 1 else line
 
 
 def _consent(consent: PolicyConsent, group: Group, context: Context) -> str:
@@ -273,7 +282,7 @@ def _every_table(group: Group) -> Iterator[Block]:
 def _loss(group: Group, context: Context) -> Lines:
     """What the statements of all tables of a group are expected to cost their writers."""
     text = tables_loss(group.tables, context.now)
-    return (Cell(f"expected loss {text}", tone="pending"),) if text else ()
+    return (Cell(f"expected loss: {text}", tone="pending"),) if text else ()
 
 
 def _statements(table: TablePlan, context: Context, *, alone: bool) -> Iterator[Block]:

@@ -93,8 +93,8 @@ def _of_table_run(run: TableRun) -> Iterator[Result]:
         yield Result(_OF_OUTCOMES.get(run.outcome, "failed"), run.name, "", _with_hint(said, run.hint))
     for change in run.later:
         yield Result("undone", run.name, change, f"{change} was applied and verified, then changed by others")
-    for each in run.casualties:
-        yield Result("casualty", run.name, "", risk_text(each.writer, each.reason, each.fails))
+    for each in run.possible_failures:
+        yield Result("possible-failure", run.name, "", risk_text(each.writer, each.reason, each.fails))
     for commit in run.foreign:
         if commit.run:
             yield Result("undone", run.name, "", f"version {commit.version}{late_text(commit, run)}")

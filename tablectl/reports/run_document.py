@@ -28,7 +28,7 @@ from tablectl.reports.document import (
 )
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card, name_lines
-from tablectl.reports.run_wording import canary_texts, remarks
+from tablectl.reports.run_wording import WORTH_TELLING, canary_texts, remarks
 from tablectl.reports.style import plural
 from tablectl.reports.timeline import Timeline, timeline
 from tablectl.reports.wording import (
@@ -40,8 +40,6 @@ from tablectl.reports.wording import (
     span_text,
 )
 
-_WORTH_TELLING = 1000
-"""Waits shorter than this, in milliseconds, are not reported."""
 _MARKS = {RunOutcome.APPLIED: "+", RunOutcome.ALREADY: "=", RunOutcome.WAITING: "…", RunOutcome.SUCCEEDED: "+"}
 
 
@@ -98,7 +96,9 @@ def _groups(tables: Sequence[TableRun], *, separate: bool) -> list[tuple[TableRu
 
 def _alone(run: TableRun) -> bool:
     """Whether there is more to say of a table than what it has in common with others."""
-    return bool(run.foreign or run.casualties or run.notes or run.later or run.owed or run.writers)
+    return bool(
+        run.foreign or run.possible_failures or run.notes or run.later or run.owed or run.writers or run.streams
+    )
 
 
 def _key(run: TableRun) -> Hashable:
@@ -124,6 +124,8 @@ def _result(group: Sequence[TableRun]) -> Iterator[Cell]:
         yield Cell(f"gate closed for {'at most ' * (len(group) > 1)}{span_text(closed)}")
     if waited := max(each.drain_ms for each in group):
         yield Cell(f"waited {'at most ' * (len(group) > 1)}{span_text(waited)} for writers")
+    if (paced := max(each.paced_ms for each in group)) >= WORTH_TELLING:
+        yield Cell(f"waited {'at most ' * (len(group) > 1)}{span_text(paced)} for `window.max_bytes_per_hour`")
 
 
 def _card(group: tuple[TableRun, ...], planned: dict[str, TablePlan]) -> Card:
@@ -172,7 +174,7 @@ def _commits(run: TableRun) -> list[tuple[str, str]]:
         (run.window_ms, "gate closed for {}"),
         (run.exposed_ms, "{} from the first blocking commit to the last"),
         (run.rewrite_ms, "rewrote for {}"),
-        (run.drain_ms if run.drain_ms >= _WORTH_TELLING else 0, "waited {} for writers"),
+        (run.drain_ms if run.drain_ms >= WORTH_TELLING else 0, "waited {} for writers"),
     ]
     parts = [text + (f" ({made} of metadata instead of {separate})" if separate > made else "")]
     return [("commits", ", ".join([*parts, *(words.format(span_text(spent)) for spent, words in times if spent)]))]
@@ -215,20 +217,21 @@ def _listing(statement: StatementRun) -> Listing:
 
 
 def _tables(group: Sequence[TableRun]) -> Iterator[Block]:
+    drivers = any(each.driver for each in group)
+    columns = ("Table", "Commits", "Gate closed", *(("Driver",) if drivers else ()))
     rows = (
         Row(
             (
                 (Cell(each.name, code=True),),
                 (Cell(", ".join(str(commit.version) for commit in each.commits) or "none"),),
                 (Cell(span_text(each.window_ms) if each.window_ms else ""),),
+                *(((Cell(each.driver, code=True),),) if drivers else ()),
             )
         )
         for each in group
     )
-    yield Fold(
-        f"All {len(group):,} tables",
-        (Grid(f"All {len(group):,} tables", ("Table", "Commits", "Gate closed"), tuple(rows)),),
-    )
+    title = f"All {len(group):,} tables"
+    yield Fold(title, (Grid(title, columns, tuple(rows)),))
     if group[0].statements:
         yield Paragraph("The statements for the first table; the other tables got the same.")
         yield from map(_listing, group[0].statements)

@@ -8,22 +8,29 @@ from itertools import groupby
 from tablectl.applying.run_report import CanaryRun, CanaryTable, QuietStart, TableRun
 from tablectl.model.expected_loss import ExpectedLoss
 from tablectl.model.text import minutes_text
+from tablectl.reports.stream_text import stream_run_text
 from tablectl.reports.style import plural
-from tablectl.reports.wording import late_text, risk_text, silent_text
+from tablectl.reports.wording import late_text, risk_text, silent_text, span_text
 
 Facts = list[tuple[str, str]]
 _MOST_CANARIES = 10
+WORTH_TELLING = 1000
+"""Waits shorter than this, in milliseconds, are not reported."""
 
 
 def remarks(run: TableRun) -> Facts:
     """Which writers may have failed, which came back, and what else people must know."""
-    facts: Facts = [("quiet moment", _quiet_text(run.quiet))] if run.quiet else []
-    for (reason, fails), group in groupby(run.casualties, key=lambda each: (each.reason, each.fails)):
+    facts: Facts = [("driver", run.driver)] if run.driver else []
+    facts += [("quiet moment", _quiet_text(run.quiet))] if run.quiet else []
+    if run.paced_ms >= WORTH_TELLING:
+        facts.append(("pace", f"waited {span_text(run.paced_ms)} for `window.max_bytes_per_hour`"))
+    for (reason, fails), group in groupby(run.possible_failures, key=lambda each: (each.reason, each.fails)):
         facts.append(("risk", risk_text(", ".join(each.writer for each in group), reason, fails)))
     if run.watched and run.writers:
         back = sum(writer.back for writer in run.writers)
         silent = [silent_text(writer) for writer in run.writers if not writer.back]
         facts.append(("writers", "; ".join([f"{back} of {len(run.writers)} came back", *silent])))
+    facts += [("stream", stream_run_text(each)) for each in run.streams]
     facts += [("others", f"version {each.version}{late_text(each, run)}") for each in run.foreign if each.run]
     facts += [("note", f"the after-hook {each} has not run yet") for each in run.owed]
     facts += [("note", note) for note in run.notes]

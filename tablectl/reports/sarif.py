@@ -118,7 +118,7 @@ RULES: Mapping[str, SarifRule] = {
             "The change was applied and verified, then others changed it. `tablectl plan` shows the current value.",
         ),
         SarifRule(
-            "casualty",
+            "possible-failure",
             "PossibleFailure",
             "warning",
             "A writer may have failed",

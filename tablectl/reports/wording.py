@@ -17,7 +17,6 @@ from tablectl.model.plan import (
     Finding,
     Leaves,
     Phase,
-    Plan,
     ReaderKind,
     Rewrite,
     Statement,
@@ -42,6 +41,7 @@ _OUTCOMES = {
     RunOutcome.APPLIED: "applied and verified",
     RunOutcome.ALREADY: "unchanged, no commit needed",
     RunOutcome.WAITING: "waiting",
+    RunOutcome.STREAM_BEHIND: "a stream has not read it in time, not changed",
     RunOutcome.STALE: "stale, not changed",
     RunOutcome.REFUSED: "refused, not changed",
     RunOutcome.HELD: "locked by another apply, not changed",
@@ -92,61 +92,6 @@ class PlanVerdict:
 def titled(subject: str, env: str) -> str:
     """The subject of a report and its environment, if any: ``Plan``, ``Plan (prod)``."""
     return f"{subject} ({printable(env)})" if env else subject
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One entry of a plan's summary."""
-
-    text: str
-    bad: bool = False
-
-
-def plan_parts(plan: Plan) -> list[Part]:
-    """How many tables change, are refused, cannot be read, and stay unchanged; nothing where no table changes."""
-    todo = [table for table in plan.tables if table.applies]
-    refused = sum(bool(table.refusals) for table in plan.tables)
-    parts = []
-    if todo:
-        statements = statements_text(statement for table in todo for statement in table.statements)
-        parts.append(Part(f"{plural(len(todo), 'table')} to change, {statements}"))
-    if refused:
-        parts.append(Part(f"{refused} refused", bad=True))
-    if plan.failures:
-        parts.append(Part(f"{len(plan.failures)} not readable", bad=True))
-    if plan.unchanged and (plan.tables or plan.failures):
-        parts.append(Part(f"{len(plan.unchanged)} unchanged"))
-    return parts
-
-
-def all_unchanged(plan: Plan) -> str:
-    """``2 tables match their policies``, of a plan without anything else."""
-    count = len(plan.unchanged)
-    if not count:
-        return "no tables"
-    return "1 table matches its policy" if count == 1 else f"{count} tables match their policies"
-
-
-def statements_text(statements: Iterable[Statement]) -> str:
-    """``9 statements (2 safe, 1 rewrite, 6 blocking)``."""
-    counts = Counter(statement.phase for statement in statements)
-    named = ", ".join(f"{counts[phase]} {phase.word}" for phase in Phase if counts[phase])
-    return f"{plural(sum(counts.values()), 'statement')} ({named})"
-
-
-def plan_verdict(plan: Plan, refused: str = "") -> PlanVerdict:
-    """The verdict of a plan. ``refused`` says why the whole plan may not run."""
-    parts = tuple(part.text for part in plan_parts(plan))
-    if refused:
-        return PlanVerdict("bad", "Refused", (refused, *parts))
-    todo = any(table.applies for table in plan.tables)
-    if plan.failures:
-        return PlanVerdict("bad", "Not all tables can be read", parts)
-    if any(table.refusals for table in plan.tables):
-        return PlanVerdict("bad", "Refused in part" if todo else "Refused", parts)
-    if todo:
-        return PlanVerdict("pending", "Changes pending", parts)
-    return PlanVerdict("good", "No changes", (all_unchanged(plan),))
 
 
 def run_parts(report: RunReport) -> list[str]:
@@ -225,37 +170,6 @@ def facts_text(table: TablePlan) -> str:
     if table.basis.bytes is not None:
         facts.append(size_text(table.basis.bytes))
     return ", ".join(facts)
-
-
-def forecast(plan: Plan) -> list[str]:
-    """What applying a plan does to writers without a guard, and what it rewrites: clauses, none without changes."""
-    tables = [table for table in plan.tables if table.applies]
-    said = []
-    if closed := sum(_conflicts(table, Phase.CLOSED) for table in tables):
-        said.append(f"{plural(closed, 'table')}: concurrent writes fail once")
-    rewrites = [each for table in tables if (each := _rewrites(table))]
-    if rewrites:
-        parts = [part for each in rewrites for part in each]
-        sizes = [part.bytes_at_most for part in parts if part.bytes_at_most is not None]
-        most = f" (at most {size_text(sum(sizes))})" if len(sizes) == len(parts) else ""
-        also = ", and concurrent UPDATE/DELETE/MERGE fail once"
-        fails = also * any(_conflicts(table, Phase.REWRITE) for table in tables)
-        verb = "rewrites" if len(rewrites) == 1 else "rewrite"
-        said.append(f"{plural(len(rewrites), 'table')} {verb} data{most}{fails}")
-    if tables and not said:
-        said.append("concurrent writes continue")
-    guarded = ["writers with a guard (`tablectl.guard`) wait and do not fail"]
-    return [*said, *(guarded if any("fail once" in each for each in said) else [])]
-
-
-def _conflicts(table: TablePlan, phase: Phase) -> bool:
-    return any(statement.phase is phase and statement.fails for statement in table.statements)
-
-
-def _rewrites(table: TablePlan) -> list[Rewrite]:
-    """The first rewrite of each kind: later ones only rewrite data that was written in between."""
-    found = [statement.rewrite for statement in table.statements if statement.rewrite]
-    return [each for each in (next((r for r in found if r.clusters is kind), None) for kind in (False, True)) if each]
 
 
 def rewrite_text(rewrite: Rewrite) -> str:

@@ -73,12 +73,14 @@ class Stores:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def open(self, location: str) -> TableLog:
-        """The log of the table at a location. Raises ``LiveError`` if no store can be opened for it."""
+    def open(self, location: str, folder: str = LOG) -> TableLog:
+        """The log of the table at a location, or another folder there, which is read in the same way. Raises
+        ``LiveError`` if no store can be opened for it.
+        """
         place = canonical_location(location)
-        return self.open_object(place) if "://" in place else _local(place)
+        return self.open_object(place, folder) if "://" in place else _local(place, folder)
 
-    def open_object(self, location: str) -> ObjectLog:
+    def open_object(self, location: str, folder: str = LOG) -> ObjectLog:
         """The log of the table at a location in an object store. Raises as ``open``."""
         place = canonical_location(location)
         try:
@@ -86,7 +88,7 @@ class Stores:
         except ValueError as error:
             raise LiveError(f"{location!r} is no location: {error}") from error
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")
-        return ObjectLog(self._bucket(split.scheme, split.netloc, place), prefix, place)
+        return ObjectLog(self._bucket(split.scheme, split.netloc, place), prefix, place, folder)
 
     def data_files(self, location: str, most: int) -> list[DataFile]:
         """The Parquet files below a table, at most ``most``, unordered: a listing of the whole table. Raises
@@ -122,10 +124,10 @@ class Stores:
         return self._options.memory
 
 
-def _local(path: str) -> DiskLog:
+def _local(path: str, folder: str = LOG) -> DiskLog:
     if not path.startswith("/"):
         raise LiveError(f"{path!r} is a relative path", "write it from the root, or as a URI")
-    return DiskLog(path)
+    return DiskLog(path, folder)
 
 
 def _remote(scheme: str, authority: str, options: StoreOptions, provider: Provider | None) -> ObjectStore:
@@ -138,12 +140,13 @@ def _remote(scheme: str, authority: str, options: StoreOptions, provider: Provid
 class ObjectLog:
     """A ``TableLog`` in an object store."""
 
-    def __init__(self, bucket: LogBucket, prefix: str, location: str) -> None:
+    def __init__(self, bucket: LogBucket, prefix: str, location: str, folder: str = LOG) -> None:
         self.location = location
+        self._folder = folder
         self._bucket = bucket
         self._store = bucket.store
         self._prefix = prefix
-        self._root = f"{prefix}/{LOG}" if prefix else LOG
+        self._root = "/".join(filter(None, (prefix, folder)))
         self.budget = ReadBudget(location)
         self._listed: dict[str, ObjectMeta] = {}
         """The listed files."""
@@ -157,7 +160,7 @@ class ObjectLog:
 
     def file(self, name: str) -> str:
         """As ``TableLog.file``."""
-        return f"{self.location}/{LOG}/{name}"
+        return "/".join((self.location, *filter(None, (self._folder, name))))
 
     def names(self, after: str = "") -> list[str]:
         """As ``TableLog.names``, with the one listing that every store supports."""

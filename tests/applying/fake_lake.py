@@ -16,6 +16,7 @@ from tablectl.delta.schema import Field, Schema
 from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError, LiveError
 from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.streams import StreamState
 from tablectl.model.table import (
     WITH_HISTORY,
     ClusteringState,
@@ -318,6 +319,8 @@ class FakeLake:
     tables: dict[str, FakeTable] = field(default_factory=dict)
     on_read: Callable[[FakeTable], None] = lambda _table: None
     lock: threading.RLock = field(default_factory=threading.RLock)
+    positions: dict[str, Callable[[str], StreamState]] = field(default_factory=dict)
+    """How far each streaming query is now, by its name; each takes the checkpoint."""
     disk: int | None = None
     """Bytes free where the tables lie."""
 
@@ -367,6 +370,12 @@ class FakeLake:
         if table.unlisted or table.broken:
             raise LiveError(f"{location}: {table.unlisted or table.broken}")
         return [each for each in table.unnamed if each.modified >= since]
+
+    def row_versions(self, location: str, *, after: int) -> Sequence[int]:
+        return [each.version for each in self.commits(location, after=after) if each.changes_data]
+
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
+        return [self.positions[name](checkpoint) for name, checkpoint in checkpoints]
 
     def free(self, location: str) -> int | None:
         return self.disk
@@ -483,7 +492,8 @@ class FakeEngine:
         if "count_if" in sql:
             return (str(self.empty_texts),) * sql.count("count_if")
         table, _, version = sql.partition("\nFROM ")[2].partition(" VERSION AS OF ")
-        found = self._find(tuple(part.strip("`") for part in table.split("`.`"))[1:])
+        parts = tuple(part.strip("`") for part in table.split("`.`"))
+        found = self._find(parts[1:] if parts[0] == "delta" else parts)
         return (str(found.rows[int(version)]),) * (2 * sql.count("count("))
 
     def close(self) -> None:

@@ -7,9 +7,11 @@ from threading import Event
 from typing import Any
 
 from tablectl.applying.context import RunContext, WindowSettings
+from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport, TableRun
 from tablectl.applying.stamp import Stamp
@@ -42,6 +44,9 @@ class Run:
     override: str = ""
     told: list[Told] = field(default_factory=list)
     tags: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    more: dict[str, FakeEngine] = field(default_factory=dict)
+    """The engines of a run with several drivers, by name, instead of ``engine``."""
+    max_bytes_per_hour: int | None = None
 
     def __post_init__(self) -> None:
         self.engine = FakeEngine(self.lake, Stamp("r1", "d1", self.proceed, self.override))
@@ -65,9 +70,16 @@ class Run:
         window = RunContext(
             self.engine, self.lake, self.clock, self.engine.stamp, self.stop, self._told, 15, self.terms
         )
-        return run_plan(
-            window, Schedule(self.parallel, claim("ann"), self._records, self.together), plan or self.plan(), unchanged
-        )
+        window = replace(window, pace=Pace(self.max_bytes_per_hour))
+        drivers = tuple(Driver(name, engine) for name, engine in self.more.items())
+        schedule = Schedule(self.parallel, claim("ann"), self._records, self.together, drivers)
+        return run_plan(window, schedule, plan or self.plan(), unchanged)
+
+    def drivers(self, *names: str) -> Run:
+        """Gives the run several drivers, whose statements may run for 400 seconds without their client."""
+        for name in names:
+            self.more[name] = FakeEngine(self.lake, self.engine.stamp, address=f"at {name}", bound=400)
+        return self
 
     def _records(self, location: str) -> RecordStore:
         return self.stores[location]

@@ -8,6 +8,7 @@ from typing import Any
 from tablectl.applying.run_report import RunOutcome
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.table import CatalogFacts
+from tablectl.model.table_options import TableOptions
 from tests.applying.world import World
 
 MANAGED = CatalogEntry(managed=True, optimization="inherit", optimized=True)
@@ -86,6 +87,33 @@ def test_automatic_clustering_is_applied_and_stays_as_the_columns_change() -> No
     assert made.run(plan).outcome is RunOutcome.APPLIED
     made.table.commit("CLUSTER BY", "databricks", clustering=(("id",),))
     assert made.run(plan, "bea").outcome is RunOutcome.ALREADY
+
+
+def rewritten() -> World:
+    """A table without row filters, before the rewrite that a runtime without the statement needs."""
+    made = world("17.3", partition_columns=("day",), entry=CatalogEntry(managed=True, filtered=False))
+    made.options = TableOptions(rewrite="allowed", max_bytes=5000, allow=("masked_rewrite",))
+    return made
+
+
+def test_an_older_runtime_rewrites_the_table_by_name_and_clusters_it() -> None:
+    made = rewritten()
+    plan = made.plan(clustering=("day", "id"), partitioning="none")
+    assert {each.evidence for each in plan.statements} == {"documented, not verified here"}
+    run = made.run(plan)
+    assert (run.outcome, run.changed) == (RunOutcome.APPLIED, ("clustering", "partitioning")), run.message
+    assert made.table.live.partition_columns == ()
+    assert [sql.split()[0] for sql in made.sent] == ["OVERWRITE", "ALTER"]
+    assert made.run(plan, "bea").outcome is RunOutcome.ALREADY
+
+
+def test_a_filter_that_came_after_the_plan_stops_the_rewrite() -> None:
+    made = rewritten()
+    plan = made.plan(partitioning="none")
+    made.table.states[-1] = replace(made.table.live, entry=CatalogEntry(managed=True, filtered=True))
+    run = made.run(plan)
+    assert (run.outcome, made.sent) == (RunOutcome.REFUSED, [])
+    assert "row filters or column masks" in run.message
 
 
 def managed(version: int) -> dict[str, Any]:

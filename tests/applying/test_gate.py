@@ -275,15 +275,15 @@ def test_a_store_that_goes_away_while_writers_are_waited_for_loses_the_lease(wor
 # Going on over them
 
 
-def test_proceed_names_the_casualties_and_goes_on(world: World) -> None:
+def test_proceed_names_the_writers_that_may_fail_and_goes_on(world: World) -> None:
     world.terms, world.proceed = WindowSettings(drain=20), "the load hangs since Monday"
     alive(world, guard(world, "nightly load"), guard(world, "etl", GuardMode.APPEND))
     plan = world.plan(**settle())
     run = world.run(plan)
     assert (run.outcome, len(run.commits)) == (RunOutcome.APPLIED, 1)
-    assert {each.writer for each in run.casualties} == {"etl (append)", "nightly load (any)"}
-    assert {each.reason for each in run.casualties} == {"did not end in time"}
-    assert {each.fails for each in run.casualties} == {plan.statements[0].fails}
+    assert {each.writer for each in run.possible_failures} == {"etl (append)", "nightly load (any)"}
+    assert {each.reason for each in run.possible_failures} == {"did not end in time"}
+    assert {each.fails for each in run.possible_failures} == {plan.statements[0].fails}
     (told,) = [event.words for event in world.told if event.step == "proceed"]
     assert "the load hangs since Monday" in told
     assert {read_stamp(commit.user_metadata) for commit in world.table.stamped} == {
@@ -298,8 +298,11 @@ def test_who_was_given_up_is_not_waited_for_at_the_next_gate(world: World) -> No
     run = world.run(world.plan(**PHASES))
     assert run.outcome is RunOutcome.APPLIED
     assert 20_000 <= run.drain_ms < 22_000
-    assert [each.writer for each in run.casualties] == ["hung (any)"]
-    assert run.casualties[0].fails == "concurrent writes that change the schema fail once (MetadataChangedException)"
+    assert [each.writer for each in run.possible_failures] == ["hung (any)"]
+    assert (
+        run.possible_failures[0].fails
+        == "concurrent writes that change the schema fail once (MetadataChangedException)"
+    )
 
 
 def test_guards_that_cannot_be_read_may_be_anybodys(world: World) -> None:
@@ -315,7 +318,7 @@ def test_guards_that_cannot_be_read_may_be_anybodys(world: World) -> None:
     world.store.names = unreadable  # type: ignore[method-assign]
     run = world.run(plan, lease=lease)
     assert run.outcome is RunOutcome.APPLIED
-    assert [each.writer for each in run.casualties] == ["unknown"]
+    assert [each.writer for each in run.possible_failures] == ["unknown"]
 
 
 # Every exit

@@ -107,6 +107,7 @@ def test_their_environment(world: World) -> None:
         "TABLECTL_LOCATION": "/lake/orders",
         "TABLECTL_RUN": "ann",
         "TABLECTL_PLAN": "d1",
+        "TABLECTL_STREAMS": "",
     }
     assert hooks.environs == [
         {**common, "TABLECTL_HOOK": "before"},

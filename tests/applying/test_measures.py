@@ -121,7 +121,7 @@ def test_who_commits_while_the_gate_is_closed_is_reported(world: World) -> None:
     world.tick = lambda event: world.table.commit("WRITE", "late") if event == "verify" else None
     run = world.run(plan)
     assert [(each.writer, each.inside) for each in run.foreign] == [("WRITE by rude", True), ("WRITE by late", False)]
-    rude = [each for each in run.casualties if each.writer == "WRITE by rude"]
+    rude = [each for each in run.possible_failures if each.writer == "WRITE by rude"]
     assert [each.reason for each in rude] == ["wrote while the gate was closed"]
 
 
@@ -137,7 +137,7 @@ def test_who_commits_after_the_lease_was_lost_has_passed_no_closed_gate(world: W
 
     world.before = at(1, slept)
     run = world.run(plan)
-    assert (run.outcome, run.casualties) == (RunOutcome.LEASE_LOST, ())
+    assert (run.outcome, run.possible_failures) == (RunOutcome.LEASE_LOST, ())
     assert [(each.writer, each.inside) for each in run.foreign] == [("WRITE by etl", False)]
 
 
@@ -152,7 +152,7 @@ def test_a_writer_that_was_waited_for_is_not_inside(world: World) -> None:
 
     world.clock.on_sleep = finish
     run = world.run(world.plan(isolation="Serializable"))
-    assert (run.outcome, run.casualties) == (RunOutcome.APPLIED, ())
+    assert (run.outcome, run.possible_failures) == (RunOutcome.APPLIED, ())
     assert [each.inside for each in run.foreign] == [False]
 
 
@@ -166,7 +166,7 @@ def test_an_apply_that_had_lost_its_lease_is_named(world: World) -> None:
     world.before = at(1, land)
     run = world.run(plan)
     assert [(each.run, each.inside) for each in run.foreign] == [("earlier", True)]
-    assert not [each for each in run.casualties if "TBLPROPERTIES" in each.writer]
+    assert not [each for each in run.possible_failures if "TBLPROPERTIES" in each.writer]
 
 
 # Writers that it may have failed
@@ -182,7 +182,7 @@ def test_on_an_idle_table_no_one_may_have_failed(world: World) -> None:
     for user in ("etl", "stream", "etl"):
         world.table.commit("WRITE", user)
     run = world.run(world.plan(isolation="Serializable"))
-    assert (run.outcome, run.casualties) == (RunOutcome.APPLIED, ())
+    assert (run.outcome, run.possible_failures) == (RunOutcome.APPLIED, ())
     assert [writer.name for writer in run.writers] == ["WRITE by etl", "WRITE by stream"]
 
 
@@ -191,24 +191,24 @@ def test_where_no_guard_was_seen_every_writer_at_work_may_have_failed(world: Wor
     for user in ("etl", "stream", "etl"):
         world.table.commit("WRITE", user)
     run = world.run(world.plan(isolation="Serializable"))
-    assert [(each.writer, each.reason) for each in run.casualties] == [
+    assert [(each.writer, each.reason) for each in run.possible_failures] == [
         ("WRITE by etl", "no guard was seen"),
         ("WRITE by stream", "no guard was seen"),
     ]
-    assert all("MetadataChangedException" in each.fails for each in run.casualties)
+    assert all("MetadataChangedException" in each.fails for each in run.possible_failures)
 
 
 def test_what_fails_no_one_fails_no_one(world: World) -> None:
     at_work(world)
     world.table.commit("WRITE", "etl")
-    assert world.run(world.plan(clustering=("day",))).casualties == ()
+    assert world.run(world.plan(clustering=("day",))).possible_failures == ()
 
 
-def test_a_table_whose_writers_use_guards_has_no_casualties_by_rumour(world: World) -> None:
+def test_a_table_whose_writers_use_guards_has_no_possible_failures_by_rumour(world: World) -> None:
     at_work(world)
     world.table.commit("WRITE", "etl")
     FakeGuard(world.store, mode=GuardMode.APPEND, ttl=1)
-    assert world.run(world.plan(isolation="Serializable")).casualties == ()
+    assert world.run(world.plan(isolation="Serializable")).possible_failures == ()
 
 
 def waiting(world: World, writer: str = "etl") -> FakeGuard:
@@ -226,7 +226,7 @@ def test_a_writer_that_came_to_a_closed_gate_and_waits_has_a_guard(world: World)
     world.table.commit("WRITE", "etl")
     world.before = at(1, lambda _table: waiting(world))
     run = world.run(world.plan(isolation="Serializable"))
-    assert (run.outcome, run.casualties) == (RunOutcome.APPLIED, ())
+    assert (run.outcome, run.possible_failures) == (RunOutcome.APPLIED, ())
 
 
 def test_the_record_of_a_writer_that_died_as_it_waited_does_not_stay_forever(world: World) -> None:
@@ -250,4 +250,4 @@ def test_a_statement_that_failed_has_failed_no_one(world: World) -> None:
         raise EngineError("no")
 
     world.before = no
-    assert world.run(world.plan(isolation="Serializable")).casualties == ()
+    assert world.run(world.plan(isolation="Serializable")).possible_failures == ()

@@ -26,6 +26,10 @@ def commit(version: int, operation: str = "WRITE", user: str = "etl", app: str =
     [
         (commit(1), "WRITE by etl"),
         (commit(1, user=""), "WRITE by Delta Spark 4.4.0"),
+        (commit(1, job={"jobId": "12", "jobName": "nightly", "clusterId": "a"}), "WRITE by job nightly"),
+        (commit(1, job={"jobId": "12", "notebookId": "42", "clusterId": "b"}), "WRITE by job 12"),
+        (commit(1, job={"notebookId": "42", "clusterId": "b"}), "WRITE by notebook 42"),
+        (commit(1, user="", job={"clusterId": "b"}), "WRITE by cluster b"),
         (commit(1, "STREAMING UPDATE", app="4f1c"), "STREAMING UPDATE of 4f1c"),
         (commit(1, "", ""), "commits by Delta Spark 4.4.0"),
         (commit(1, "x" * 500, "y" * 500), f"{'x' * 59}… by {'y' * 59}…"),

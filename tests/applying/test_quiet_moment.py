@@ -120,7 +120,7 @@ def test_the_report_tells_expected_and_actual() -> None:
     writes(one(busy), daytime)
     table = only(busy.apply(), "a")
     assert table.quiet == QuietStart(
-        waited_ms=13_400_000, limit=0.1, failed=0.0, seconds=0.0, actual=len(table.casualties)
+        waited_ms=13_400_000, limit=0.1, failed=0.0, seconds=0.0, actual=len(table.possible_failures)
     )
 
 
@@ -139,11 +139,42 @@ def test_without_a_quiet_moment_the_table_is_not_started() -> None:
     report = busy.apply()
     table = only(report, "a")
     assert (outcomes(report), report.exit_code) == ({"a": "no quiet moment"}, 4)
-    assert "no quiet moment within 2 h: now it would cost 0." in table.message
-    assert "and the limit is 0.1 failed writes" in table.message
-    assert "run again in the quietest hour, Saturday " in table.hint
-    assert "--within" in table.hint
+    assert table.message == (
+        "no quiet moment within 2 h: in no hour are fewer than 0.1 failed writes expected; "
+        "the best is Saturday 10:00–11:00 UTC with 0.2 failed writes, 421 s of work"
+    )
+    assert table.hint == (
+        "wait until Saturday 14:00–15:00 UTC (0.0) with `--within 4h`; "
+        "set `window.quiet: 0.3` in tablectl.yaml, or leave out `--when quiet`"
+    )
     assert (busy.engine.sent, busy.kinds("a"), busy.clock.now) == ([], [], 1000)
+
+
+def test_a_steady_stream_is_told_at_once_that_no_hour_is_below_the_limit() -> None:
+    steady = run(within=48 * HOUR)
+    writes(one(steady), lambda _hour: True, minutes=60)
+    report = steady.apply()
+    table = only(report, "a")
+    assert (outcomes(report), steady.clock.now, steady.engine.sent) == ({"a": "no quiet moment"}, 1000, [])
+    assert "in no hour are fewer than 0.1 failed writes expected; the best is " in table.message
+    assert table.message.endswith("failed writes, 1,683 s of work")
+    assert table.hint == (
+        "no hour of the week is below the limit: guard the writers, so that they wait; "
+        "set `window.quiet: 0.5` in tablectl.yaml, or leave out `--when quiet`"
+    )
+
+
+def test_the_limit_of_the_hint_starts_a_steady_stream() -> None:
+    steady = run(limit=0.5)
+    writes(one(steady), lambda _hour: True, minutes=60)
+    times = started(steady)
+    assert (outcomes(steady.apply()), times["a"]) == ({"a": "applied"}, NOW)
+
+
+def test_the_time_of_the_hint_reaches_the_quiet_hour() -> None:
+    busy = run(within=4 * HOUR)
+    writes(one(busy), daytime)
+    assert outcomes(busy.apply()) == {"a": "applied"}
 
 
 def test_the_others_are_applied_and_the_run_is_partial() -> None:
@@ -314,6 +345,36 @@ def test_a_moment_after_the_last_one_is_none() -> None:
     found = decide([week(lambda hour: hour == 10)], NOW, NOW + timedelta(minutes=40), TERMS, always)
     assert isinstance(found, NoMoment)
     assert "3.0 failed writes, 60 s of work" in found.message
+
+
+def test_writes_that_contradict_a_quiet_hour_are_told() -> None:
+    burst = replace(week(lambda _hour: False), recent=ExpectedLoss(0.9, 60.0))
+    until = NOW + timedelta(seconds=50)
+    assert isinstance(decide([burst], NOW, NOW + timedelta(minutes=5), TERMS, always), WaitUntil)
+    assert decide([burst], NOW, until, TERMS, always) == NoMoment(
+        "no quiet moment within 6 h: the hours are quiet by the past writes, but by those of the last ten minutes it "
+        "would cost 0.9 failed writes, 60 s of work, and the limit is 0.1",
+        "wait longer (`--within`), set a higher `window.quiet`, or leave out `--when quiet`",
+    )
+    new = replace(HARMLESS, week=(), recent=ExpectedLoss(0.9, 60.0), unknown="3 writes in 30 days")
+    found = decide([new], NOW, until, TERMS, always)
+    assert isinstance(found, NoMoment)
+    assert found.message.endswith("there were always writes in the last ten minutes (3 writes in 30 days)")
+
+
+def test_a_calendar_with_hours_that_are_not_quiet_names_the_best_of_them() -> None:
+    forecast = QuietForecast(
+        tuple(ExpectedLoss({11: 0.4, 12: 0.2, 13: 0.0}.get(hour % 24, 3.0), 9.0) for hour in range(168)), ExpectedLoss()
+    )
+
+    def opening(moment: datetime) -> datetime | None:
+        return moment if moment.hour in {10, 11, 12} else None if moment.hour > 12 else moment.replace(hour=10)
+
+    found = decide([forecast], NOW, UNTIL, TERMS, opening)
+    assert isinstance(found, NoMoment)
+    assert found.message.endswith("the best is Saturday 12:00–13:00 UTC with 0.2 failed writes, 9 s of work")
+    assert found.hint.startswith("no hour of the week is below the limit: ")
+    assert "`window.quiet: 0.3`" in found.hint
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(21_600, "6 h"), (5400, "90 min"), (86_400, "24 h")])

@@ -343,7 +343,7 @@ def test_a_phase_that_became_stricter_is_refused(world: World) -> None:
     run = world.run(plan)
     assert (run.outcome, world.sent) == (RunOutcome.REFUSED, [])
     assert "was planned for the free phase and now needs closed" in run.message
-    assert run.hint == "plan again, so that the new casualties are reviewed"
+    assert run.hint == "plan again, so that the writers that would fail now are reviewed"
 
 
 def test_a_phase_that_became_looser_is_fine() -> None:

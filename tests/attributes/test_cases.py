@@ -4,7 +4,7 @@
 ``properties``, ``protocol`` (reader, writer, features), ``partitions``, ``clustering``, ``vectors``, ``clients``,
 ``columns`` (how many columns of type long there are instead), ``overwrites``, ``truncation`` (when history is due),
 ``schema`` (its fields, as Delta writes them),
-``entry`` (what its catalog says about it: ``managed``, ``optimization``, ``optimized``),
+``entry`` (what its catalog says about it: ``managed``, ``optimization``, ``optimized``, ``filtered``),
 ``marks`` (columns, files and bytes of data clustered alike), ``older`` (files and bytes of what is loose and as old as
 the columns), ``optimize`` as the policy has it. ``runtime`` is ``engine.runtime``. Expected is one of
 ``problems`` (parts of what specs report),

@@ -66,4 +66,9 @@ def test_settings_of_a_table_are_those_of_the_client(client: Any, server: UnityS
     table = client.tables.get("lake.sales.man")
     assert table.enable_predictive_optimization.value == "INHERIT"
     assert table.effective_predictive_optimization_flag.value.value == "ENABLE"
-    assert catalog_entry(table.as_dict()) == CatalogEntry(managed=True, optimization="inherit", optimized=True)
+    entry = CatalogEntry(managed=True, optimization="inherit", optimized=True, filtered=False)
+    assert catalog_entry(table.as_dict()) == entry
+    server.tables["sales.man"] |= {"row_filter": {"function_name": "lake.f.mine", "input_column_names": ["id"]}}
+    filtered = client.tables.get("lake.sales.man")
+    assert filtered.row_filter.function_name == "lake.f.mine"
+    assert catalog_entry(filtered.as_dict()).filtered

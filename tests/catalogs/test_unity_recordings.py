@@ -128,6 +128,22 @@ def test_a_setting_in_another_form_says_nothing(value: Any) -> None:
     assert catalog_entry(given) == CatalogEntry()
 
 
+@pytest.mark.parametrize(
+    ("given", "filtered"),
+    [
+        ({"columns": [{"name": "id"}]}, False),
+        ({"columns": [{"name": "id", "mask": None}], "row_filter": None}, False),
+        ({"columns": [{"name": "id", "mask": {"function_name": "main.f.hide"}}]}, True),
+        ({"columns": [{"name": "id"}], "row_filter": {"function_name": "main.f.mine"}}, True),
+        ({"columns": []}, None),
+        ({"columns": ["id"]}, None),
+        ({}, None),
+    ],
+)
+def test_filters_and_masks_of_a_table_are_in_its_entry(given: dict[str, Any], filtered: bool | None) -> None:
+    assert catalog_entry(given).filtered is filtered
+
+
 def test_both_spellings_of_clustering_columns_are_read() -> None:
     answer = recorded("delta-man")
     properties = answer["metadata"]["properties"]

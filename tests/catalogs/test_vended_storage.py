@@ -15,6 +15,7 @@ from tablectl.catalogs.unity import UnityCatalog
 from tablectl.delta.names import parse_table
 from tablectl.log.reader import newest_version, read_table
 from tablectl.model.errors import LiveError
+from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tests.catalogs.unity_server import UnityServer
 from tests.cli.log_lake import create
@@ -81,6 +82,20 @@ def test_credentials_that_expire_during_a_run_are_renewed(server: UnityServer, v
         assert read_table(ORDERS, location(server), options=vended).version == 1
     assert len(asked) >= 3
     assert set(asked) == {"READ"}
+
+
+def test_a_key_that_expired_during_a_run_is_not_used_again(
+    server: UnityServer, vended: StoreOptions, s3: S3Server
+) -> None:
+    asked = vends(server, 60)
+    with Stores(vended) as run:
+        log = run.open(location(server))
+        before = log.names()
+        with s3.faulty(expired=tuple(f"AKIA{number + 1}" for number in range(len(asked)))) as faults:
+            assert log.names() == before
+            assert faults.seen
+        with s3.faulty(expired=tuple(f"AKIA{number + 1}" for number in range(99))), pytest.raises(LiveError):
+            log.names()
 
 
 def test_a_refused_credential_is_the_error_of_the_table(server: UnityServer, vended: StoreOptions) -> None:

@@ -9,7 +9,8 @@ from threading import Thread
 
 import pytest
 
-from tablectl.ci.github import GitHub, GitHubError
+from tablectl.ci.github import GitHub
+from tablectl.ci.rest_api import ApiError
 from tablectl.model.errors import UsageError
 from tests.ci.conftest import REPOSITORY, TOKEN, FakeGitHub
 
@@ -26,13 +27,13 @@ def test_a_temporary_failure_of_the_server_is_retried(github: FakeGitHub, client
     github.fail = [502, 429]
     assert [each["id"] for each in client.get("issues/7/comments")] == [1]
     github.fail = [502, 502, 502]
-    with pytest.raises(GitHubError, match="GET issues/7/comments: 502"):
+    with pytest.raises(ApiError, match="GET issues/7/comments: 502"):
         client.get("issues/7/comments")
 
 
 def test_a_refused_request_is_not_retried(github: FakeGitHub, client: GitHub) -> None:
     github.fail = [403]
-    with pytest.raises(GitHubError) as found:
+    with pytest.raises(ApiError) as found:
         client.get("issues/7/comments")
     assert found.value.status == 403
     assert len(github.asked) == 1
@@ -40,13 +41,13 @@ def test_a_refused_request_is_not_retried(github: FakeGitHub, client: GitHub) ->
 
 def test_a_request_that_creates_is_not_retried(github: FakeGitHub, client: GitHub) -> None:
     github.fail = [502]
-    with pytest.raises(GitHubError):
+    with pytest.raises(ApiError):
         client.post("issues/7/comments", body="x")
     assert len(github.asked) == 1
 
 
 def test_a_server_that_is_not_there() -> None:
-    with pytest.raises(GitHubError) as found:
+    with pytest.raises(ApiError) as found:
         GitHub("http://127.0.0.1:9", REPOSITORY, TOKEN, sleep=lambda _: None).get("x")
     assert found.value.status == 0
 
@@ -62,7 +63,7 @@ def test_the_token_is_sent_over_https_only() -> None:
 def test_an_artifact_is_read_up_to_a_limit(github: FakeGitHub, client: GitHub) -> None:
     github.archives[3] = b"x" * 1000
     assert client.download("actions/artifacts/3/zip", 1000) == b"x" * 1000
-    with pytest.raises(GitHubError, match="larger than 999 bytes"):
+    with pytest.raises(ApiError, match="larger than 999 bytes"):
         client.download("actions/artifacts/3/zip", 999)
 
 
@@ -71,13 +72,13 @@ def test_a_query_that_is_answered_in_part_is_an_error(github: FakeGitHub, client
     answers = [{"data": {"nodes": [None]}, "errors": [{"message": "Resource not accessible"}]}, {"data": None}, []]
     for answer, message in zip(answers, ("Resource not accessible", "no answer", "no answer"), strict=True):
         github.answer = lambda *_args, answer=answer: (200, answer)  # type: ignore[method-assign]
-        with pytest.raises(GitHubError, match=message):
+        with pytest.raises(ApiError, match=message):
             client.query("query { viewer { login } }")
 
 
 @pytest.mark.parametrize("target", ["http://store.example/x", "file:///etc/passwd", "ftp://store.example/x"])
 def test_no_redirect_leaves_tls(target: str) -> None:
-    with redirecting(target) as (api, tokens), pytest.raises(GitHubError):
+    with redirecting(target) as (api, tokens), pytest.raises(ApiError):
         GitHub(api, REPOSITORY, TOKEN, sleep=lambda _: None).download("actions/artifacts/3/zip", 10)
     assert set(tokens) == {f"Bearer {TOKEN}"}
 
@@ -86,7 +87,7 @@ def test_the_store_of_artifacts_does_not_get_the_token() -> None:
     with (
         redirecting("") as (store, tokens),
         redirecting(f"{store}/x") as (api, first),
-        pytest.raises(GitHubError, match="404"),
+        pytest.raises(ApiError, match="404"),
     ):
         GitHub(api, REPOSITORY, TOKEN, sleep=lambda _: None).download("actions/artifacts/3/zip", 10)
     assert set(first) == {f"Bearer {TOKEN}"}

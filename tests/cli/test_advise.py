@@ -132,3 +132,9 @@ def test_every_format_has_the_advice(cli: Cli, busy: JobLog, form: str) -> None:
     assert "partition by region" in out
     if form == "json":
         assert json.loads(out)["tables"][0]["advice"][0]["benefit"] == "writer-seconds a week"
+
+
+def test_without_tables_and_policies_it_says_how_to_name_tables(cli: Cli, repo: Repository) -> None:
+    ran = cli("advise")
+    assert (ran.code, ran.out) == (64, "")
+    assert "error: no tables are named, and no policy names any\n  hint: name tables or patterns, such as" in ran.err

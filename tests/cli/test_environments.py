@@ -54,7 +54,7 @@ def test_a_plan_is_of_one_environment(cli: Cli, two: Repository, monkeypatch: py
 
 def test_every_report_names_the_environment(cli: Cli, two: Repository) -> None:
     text = cli("plan", "--env", "prod").out
-    assert text.endswith("Plan (prod): 1 table to change, 1 statement (1 blocking).\n")
+    assert text.endswith("Plan (prod): 1 table to change (1 blocking), 1 statement.\n")
     markdown = cli("plan", "--env", "prod", "--format", "markdown").out
     assert markdown.startswith("**🟡 Plan (prod): Changes pending**")
     page = cli("plan", "--env", "prod", "--format", "html").out

@@ -31,7 +31,7 @@ def test_a_pattern_of_paths_is_planned_and_applied_without_a_catalog(
     planned = cli("plan", "--out", "p.json")
     assert (planned.code, fake_spark.engines) == (0, [])
     assert planned.out.count("default → Serializable") == 2
-    assert planned.out.endswith("Plan: 2 tables to change, 3 statements (3 blocking).\n")
+    assert planned.out.endswith("Plan: 2 tables to change (2 blocking), 3 statements.\n")
     assert cli("apply", "p.json").code == 0
     assert Logged(lake.lake / "raw" / "a").properties == {"delta.isolationLevel": "Serializable"}
     assert Logged(lake.lake / "raw" / "b").properties == {"delta.isolationLevel": "Serializable"}
@@ -78,7 +78,7 @@ def test_catalog_tables_are_listed_by_schema(cli: Cli, repo: Repository, fake_sp
     assert "~ 2 tables  BLOCKING\n  lake.sales.orders, lake.web.orders\n" in result.out
     assert "lake.sales.returns" not in result.out
     assert "x lake.nix.*  not readable\n    error    the schema lake.nix does not exist" in result.out
-    assert result.out.endswith("Plan: 2 tables to change, 2 statements (2 blocking); 1 not readable.\n")
+    assert result.out.endswith("Plan: 2 tables to change (2 blocking), 2 statements; 1 not readable.\n")
     assert cli("apply", "p.json").code == 5
     assert Logged(repo.lake / "web").properties == {"delta.isolationLevel": "Serializable"}
 

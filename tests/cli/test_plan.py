@@ -26,7 +26,7 @@ def test_a_plan_shows_changes_and_sql_and_changes_nothing(cli: Cli, two: Reposit
     assert (result.code, result.err) == (0, "")
     assert "default → Serializable" in result.out
     assert "SET TBLPROPERTIES ('delta.isolationLevel' = 'Serializable');" in result.out
-    assert result.out.endswith("Plan: 2 tables to change, 2 statements (2 blocking).\n")
+    assert result.out.endswith("Plan: 2 tables to change (2 blocking), 2 statements.\n")
     assert {file: file.read_bytes() for file in two.lake.rglob("*") if file.is_file()} == before
 
 
@@ -144,7 +144,7 @@ def test_a_refusal_is_3_and_names_the_fix(cli: Cli, two: Repository) -> None:
     assert result.code == 3
     assert "REFUSED" in result.out
     assert "- fix: " in result.out
-    assert "1 table to change, 1 statement (1 blocking); 1 refused." in result.out
+    assert "1 table to change (1 blocking), 1 statement; 1 refused." in result.out
     assert (two.root / "p.json").exists()
 
 

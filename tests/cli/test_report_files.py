@@ -40,7 +40,7 @@ def test_each_format(cli: Cli, one: Repository) -> None:
 
 def test_many_reports_of_one_plan(cli: Cli, one: Repository) -> None:
     result = cli("plan", "--out", "p.json", "--report", "out/plan.md", "--report", "out/plan.sarif.json")
-    assert (result.code, result.out.splitlines()[-1]) == (0, "Plan: 1 table to change, 1 statement (1 blocking).")
+    assert (result.code, result.out.splitlines()[-1]) == (0, "Plan: 1 table to change (1 blocking), 1 statement.")
     assert "The whole plan" not in Path("out/plan.md").read_text()
     assert json.loads(Path("out/plan.sarif.json").read_text())["runs"]
     shown = cli("show", "p.json", "--format", "sarif", "--report", "again.md")

@@ -156,7 +156,8 @@ def test_streams_that_were_closed_by_the_caller_are_no_error(monkeypatch: pytest
     assert out.interactive is False
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     write_file(tmp_path / "new" / "a.json", b"1")
     assert (tmp_path / "new" / "a.json").read_bytes() == b"1"
     with pytest.raises(TablectlError, match="this is not a file"):
@@ -164,6 +165,43 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(TablectlError, match="choose a place"):
         write_file(tmp_path / "new" / "a.json" / "b.json", b"1")
     assert [each.name for each in (tmp_path / "new").iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["plan", "--out", "{missing}/plan.json"],
+        ["plan", "--report", "{missing}/plan.md"],
+        ["drift", "--report", "{missing}/drift.md"],
+        ["status", "--html", "{missing}/lake.html"],
+        ["status", "--parquet", "{missing}/lake.parquet"],
+        ["advise", "--write", "{missing}/advised.yaml"],
+        ["import", "lake.sales.*", "--output", "{missing}/sales.yaml"],
+    ],
+    ids=" ".join,
+)
+def test_a_missing_folder_elsewhere_is_named_and_not_created(
+    cli: Cli, repo: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str]
+) -> None:
+    """A typing mistake, or a disk that is not mounted."""
+    here = tmp_path / "here"
+    (here / "policies").mkdir(parents=True)
+    (here / "policies" / "one.yaml").write_text("version: 1\ntables: {}\n")
+    monkeypatch.chdir(here)
+    missing = tmp_path / "missing"
+    ran = cli(*(each.format(missing=missing) for each in args))
+    assert ran.code != 0
+    assert f"error: the folder {missing} does not exist\n  hint: create it first" in ran.err
+    assert not missing.exists()
+
+
+def test_a_missing_folder_below_the_current_one_is_created(
+    cli: Cli, repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo.policies("version: 1\ntables: {}\n")
+    monkeypatch.chdir(repo.root)
+    assert cli("plan", "--out", "plans/june/today.json").code == 0
+    assert Path("plans/june/today.json").is_file()
 
 
 # Whole processes

@@ -129,6 +129,13 @@ def test_a_writer_with_a_guard_can_be_left_out() -> None:
     assert found.without({"q2"}).writes == 39
 
 
+def test_the_notebooks_of_one_user_are_writers_of_their_own() -> None:
+    first = [commit(number, number * 10, job={"notebookId": "1", "clusterId": str(number)}) for number in range(1, 9)]
+    other = [commit(number, number * 10, job={"notebookId": "2"}) for number in range(9, 12)]
+    found = past(*first, *other).writers
+    assert sorted((sorted(each.names), len(each.writes)) for each in found) == [(["1"], 8), (["2"], 3)]
+
+
 def test_without_a_time_nothing_is_known() -> None:
     assert past_writers((), BASIS, "oss") is None
     assert past_writers((Commit(1, 0, "MERGE"),), BASIS, "oss") is None

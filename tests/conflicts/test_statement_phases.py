@@ -1,4 +1,4 @@
-"""The phase of a commit and its casualties, from what it holds and who writes the table; each reason says why."""
+"""The phase of a commit and the writers that it fails, from its contents and the writers; each reason says why."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_the_reason_says_why(made: Commits, basis: Basis, why: str) -> None:
         (_UNSET, make_basis("delta-rs 1.6.6"), "all concurrent writes fail once (CommitFailedError)"),
     ],
 )
-def test_the_casualties_are_named_with_their_exceptions(made: Commits, basis: Basis, fails: str) -> None:
+def test_the_writers_that_fail_are_named_with_their_exceptions(made: Commits, basis: Basis, fails: str) -> None:
     assert phase_of(made, basis, "oss").fails == fails
 
 

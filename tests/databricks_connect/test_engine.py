@@ -1,125 +1,158 @@
-"""databricks-connect as an engine, against an open-source Spark Connect server: plan, apply, stamps, errors, clones,
-statements that are ended by their tag. What it does not prove is the dialect of Databricks.
-
-``tools.databricks_connect`` runs this file with the Python that databricks-connect needs, and sets the variable.
+"""databricks-connect as an engine, against an open-source Spark Connect server: what every engine does, and what only
+Connect does. What it does not prove is the dialect of Databricks.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-URL = os.environ.get("TABLECTL_TEST_CONNECT_URL", "")
-pytestmark = pytest.mark.skipif(not URL, reason="run by `make test-databricks-connect`")
-SLOW = "INSERT INTO {table} SELECT id FROM range(1) WHERE java_method('java.lang.Thread', 'sleep', 20000L) IS NULL"
-"""Twenty seconds, then a commit."""
+from tablectl.engine.connect import address_of
+from tablectl.engine.spark import SparkOptions, open_spark, wrap_spark
+from tablectl.model.errors import EngineError
+from tests.engine.contract import EngineContract
+from tests.engine.proxy import Proxy
+
+Commits = Callable[[], list[dict[str, Any]]]
+STARTED = "tablectl.test.started"
+SLOW = f"""INSERT INTO {{table}} SELECT id FROM range(1)
+WHERE coalesce(java_method('java.lang.System', 'setProperty', '{STARTED}', '{{tag}}'), 'new') IS NOT NULL
+AND java_method('java.lang.Thread', 'sleep', 20000L) IS NULL"""
+"""Says in its server that it runs; twenty seconds later, a commit."""
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    from databricks.connect import DatabricksSession  # installed only for this test
+class TestDatabricksConnect(EngineContract):
+    """databricks-connect does what every engine does."""
 
-    made = DatabricksSession.builder.remote(URL).getOrCreate()
-    yield made
-    made.client.close()
+
+def until_it_runs(session: Any, tag: str) -> None:
+    """Wait until the slow statement with a tag runs in the server."""
+    deadline = time.monotonic() + 120
+    while session.sql(f"SELECT java_method('java.lang.System', 'getProperty', '{STARTED}')").collect()[0][0] != tag:
+        assert time.monotonic() < deadline, "the statement did not start"
+        time.sleep(0.1)
 
 
 @pytest.fixture
-def table(session: Any, tmp_path: Path) -> str:
-    session.sql(f"CREATE TABLE delta.`{tmp_path}/orders` USING delta AS SELECT id FROM range(3)").collect()
-    return f"delta.`{tmp_path}/orders`"
+def databricks(url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """``engine.remote: databricks`` leads to the server: databricks-connect takes it from the environment."""
+    monkeypatch.setenv("SPARK_REMOTE", url)
+    return "databricks"
 
 
-def commits(table: str) -> list[dict[str, Any]]:
-    """The ``commitInfo`` of each commit, oldest first."""
-    log = Path(table.split("`")[1]) / "_delta_log"
-    lines = (line for path in sorted(log.glob("*.json")) for line in path.read_text().splitlines())
-    return [json.loads(line)["commitInfo"] for line in lines if '"commitInfo"' in line]
+def test_the_configured_engine_is_a_session_of_databricks_connect(databricks: str, table: str) -> None:
+    engine = open_spark(SparkOptions("databricks", databricks, statement_bound=3600), "stamp")
+    assert engine.row(f"SELECT count(*) FROM {table}") == ("3",)
+    assert (engine.bound, engine.timeout) == (3600, ("spark.databricks.execution.timeout", "3600"))
+    assert engine._session.conf.get("spark.databricks.execution.timeout") == "3600"
+    engine.close()
 
 
-def test_a_policy_is_planned_applied_and_stamped(
-    session: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import tablectl  # with the packages of this Python
-
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "policies").mkdir()
-    policy = "{isolation: Serializable, deletion_vectors: enabled}"
-    (tmp_path / "policies" / "p.yaml").write_text(f"version: 1\ntables:\n  {table}: {policy}\n")
-    plan = tablectl.plan(spark=session)
-    (planned,) = plan.tables
-    assert [change.id for change in planned.changes] == ["isolation", "deletion_vectors"]
-    report = tablectl.apply(plan, spark=session)
-    assert [str(each.outcome) for each in report.tables] == ["applied"]
-    (made,) = [each for each in commits(table) if "tablectl" in each.get("userMetadata", "")]
-    assert json.loads(made["userMetadata"])["tablectl"]
-    assert tablectl.plan(spark=session).unchanged == (planned.name,)
+def test_how_long_databricks_runs_a_statement_without_its_client_is_unknown(databricks: str) -> None:
+    engine = open_spark(SparkOptions("databricks", databricks))
+    assert (engine.bound, engine.timeout) == (None, None)
+    engine.close()
 
 
-def test_the_session_of_the_caller_gets_no_stamp_and_no_settings(session: Any, table: str) -> None:
-    from tablectl.engine.spark import STAMP_KEY, wrap_spark  # as above
-
-    engine = wrap_spark(session, stamp='{"tablectl":"x"}')
+def test_the_session_of_the_caller_gets_no_settings(session: Any, table: str, commits: Commits) -> None:
+    session.conf.set("spark.databricks.delta.write.txnAppId", "nightly")
+    engine = wrap_spark(session, stamp="ours")
+    assert engine._session is not session
     engine.execute(f"ALTER TABLE {table} SET TBLPROPERTIES ('owner.team' = 'web')", "tablectl-run-1")
     engine.close()
-    assert session.conf.get(STAMP_KEY, None) is None
-    assert session.sql("SELECT 1").collect()[0][0] == 1, "the caller's session goes on"
-    assert commits(table)[-1]["userMetadata"] == '{"tablectl":"x"}'
+    assert session.conf.get("spark.databricks.delta.write.txnAppId") == "nightly"
+    session.conf.unset("spark.databricks.delta.write.txnAppId")
+    assert commits()[-1]["userMetadata"] == "ours"
 
 
-def test_an_error_has_the_class_of_delta(session: Any, table: str) -> None:
-    from tablectl.engine.spark import wrap_spark  # as above
-    from tablectl.model.errors import EngineError
-
-    engine = wrap_spark(session)
-    with pytest.raises(EngineError) as raised:
-        engine.execute(f"ALTER TABLE {table} CLUSTER BY (nowhere)")
-    engine.close()
-    assert raised.value.condition == "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"
-
-
-def test_a_running_statement_is_ended_by_its_tag(session: Any, table: str) -> None:
-    from tablectl.engine.spark import wrap_spark  # as above
-    from tablectl.model.errors import EngineError
-
+def test_a_running_statement_is_ended_by_its_tag(session: Any, table: str, commits: Commits) -> None:
     engine, raised = wrap_spark(session), list[EngineError]()
 
     def send() -> None:
         try:
-            engine.execute(SLOW.format(table=table), "tablectl-run-2")
+            engine.execute(SLOW.format(table=table, tag="tablectl-run-2"), "tablectl-run-2")
         except EngineError as error:
             raised.append(error)
 
     sender = threading.Thread(target=send)
     sender.start()
-    time.sleep(5)
-    before = time.monotonic()
+    until_it_runs(session, "tablectl-run-2")
     engine.interrupt("tablectl-run-2")
     sender.join(15)
-    assert not sender.is_alive()
-    assert time.monotonic() - before < 12, "it was ended, and did not end by itself"
+    assert not sender.is_alive(), "it was ended, and did not end by itself"
     assert [error.condition for error in raised] == ["OPERATION_CANCELED"]
     engine.close()
-    assert [each["operation"] for each in commits(table)] == ["CREATE TABLE AS SELECT"]
+    assert [each["operation"] for each in commits()] == ["CREATE TABLE AS SELECT"]
 
 
-def test_a_request_is_sent_only_if_it_may_be_sent_at_the_last_moment(session: Any, table: str) -> None:
-    from tablectl.engine.spark import wrap_spark  # as above
-    from tablectl.model.errors import WindowError
+SENDS = """
+import sys
+from tablectl.engine.connect import address_of
+from tablectl.engine.spark import SparkOptions, open_spark
+engine = open_spark(SparkOptions(remote="databricks"))
+print(engine.address, flush=True)
+engine.execute(sys.argv[1], "tablectl-run-3")
+"""
 
-    engine = wrap_spark(session)
 
-    def never() -> None:
-        raise WindowError("the lease was lost")
+def test_the_statement_of_a_killed_process_is_ended_by_the_next_one(
+    session: Any, databricks: str, table: str, commits: Commits
+) -> None:
+    command = [sys.executable, "-c", SENDS, SLOW.format(table=table, tag="tablectl-run-3")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as dead:
+        assert dead.stdout is not None
+        address = dead.stdout.readline().strip()
+        until_it_runs(session, "tablectl-run-3")
+        started = time.monotonic()
+        os.kill(dead.pid, signal.SIGKILL)
+    successor = open_spark(SparkOptions(remote=databricks))
+    assert successor.interrupt("tablectl-run-3", f"{address}x") is None, "the session of another user"
+    # Clients of Spark 4.0 cannot ask a server what runs.
+    answers = {successor.interrupt("tablectl-run-3", address)}
+    while False not in answers and None not in answers:
+        answers.add(successor.interrupt("tablectl-run-3", address))
+    successor.close()
+    time.sleep(max(0.0, 22 - (time.monotonic() - started)))  # until it would have committed
+    assert [each["operation"] for each in commits()] == ["CREATE TABLE AS SELECT"]
 
-    with pytest.raises(WindowError, match="lease was lost"):
-        engine.execute(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = '1')", "tablectl-run-3", never)
+
+@pytest.mark.parametrize("how", ["cut", "freeze"])
+def test_a_server_that_does_not_answer_is_given_up_soon(url: str, table: str, how: str) -> None:
+    from databricks.connect import DatabricksSession  # installed only for these tests
+
+    proxy = Proxy(urlsplit(url).port or 0)
+    theirs = DatabricksSession.builder.remote(f"sc://127.0.0.1:{proxy.port}").create()
+    engine = wrap_spark(theirs, options=SparkOptions(heartbeat=0.5, dead_after=2))
+    threading.Timer(1, getattr(proxy, how)).start()
+    with pytest.raises(EngineError) as raised:
+        engine.execute(SLOW.format(table=table, tag=f"tablectl-{how}"), "tablectl-run-4")
+    assert raised.value.unanswered
+    assert not engine.alive()
     engine.close()
-    assert len(commits(table)) == 1
+
+
+def test_clusters_of_one_workspace_are_different_addresses() -> None:
+    """A session is known to its own cluster alone: another one would answer that nothing runs."""
+    from databricks.connect.auth import DatabricksChannelBuilder  # installed only for these tests
+
+    config = SimpleNamespace(host="https://lake.example.com", hostname="lake.example.com", workspace_id=None)
+
+    def address(**headers: str) -> str:
+        given = {f"x-databricks-{name}-id": value for name, value in headers.items()}
+        return address_of(
+            SimpleNamespace(_builder=DatabricksChannelBuilder(config, headers=given), _session_id="s", _user_id=None)
+        )
+
+    compute = "00000000-0000-4000-8000-000000000000"
+    assert address() == "connect lake.example.com s "
+    assert len({address(), address(cluster="a"), address(cluster="b"), address(session=compute)}) == 4

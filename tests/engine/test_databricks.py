@@ -38,6 +38,10 @@ class Builder:
         self.asked.append(("profile", name))
         return self
 
+    def clusterId(self, given: str) -> Builder:  # noqa: N802  # as databricks-connect names it
+        self.asked.append(("cluster", given))
+        return self
+
     def serverless(self, on: bool) -> Builder:
         self.asked.append(("serverless", on))
         return self
@@ -61,13 +65,16 @@ def test_a_session_is_opened_by_the_unified_login(monkeypatch: pytest.MonkeyPatc
     assert builder.asked == []
     assert open_databricks("databricks://DEV", serverless=True) == "session"
     assert builder.asked == [("profile", "DEV"), ("serverless", True)]
+    builder.asked.clear()
+    assert open_databricks("databricks", serverless=False, cluster="0710-abc") == "session"
+    assert builder.asked == [("cluster", "0710-abc")]
 
 
 def test_a_login_that_fails_says_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, Builder("Cluster id or serverless are required\nbut were not specified."))
     with pytest.raises(EngineError, match="Cluster id or serverless are required but were not") as raised:
         open_databricks("databricks", serverless=False)
-    assert "DATABRICKS_CLUSTER_ID" in raised.value.hint
+    assert "engine.cluster" in raised.value.hint
 
 
 def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from tablectl.delta.names import TableName, parse_table
+from tablectl.delta.names import TableName
 from tablectl.engine.connect import is_connect
 from tablectl.engine.spark import (
     INSTALL,
-    STAMP_KEY,
     SessionFacts,
     SparkEngine,
     SparkOptions,
@@ -28,116 +26,52 @@ from tablectl.engine.spark import (
 )
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.errors import EngineError, LiveError
-from tablectl.model.operations import ClusterBy, SetProperties, UnsetProperties, render
+from tests.engine.contract import STAMP, EngineContract, create
 
 pytestmark = pytest.mark.spark
 
-STAMP = '{"tablectl":{"plan":"p","run":"r"}}'
-
-
-def path_table(path: Path) -> TableName:
-    return TableName("", (str(path),))
-
-
-def create(spark: Any, path: Path, columns: str = "id BIGINT, name STRING") -> TableName:
-    table = path_table(path)
-    spark.sql(f"CREATE TABLE {table.sql} ({columns}) USING delta")
-    return table
-
 
 @pytest.fixture
-def engine(spark: Any) -> Iterator[SparkEngine]:
-    engine = wrap_spark(spark, stamp=STAMP)
-    yield engine
-    engine.close()
+def session(spark: Any) -> Any:
+    """Classic Spark."""
+    return spark
 
 
-HOSTILE_TEXTS = [
-    "plain",
-    "it's",
-    'say "hi"',
-    "back\\slash",
-    "ends with \\",
-    "\\'; DROP TABLE x; --",
-    "line\nbreak\r\ttab",
-    "${env:HOME}",
-    "${spark.master}",
-    "$${x}",
-    "%s {0} {name} :name ?",
-    "ünïcødé 表 🦆",
-    "",
-    "  spaces  ",
-    "`ticks`",
-    "\\n is two characters",
-    "\\u0041",
-    "/* no comment */ -- nor this",
-]
+class OldSession:
+    """A session whose catalog knows no ``SHOW TABLE EXTENDED``."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def sql(self, text: str) -> Any:
+        if text.startswith("SHOW TABLE EXTENDED"):
+            raise RuntimeError("[NOT_SUPPORTED_COMMAND_FOR_V2_TABLE] SHOW TABLE EXTENDED is not supported")
+        return self._session.sql(text)
 
 
-@pytest.mark.parametrize("text", HOSTILE_TEXTS)
-def test_the_table_holds_exactly_the_declared_text(spark: Any, engine: SparkEngine, tmp_path: Path, text: str) -> None:
-    table = create(spark, tmp_path / "t")
-    engine.execute(render(SetProperties((("owner.note", text),)), table))
-    assert read_table(table, str(tmp_path / "t")).property("owner.note") == text
+class TestClassicSpark(EngineContract):
+    """Classic Spark does what every engine does."""
 
+    def test_a_session_handed_in_is_the_writers_own_driver(self, spark: Any, engine: SparkEngine) -> None:
+        assert engine.shared
+        assert engine.log_store("file") == engine.log_store("s3a") == ""
+        spark.conf.set("spark.delta.logStore.s3a.impl", "io.delta.storage.S3DynamoDBLogStore")
+        try:
+            other = wrap_spark(spark)
+            assert other.log_store("s3a") == "", "what a user sets in a session does not reach Delta's log store"
+        finally:
+            spark.conf.unset("spark.delta.logStore.s3a.impl")
 
-@pytest.mark.parametrize(
-    "key", ["a b", "a'b", "a`b", "a.b.c", "ключ", "a;b", "a\\b", "a=b", 'a"b', "(a)", "1", "select"]
-)
-def test_a_property_is_set_and_unset_by_any_name(spark: Any, engine: SparkEngine, tmp_path: Path, key: str) -> None:
-    table = create(spark, tmp_path / "t")
-    engine.execute(render(SetProperties(((key, "v"), ("other", "w"))), table))
-    assert read_table(table, str(tmp_path / "t")).property(key) == "v"
-    engine.execute(render(UnsetProperties((key,)), table))
-    live = read_table(table, str(tmp_path / "t"))
-    assert live.property(key) is None
-    assert live.property("other") == "w"
-
-
-@pytest.mark.parametrize(
-    "name", ["a b", "a'b", "a`b", "a.b", "表", "a;b", "100%", "a%20b", "a#b", "a?b=c", 'a"b', "[a]*"]
-)
-def test_a_path_of_any_name_is_the_table_that_the_log_reader_reads(
-    spark: Any, engine: SparkEngine, tmp_path: Path, name: str
-) -> None:
-    table = create(spark, tmp_path / name)
-    engine.execute(render(SetProperties((("owner.note", name),)), table))
-    assert read_table(table, str(tmp_path / name)).property("owner.note") == name
-
-
-@pytest.mark.parametrize("column", ["a b", "a.b", "a`b", "表", "select", "a-b", "A"])
-def test_a_column_of_any_name_clusters_a_table(spark: Any, engine: SparkEngine, tmp_path: Path, column: str) -> None:
-    quoted = column.replace("`", "``")
-    mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
-    table = path_table(tmp_path / "t")
-    spark.sql(f"CREATE TABLE {table.sql} (`{quoted}` BIGINT, s STRUCT<`{quoted}`: BIGINT>) USING delta {mapped}")
-    engine.execute(render(ClusterBy(((column,), ("s", column))), table))
-    assert read_table(table, str(tmp_path / "t")).clustering == ((column,), ("s", column))
-
-
-def test_every_commit_carries_the_stamp_and_the_users_session_stays_as_it_was(
-    spark: Any, engine: SparkEngine, tmp_path: Path
-) -> None:
-    keys = (STAMP_KEY, "spark.sql.variable.substitute", "spark.sql.parser.escapedStringLiterals")
-    before = {key: spark.conf.get(key, None) for key in keys}
-    table = create(spark, tmp_path / "t")
-    engine.execute(render(SetProperties((("a", "b"),)), table))
-    spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('c' = 'd')")
-    theirs, ours = read_commits(str(tmp_path / "t"), after=0)
-    assert (ours.operation, ours.user_metadata) == ("SET TBLPROPERTIES", STAMP)
-    assert theirs.user_metadata == ""
-    assert {key: spark.conf.get(key, None) for key in before} == before
-
-
-def test_a_session_handed_in_is_the_writers_own_driver(spark: Any, engine: SparkEngine) -> None:
-    assert engine.shared
-    assert engine.log_store("file") == engine.log_store("s3a") == ""
-    spark.conf.set("spark.delta.logStore.s3a.impl", "io.delta.storage.S3DynamoDBLogStore")
-    try:
-        other = wrap_spark(spark)
-        assert other.log_store("s3a") == "", "what a user sets in a session does not reach Delta's log store"
-    finally:
-        spark.conf.unset("spark.delta.logStore.s3a.impl")
+    def test_a_catalog_without_the_statement_is_asked_table_by_table(
+        self, spark: Any, schema: str, tmp_path: Path
+    ) -> None:
+        spark.sql(f"CREATE TABLE {schema}.t (id BIGINT) USING delta LOCATION '{tmp_path}/t'")
+        spark.sql(f"CREATE TABLE {schema}.u (id BIGINT) USING parquet")
+        engine = SparkEngine(OldSession(spark), "oss", SessionFacts(shared=True))
+        assert engine.tables("spark_catalog", schema, "t|x") == {
+            TableName("spark_catalog", (schema, "t")): f"file:{tmp_path}/t"
+        }
+        assert len(engine.tables("spark_catalog", schema)) == 2
 
 
 def test_a_driver_that_we_started_is_not(spark: Any) -> None:
@@ -216,122 +150,6 @@ def test_the_log_store_is_what_the_driver_was_started_with() -> None:
     assert json.loads(answer.stdout) == [False, False, dynamo, "", "", dynamo]
 
 
-@pytest.mark.parametrize(
-    ("change", "condition"),
-    [
-        ("SET TBLPROPERTIES ('delta.nonesuch' = '1')", "DELTA_UNKNOWN_CONFIGURATION"),
-        ("SET TBLPROPERTIES ('delta.constraints.c' = 'id > 0')", "DELTA_ADD_CONSTRAINTS"),
-        ("CLUSTER BY (nonesuch)", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
-        ("SET TBLPROPERTIES (", "PARSE_SYNTAX_ERROR"),
-    ],
-)
-def test_errors_carry_the_engines_own_class(
-    spark: Any, engine: SparkEngine, tmp_path: Path, change: str, condition: str
-) -> None:
-    table = create(spark, tmp_path / "t")
-    with pytest.raises(EngineError) as caught:
-        engine.execute(f"ALTER TABLE {table.sql} {change}")
-    assert caught.value.condition == condition
-    assert "\n\tat " not in caught.value.message
-
-
-def test_open_source_delta_refuses_write_serializable_in_words(spark: Any, engine: SparkEngine, tmp_path: Path) -> None:
-    table = create(spark, tmp_path / "t")
-    with pytest.raises(EngineError, match="must be Serializable"):
-        engine.execute(render(SetProperties((("delta.isolationLevel", "WriteSerializable"),)), table))
-
-
-def test_a_catalog_knows_where_its_tables_lie(spark: Any, engine: SparkEngine, tmp_path: Path) -> None:
-    spark.sql("CREATE DATABASE IF NOT EXISTS engine_db")
-    spark.sql(f"CREATE TABLE engine_db.t (id BIGINT) USING delta LOCATION '{tmp_path / 'some where 100%'}'")
-    spark.sql("CREATE VIEW engine_db.v AS SELECT 1 AS one")
-    spark.sql("CREATE TABLE engine_db.p (id BIGINT) USING parquet")
-    try:
-        found = engine.location(parse_table("engine_db.t"))
-        assert read_table(parse_table("engine_db.t"), found).version == 0
-        with pytest.raises(LiveError, match="is a view"):
-            engine.location(parse_table("engine_db.v"))
-        with pytest.raises(LiveError, match="not a Delta table"):
-            engine.location(parse_table("engine_db.p"))
-        with pytest.raises(LiveError, match="does not exist"):
-            engine.location(parse_table("engine_db.nonesuch"))
-        with pytest.raises(LiveError, match="does not exist"):
-            engine.location(parse_table("nonesuch.t"))
-    finally:
-        spark.sql("DROP DATABASE engine_db CASCADE")
-
-
-@pytest.fixture
-def schema(spark: Any) -> Iterator[str]:
-    spark.sql("CREATE DATABASE engine_list")
-    yield "engine_list"
-    spark.sql("DROP DATABASE engine_list CASCADE")
-
-
-def test_one_statement_lists_the_tables_of_a_schema(
-    spark: Any, engine: SparkEngine, schema: str, tmp_path: Path
-) -> None:
-    spark.sql(f"CREATE TABLE {schema}.Managed (id BIGINT) USING delta")
-    spark.sql(f"CREATE TABLE {schema}.moved (id BIGINT) USING delta LOCATION '{tmp_path}/some where 100%25#'")
-    forged = "x\\nLocation: /evil\\nProvider: parquet\\nType: VIEW"
-    spark.sql(f"CREATE TABLE {schema}.forged (`Location` BIGINT) USING delta COMMENT '{forged}'")
-    spark.sql(f"CREATE TABLE {schema}.plain (id BIGINT) USING parquet")
-    spark.sql(f"CREATE VIEW {schema}.seen AS SELECT 1 AS one")
-    spark.sql("CREATE OR REPLACE GLOBAL TEMPORARY VIEW engine_global AS SELECT 1 AS one")
-    engine.execute("CREATE OR REPLACE TEMPORARY VIEW engine_temporary AS SELECT 1 AS one")
-    found = {name.parts[1]: where for name, where in engine.tables("spark_catalog", schema.upper()).items()}
-    assert sorted(found) == ["forged", "managed", "moved", "plain", "seen"]
-    assert isinstance(found["seen"], LiveError)
-    assert isinstance(found["plain"], LiveError)
-    for name in ("forged", "managed", "moved"):
-        where = found[name]
-        assert isinstance(where, str)
-        assert where == engine.location(parse_table(f"{schema}.{name}"))
-        assert read_table(parse_table(f"{schema}.{name}"), where).version == 0
-    assert found["moved"] == f"file:{tmp_path}/some where 100%25#"
-
-
-@pytest.mark.parametrize(
-    ("like", "names"),
-    [
-        ("*", ["a_1", "a_2", "ab1", "b_1"]),
-        ("A*", ["a_1", "a_2", "ab1"]),
-        ("a_1|B_1|nix", ["a_1", "b_1"]),
-        ("a_*", ["a_1", "a_2"]),
-        ("*1", ["a_1", "ab1", "b_1"]),
-        ("nix", []),
-    ],
-)
-def test_a_listing_is_narrowed_by_the_catalog(
-    spark: Any, engine: SparkEngine, schema: str, like: str, names: list[str]
-) -> None:
-    for name in ("a_1", "a_2", "ab1", "b_1"):
-        spark.sql(f"CREATE TABLE {schema}.{name} (id BIGINT) USING delta")
-    assert sorted(name.parts[1] for name in engine.tables("spark_catalog", schema, like)) == names
-
-
-def test_schemas_are_listed_and_missing_ones_told(engine: SparkEngine, schema: str) -> None:
-    assert schema in engine.schemas("spark_catalog")
-    with pytest.raises(LiveError, match=r"the schema spark_catalog\.nonesuch does not exist"):
-        engine.tables("spark_catalog", "nonesuch")
-    with pytest.raises(LiveError, match="the engine has no such catalog"):
-        engine.tables("nonesuch", "sales")
-    with pytest.raises(LiveError, match="catalog nonesuch"):
-        engine.schemas("nonesuch")
-    with pytest.raises(LiveError, match="the engine has no such catalog"):
-        engine.location(parse_table("nonesuch.sales.`a b`"))
-
-
-def test_where_a_table_lies_is_reported_without_loading_it(
-    spark: Any, engine: SparkEngine, schema: str, tmp_path: Path
-) -> None:
-    """A ``DESCRIBE TABLE`` of a clustered table rebuilds its state: seconds, and an error where the log is broken."""
-    spark.sql(f"CREATE TABLE {schema}.t (id BIGINT) USING delta CLUSTER BY (id) LOCATION '{tmp_path}/t'")
-    shutil.rmtree(tmp_path / "t" / "_delta_log")
-    assert engine.location(parse_table(f"{schema}.t")) == f"file:{tmp_path}/t"
-    assert list(engine.tables("spark_catalog", schema).values()) == [f"file:{tmp_path}/t"]
-
-
 @pytest.fixture
 def other_catalog(spark: Any, tmp_path: Path) -> Iterator[str]:
     """A catalog of Spark's second kind, with names of any sort and no Delta tables: Derby behind JDBC."""
@@ -358,28 +176,6 @@ def test_catalogs_of_the_second_kind(spark: Any, other_catalog: str) -> None:
     with pytest.raises(LiveError, match="not a Delta table"):
         engine.location(name)
     assert engine.tables(other_catalog, "nonesuch") == {}
-
-
-class OldSession:
-    """A session whose catalog knows no ``SHOW TABLE EXTENDED``."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def sql(self, text: str) -> Any:
-        if text.startswith("SHOW TABLE EXTENDED"):
-            raise RuntimeError("[NOT_SUPPORTED_COMMAND_FOR_V2_TABLE] SHOW TABLE EXTENDED is not supported")
-        return self._session.sql(text)
-
-
-def test_a_catalog_without_the_statement_is_asked_table_by_table(spark: Any, schema: str, tmp_path: Path) -> None:
-    spark.sql(f"CREATE TABLE {schema}.t (id BIGINT) USING delta LOCATION '{tmp_path}/t'")
-    spark.sql(f"CREATE TABLE {schema}.u (id BIGINT) USING parquet")
-    engine = SparkEngine(OldSession(spark), "oss", SessionFacts(shared=True))
-    assert engine.tables("spark_catalog", schema, "t|x") == {
-        TableName("spark_catalog", (schema, "t")): f"file:{tmp_path}/t"
-    }
-    assert len(engine.tables("spark_catalog", schema)) == 2
 
 
 CONNECT_SCRIPT = """

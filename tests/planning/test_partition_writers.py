@@ -46,8 +46,8 @@ def test_a_write_that_names_the_columns_is_a_refusal_that_names_it(live: Callabl
     (refusal,) = planned(live, write(9, job=job), write(8, by="[]"), write(7, job=job)).refusals
     assert refusal.change == "partitioning"
     assert refusal.reason == (
-        "existing writers of the table would fail on every run: WRITE by Delta Spark 4.4.0 (nightly), last in version "
-        "9, names the partition columns"
+        "existing writers of the table would fail on every run: WRITE by Delta Spark 4.4.0 (job nightly), last in "
+        "version 9, names the partition columns"
     )
     assert refusal.condition == "DELTA_METADATA_MISMATCH"
     assert "`allow: [partition_writers]`" in refusal.fix

@@ -210,6 +210,14 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
     ("text", "problem"),
     [
         ("policiez: x", '1:1: unknown key "policiez"\n  hint: did you mean `policies`?'),
+        (
+            "engine: {cluster: 0710-a}",
+            "1:1: `engine` has a `cluster`, which only `remote: databricks` uses",
+        ),
+        (
+            "engine: {cluster: 0710-a, remote: databricks, runtime: serverless}",
+            "1:1: `engine` has a `cluster` and `runtime: serverless`, which exclude each other",
+        ),
         ("engine: {dialekt: oss}", '1:10: unknown key "engine.dialekt"\n  hint: did you mean `dialect`?'),
         ("env:", "1:1: `env` takes a map, not nothing\n  hint: put its keys under `env`"),
         ("env: {dev: prod}", '1:7: `env.dev` takes a map, not "prod"\n  hint: put its keys under `env.dev`'),
@@ -425,3 +433,38 @@ def test_another_limit_is_an_error_at_its_line(tmp_path: Path, text: str) -> Non
     (tmp_path / "tablectl.yaml").write_text(f"window:\n  quiet: {text}\n")
     with pytest.raises(InputError, match=r"tablectl\.yaml:2"):
         load_config(tmp_path, {})
+
+
+# Several servers
+
+
+def test_several_servers_are_listed_in_place_of_one(root: Path) -> None:
+    (root / FILE).write_text("engine: {remotes: ['sc://a:15002/;token=t', 'sc://b']}\n")
+    engine = load_config(root, {}).engine
+    assert (engine.remotes, engine.servers) == (("sc://a:15002/;token=t", "sc://b"),) * 2
+    assert EngineConfig(remote="sc://a").servers == ("sc://a",)
+    assert EngineConfig().servers == ()
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        ("remotes: ['sc://a', 'sc://a']", "names the server sc://a:15002 twice"),
+        ("remotes: ['sc://a:15002/;token=t', 'sc://b', 'sc://A/']", "names the server sc://a:15002 twice"),
+        ("remotes: [databricks, databricks]", "names the server databricks twice"),
+        ("remote: 'sc://a', remotes: ['sc://b']", "has both `remote` and `remotes`: keep one of them"),
+        ("remotes: ['a:15002']", "needs the address of a Spark Connect server"),
+        ("remotes: 'sc://a'", "takes a list"),
+    ],
+)
+def test_servers_that_make_no_sense_are_refused_without_their_tokens(root: Path, engine: str, message: str) -> None:
+    problems = wrong(root, f"engine: {{{engine}}}\n")
+    assert len(problems) == 1
+    assert message in problems[0]
+    assert "token" not in problems[0]
+
+
+def test_the_pace_of_rewrites_is_a_size_above_nothing(root: Path) -> None:
+    (root / FILE).write_text("window: {max_bytes_per_hour: 500 GB}\n")
+    assert load_config(root, {}).window.max_bytes_per_hour == 500 * 1000**3
+    assert "is not a size above 0" in wrong(root, "window: {max_bytes_per_hour: 0}\n")[0]

@@ -25,7 +25,7 @@ def test_what_they_take() -> None:
     given, problems = read(
         "rewrite: allowed\nmax_bytes: ${SIZE}\noptimize: full\ntruncate_history: true\n"
         "allowed_features: [deletionVectors, clustering]\nallow: [partition_writers, lockout]\n"
-        "clients: {trino: '450', spark: '4.0'}"
+        "clients: {trino: '450', spark: '4.0'}\nstreams: {fraud: /checkpoints/fraud}"
     )
     assert problems == []
     assert {key: each.value for key, each in given.items()} == {
@@ -37,6 +37,7 @@ def test_what_they_take() -> None:
         "allow": ("lockout", "partition_writers"),
         "clients.trino": "450",
         "clients.spark": "4.0",
+        "streams.fraud": "/checkpoints/fraud",
     }
 
 
@@ -66,6 +67,9 @@ def test_consents_become_options() -> None:
         ("max_bytes: 1.5", "YAML reads 1.5 as a number, not as text"),
         ("truncate_history: 1", '"1" is not a value of `truncate_history`'),
         ("allowed_features: deletionVectors", "`allowed_features` takes a list of table features, not text"),
+        ("streams: {fraud: relative/path}", "relative/path"),
+        ("streams: {'a b': /c}", "is not a name: letters, digits, '_', '.' and '-'"),
+        ("streams: [/c]", "`streams` takes a map of streams to checkpoints, not a list"),
         ("allowed_features: ['a b']", '"a b" is not a table feature'),
         ("allow: lockout", "`allow` takes a list of consents, not text"),
         ("allow: [lockouts]", '"lockouts" is not a consent of `allow`'),

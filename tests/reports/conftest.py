@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tablectl.applying.run_report import (
-    Casualty,
     CommitRun,
     GateRun,
+    PossibleFailure,
     RunOutcome,
     RunReport,
     StatementRun,
@@ -29,6 +29,7 @@ from tablectl.model.table import LiveTable
 from tests.builders import CLUSTERED, VECTORS, live_table, planned_table
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
+_WRITES = os.environ.get("TABLECTL_GOLDEN") == "write"  # before a test clears the variables of tablectl
 _SCHEMA = Schema(
     (
         Field("order_id", "long"),
@@ -41,7 +42,7 @@ _SCHEMA = Schema(
 
 def _golden(name: str, text: str) -> None:
     file = _GOLDEN / name
-    if os.environ.get("TABLECTL_GOLDEN") == "write":
+    if _WRITES:
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8")
 
@@ -158,9 +159,12 @@ def _run() -> RunReport:
                     replace(_commit(16, after=900), user="apply", run="77aa"),
                 ),
                 later=("properties.owner.team",),
-                casualties=(
-                    Casualty(writer="nightly load (any)", reason="did not end in time", fails=_FAILS),
-                    *(Casualty(writer=f"WRITE by {name}", reason="no guard was seen", fails=_FAILS) for name in "abcd"),
+                possible_failures=(
+                    PossibleFailure(writer="nightly load (any)", reason="did not end in time", fails=_FAILS),
+                    *(
+                        PossibleFailure(writer=f"WRITE by {name}", reason="no guard was seen", fails=_FAILS)
+                        for name in "abcd"
+                    ),
                 ),
                 window_ms=412,
                 drain_ms=300_012,

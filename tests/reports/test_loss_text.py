@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tablectl.model.plan import Plan, Refusal
+from tablectl.model.plan import Plan, Refusal, TablePlan
 from tablectl.model.table_loss import StatementLoss, TableLoss
 from tablectl.reports.context import Context
 from tablectl.reports.style import Style
@@ -53,6 +53,14 @@ def test_in_the_quietest_hour_it_says_so(one: Plan) -> None:
     assert "now (Sunday 04:00–05:00 UTC): 0.0 failed writes, 0 s of work; no hour is quieter" in text
 
 
+def test_statements_that_fail_only_writers_outside_of_the_log_say_so(one: Plan) -> None:
+    table, none = one.tables[0], (0.0,) * 168
+    assert table.loss is not None
+    nothing = replace(table.loss, failed=none, seconds=none, statements=())
+    text = flat(plan_text(replace(one, tables=(replace(table, loss=nothing),)), Style(width=200), now=SUNDAY))
+    assert "expected loss: 0.0 failed writes: none of the writers in the log fails" in text
+
+
 def test_markdown_and_html_tell_it(one: Plan) -> None:
     context = Context(now=SUNDAY)
     assert SAID in flat(plan_markdown(one, context)).replace("\\", "")
@@ -63,8 +71,10 @@ def test_too_few_writes_are_said(one: Plan) -> None:
     unknown = TableLoss(writes=12, unknown="12 writes in 30 days, and at least 30 are needed")
     plan = replace(one, tables=(replace(one.tables[0], loss=unknown),))
     text = flat(plan_text(plan, Style(width=200), now=SUNDAY))
-    assert "cannot tell: 12 writes in 30 days, and at least 30 are needed" in text
+    said = "expected loss cannot tell: 12 writes in 30 days, and at least 30 are needed"
+    assert text.replace("loss: ", "loss ").count(said) == 2  # of the table, and of its statement
     assert "expected loss now" not in text
+    assert said in flat(plan_html(plan, Context(now=SUNDAY)))
 
 
 def test_less_than_a_day_has_no_quietest_hour(one: Plan) -> None:
@@ -74,8 +84,8 @@ def test_less_than_a_day_has_no_quietest_hour(one: Plan) -> None:
     assert "up to 3.1 failed writes" in flat(plan_text(plan, Style(width=200)))
 
 
-def test_equal_tables_are_added_up(one: Plan) -> None:
-    table = one.tables[0]
+def another(table: TablePlan, loss: TableLoss | None) -> TablePlan:
+    """An equal table, so that both are reported together."""
 
     def visits(text: str) -> str:
         return text.replace("clicks", "visits")
@@ -83,9 +93,29 @@ def test_equal_tables_are_added_up(one: Plan) -> None:
     statements = tuple(
         replace(each, sql=visits(each.sql), undo=tuple(map(visits, each.undo))) for each in table.statements
     )
-    other = replace(table, name=visits(table.name), location=visits(table.location), statements=statements)
-    text = flat(plan_text(replace(one, tables=(table, other)), Style(width=200), now=SUNDAY))
-    assert "expected loss now (Sunday 10:00–11:00 UTC): 6.3 failed writes, 421 s of work" in text
+    location = visits(table.location)
+    return replace(table, name=visits(table.name), location=location, statements=statements, loss=loss)
+
+
+def test_equal_tables_are_added_up(one: Plan) -> None:
+    table = one.tables[0]
+    plan = replace(one, tables=(table, another(table, table.loss)))
+    text = flat(plan_text(plan, Style(width=200), now=SUNDAY))
+    assert "expected loss: now (Sunday 10:00–11:00 UTC): 6.3 failed writes, 421 s of work" in text
+
+
+@pytest.mark.parametrize("loss", [None, TableLoss(writes=12, unknown="12 writes in 30 days")])
+def test_a_table_that_cannot_be_told_does_not_hide_the_loss_of_its_equals(one: Plan, loss: TableLoss | None) -> None:
+    table = one.tables[0]
+    text = flat(plan_text(replace(one, tables=(table, another(table, loss))), Style(width=200), now=SUNDAY))
+    assert f"expected loss: {SAID}; cannot tell for 1 of the 2 tables" in text
+
+
+def test_equal_tables_with_too_few_writes_are_told_in_one_line(one: Plan) -> None:
+    few = [TableLoss(writes=count, unknown=f"{count} writes in 30 days") for count in (12, 13)]
+    table = replace(one.tables[0], loss=few[0])
+    text = flat(plan_text(replace(one, tables=(table, another(table, few[1]))), Style(width=200), now=SUNDAY))
+    assert "expected loss: cannot tell: fewer than 30 writes in 30 days" in text
 
 
 def test_long_work_is_reported_in_hours(one: Plan) -> None:

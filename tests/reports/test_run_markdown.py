@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.applying.run_report import Casualty, CommitRun, RunOutcome, RunReport, StatementRun, TableRun
+from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import LIMIT
 from tests.reports.hostile import EVIL
@@ -42,7 +42,7 @@ def test_nothing_of_others_means_anything(run_report: RunReport, text: str) -> N
         statements=(statement,),
         commits=(commit,),
         foreign=(commit,),
-        casualties=(Casualty(writer=text, reason=text, fails=text),),
+        possible_failures=(PossibleFailure(writer=text, reason=text, fails=text),),
         owed=(text,),
         notes=(text,),
         later=(text,),

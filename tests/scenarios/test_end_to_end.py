@@ -143,7 +143,7 @@ def test_a_refused_or_unreadable_table_never_stops_the_others(
     assert planned.code == 1
     assert "DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED" in planned.out
     assert "not a Delta table" in planned.out
-    assert "1 table to change, 1 statement (1 blocking); 1 refused; 2 not readable." in planned.out.replace("\n ", "")
+    assert "1 table to change (1 blocking), 1 statement; 1 refused; 2 not readable." in planned.out.replace("\n ", "")
     applied = cli("apply", "p.json", "--format", "json")
     assert applied.code == 5
     outcomes = {table["name"].split("/")[-1].strip("`"): table["outcome"] for table in applied.json()["tables"]}

@@ -200,7 +200,7 @@ def test_an_apply_waits_for_a_guarded_write(lake: Lake, kind: str) -> None:
     assert ended.error is None
     assert report.exit_code == 0, report
     assert lake.operations() == [operation, "SET TBLPROPERTIES"]
-    assert report.tables[0].casualties == ()
+    assert report.tables[0].possible_failures == ()
     assert 90 in lake.rows().values()
 
 

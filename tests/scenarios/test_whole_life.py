@@ -77,7 +77,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     # comment: the verdict first, the SQL of both tables, the lines that ask for it.
     (comment,) = github.comments[5]
     assert comment["body"].startswith("**🟠 Plan: Changes pending** · 🟠 <b>1 irreversible</b> · 🟡 <b>1 blocking</b>")
-    assert "2 tables to change, 3 statements (1 safe, 2 blocking)" in comment["body"]
+    assert "2 tables to change, 3 statements" in comment["body"]
     assert "CLUSTER BY (`customer`);" in comment["body"]
     assert "<code>policies/tables.yaml:" in comment["body"]
     assert len(log(orders)) + len(log(returns)) == 3, "a plan changes nothing"

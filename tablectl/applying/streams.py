@@ -1,0 +1,122 @@
+"""Declared streaming queries around a table's window: the wait for those that its statements stop, and the proof that
+they continued (docs/streams.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tablectl.applying.context import RunContext
+from tablectl.applying.events import RunEvent
+from tablectl.applying.run_report import StreamRun, TableRun
+from tablectl.leases.clock import StoppedError
+from tablectl.model.errors import LiveError, one_line
+from tablectl.model.plan import TablePlan
+from tablectl.model.streams import StreamPosition, StreamState
+from tablectl.planning.stream_stops import stopped_streams
+
+STREAM_POLL = 5.0
+"""Seconds between two looks at a checkpoint."""
+_NOW = 0.001
+
+Positions = Mapping[str, StreamState]
+"""How far the declared streams of a table are, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTarget:
+    """A stream that the statements of a table stop, and the version that it must have read before them."""
+
+    table: TablePlan
+    name: str
+    checkpoint: str
+    version: int
+    """The newest version with data when the run began; -1 if the stream need not read any."""
+    unknown: str = ""
+    """Why that is not known; empty if it is."""
+
+    def behind(self, window: RunContext) -> str:
+        """What it has not read yet; empty if it has."""
+        if self.unknown:
+            return f"the stream {self.name} cannot be compared with the table: {self.unknown}"
+        (state,) = window.reader.streams([(self.name, self.checkpoint)], self.table.table_id)
+        if isinstance(state, StreamPosition) and state.passed(self.version):
+            return ""
+        return f"the stream {self.name} {state.text}, and must read version {self.version}: the statements stop it"
+
+
+def targets_of(window: RunContext, tables: Sequence[TablePlan]) -> Iterator[StreamTarget]:
+    """The streams that the statements of some tables stop."""
+    for table in tables:
+        stopped = stopped_streams(table, window.engine.dialect)
+        for name, checkpoint in table.basis.options.streams if stopped else ():
+            try:
+                (state,) = window.reader.streams([(name, checkpoint)], table.table_id)
+                read = -1 if not isinstance(state, StreamPosition) or state.read is None else state.read
+                unread = window.reader.row_versions(table.location, after=read)
+                yield StreamTarget(table, name, checkpoint, max(unread, default=read))
+            except LiveError as error:
+                yield StreamTarget(table, name, checkpoint, -1, one_line(error))
+
+
+def positions_of(window: RunContext, table: TablePlan) -> Positions:
+    """How far the declared streams of a table are now."""
+    streams = table.basis.options.streams
+    return {each.name: each for each in window.reader.streams(streams, table.table_id)} if streams else {}
+
+
+def continued_streams(
+    window: RunContext, tables: Sequence[TablePlan], runs: Mapping[str, TableRun], before: Mapping[str, Positions]
+) -> dict[str, TableRun]:
+    """The runs of the tables with commits and declared streams, with what became of these.
+
+    Waits at most ``terms.watch`` seconds for streams that have something to read.
+    """
+    watched = [table for table in tables if before[table.name] and runs[table.name].commits]
+    began, found = window.clock.monotonic(), dict[str, tuple[StreamRun, ...]]()
+    while watched:
+        found = {table.name: _look(window, table, runs[table.name], before[table.name]) for table in watched}
+        waited = window.clock.monotonic() - began
+        late = {name: each.name for name, streams in found.items() for each in streams if each.continued is False}
+        if not late or window.terms.watch - waited < _NOW or window.stop.is_set():
+            break
+        for table, name in late.items():
+            window.notify(RunEvent(table, "watch", f"done, watching for the stream {name} to continue", waited))
+        try:
+            window.clock.sleep(min(STREAM_POLL, window.terms.watch - waited))
+        except StoppedError:
+            break
+    return {name: replace(runs[name], streams=streams) for name, streams in found.items()}
+
+
+def _look(window: RunContext, table: TablePlan, run: TableRun, before: Positions) -> tuple[StreamRun, ...]:
+    stopped = stopped_streams(table, window.engine.dialect)
+    try:
+        after = window.reader.row_versions(table.location, after=run.commits[-1].version)
+    except LiveError as error:
+        note = f"the table cannot be read: {one_line(error)}"
+        return tuple(StreamRun(name=name, stopped=name in stopped, note=note) for name in before)
+    first = min(after, default=None)
+    return tuple(_run(state, before[state.name], first, stopped=state.name in stopped) for state in _now(window, table))
+
+
+def _now(window: RunContext, table: TablePlan) -> Sequence[StreamState]:
+    return window.reader.streams(table.basis.options.streams, table.table_id)
+
+
+def _run(now: StreamState, before: StreamState, first: int | None, *, stopped: bool) -> StreamRun:
+    """``first`` is the first version with data after the run's last commit."""
+    was = before.batch if isinstance(before, StreamPosition) else None
+    if not isinstance(now, StreamPosition):
+        return StreamRun(name=now.name, stopped=stopped, before=was, note=now.text)
+    continued = None if first is None else now.passed(first)
+    if continued is None:
+        note = "nothing was written since, so it cannot be told whether it continued"
+    elif continued:
+        note = f"continued: it {now.text}"
+    else:
+        note = f"has not continued yet: it {now.text}, and version {first} has data"
+    return StreamRun(
+        name=now.name, stopped=stopped, before=was, after=now.batch, read=now.read, continued=continued, note=note
+    )

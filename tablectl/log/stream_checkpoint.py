@@ -1,0 +1,134 @@
+"""Reads how far a Structured Streaming query has read a table, from its checkpoint.
+
+Spark writes ``offsets/N`` before batch N and ``commits/N`` after it. An offset of a Delta source names the version of
+the next file to read (Delta: ``DeltaSourceOffset``). Checkpoints are written by others: every file and every number in
+it is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tablectl.log.actions import parse_json
+from tablectl.model.errors import LiveError, one_line
+from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
+from tablectl.model.text import cut
+from tablectl.model.usual_gap import usual_gap
+from tablectl.storage.log_stores import Stores
+from tablectl.storage.table_log import TableLog, VanishedError
+
+_OFFSET_BYTES = 1 << 20
+_METADATA_BYTES = 1 << 16
+_MOST_BATCHES = 100_000
+"""Spark keeps 100 batches."""
+_FEW_BATCHES = 10
+"""The newest batches that show how often the query runs."""
+_MOST_SOURCES = 1000
+_LARGEST = 2**63 - 1
+_AFTER_VERSION = _LARGEST - 100
+"""Delta's index after the last file of a version (``DeltaSourceOffset.END_INDEX``)."""
+
+
+def read_streams(stores: Stores, checkpoints: Iterable[tuple[str, str]], table_id: str) -> tuple[StreamState, ...]:
+    """How far the queries with some names and checkpoints have read a table. Never raises ``LiveError``."""
+    found: list[StreamState] = []
+    for name, checkpoint in checkpoints:
+        try:
+            found.append(_read(stores, name, checkpoint, table_id))
+        except LiveError as error:
+            found.append(UnknownStream(name, checkpoint, one_line(error)))
+    return tuple(found)
+
+
+def _read(stores: Stores, name: str, checkpoint: str, table_id: str) -> StreamPosition:
+    query = _query(stores.open(checkpoint, ""), checkpoint)
+    offsets = stores.open(checkpoint, "offsets")
+    for _ in range(2):  # Spark may have deleted the oldest batches meanwhile
+        finished = _batches(stores.open(checkpoint, "commits")) & _batches(offsets)
+        if not finished:
+            return StreamPosition(name, checkpoint, query, -1, 0, None)
+        batch = max(finished)
+        try:
+            at, read = _offset(offsets, str(batch), table_id)
+        except VanishedError:
+            continue
+        return StreamPosition(name, checkpoint, query, batch, at, read, _gap(offsets, finished, at))
+    raise LiveError(f"{checkpoint}: its batches are deleted faster than they can be read", "try again")
+
+
+def _gap(offsets: TableLog, finished: set[int], newest: int) -> float | None:
+    """The usual gap between the beginnings of the newest batches, in seconds."""
+    times = [newest]
+    for batch in sorted(finished, reverse=True)[1:_FEW_BATCHES]:
+        try:
+            lines = offsets.read(str(batch), _OFFSET_BYTES).split(b"\n")
+        except VanishedError:
+            break
+        times.append(_time(lines, offsets.file(str(batch))))
+    return usual_gap([each / 1000 for each in times if each])
+
+
+def _query(folder: TableLog, checkpoint: str) -> str:
+    try:
+        found = _object(folder.read("metadata", _METADATA_BYTES), folder.file("metadata"))
+    except VanishedError:
+        raise LiveError(
+            f"{checkpoint}: no checkpoint of a streaming query: it has no file `metadata`",
+            "declare the `checkpointLocation` of the query",
+        ) from None
+    query = found.get("id")
+    return cut(query) if isinstance(query, str) else ""
+
+
+def _batches(folder: TableLog) -> set[int]:
+    names = folder.names()
+    if len(names) > _MOST_BATCHES:
+        raise LiveError(f"{folder.file('')}: has more than {_MOST_BATCHES:,} files; Spark keeps 100 batches")
+    return {int(name) for name in names if name.isascii() and name.isdigit() and len(name) <= len(str(_LARGEST))}
+
+
+def _offset(offsets: TableLog, batch: str, table_id: str) -> tuple[int, int | None]:
+    """When a batch began, and the version that it has read completely."""
+    file = offsets.file(batch)
+    lines = offsets.read(batch, _OFFSET_BYTES).split(b"\n")
+    if lines[0].strip() != b"v1":
+        raise LiveError(f"{file}: its format is {cut(ascii(lines[0].decode(errors='replace')))}, and only v1 is known")
+    if len(lines) > _MOST_SOURCES:
+        raise LiveError(f"{file}: has more than {_MOST_SOURCES:,} sources")
+    sources = [_object(line, file) for line in lines[2:] if line.strip() not in {b"", b"-"}]
+    mine = [each for each in sources if each.get("reservoirId") == table_id]
+    if not mine:
+        raise LiveError(f"{file}: the query does not read this table: none of its sources has the id {table_id}")
+    # A query may read the table several times: it has read what all of its sources have read.
+    versions = [_version(each, file) for each in mine]
+    known = [each for each in versions if each is not None]
+    return _time(lines, file), min(known) if len(known) == len(versions) else None
+
+
+def _time(lines: Sequence[bytes], file: str) -> int:
+    """When a batch began, in milliseconds since the epoch; 0 if unknown."""
+    return _whole(_object(lines[1], file).get("batchTimestampMs")) if len(lines) > 1 else 0
+
+
+def _version(offset: Mapping[str, Any], file: str) -> int | None:
+    version, index = _whole(offset.get("reservoirVersion")), offset.get("index")
+    if not isinstance(index, int) or isinstance(index, bool) or abs(index) > _LARGEST:
+        raise LiveError(f"{file}: an offset has no valid index")
+    if index >= _AFTER_VERSION:
+        return version
+    return None if offset.get("isStartingVersion") is True else version - 1
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST else 0
+
+
+def _object(raw: bytes, file: str) -> Mapping[str, Any]:
+    try:
+        found = parse_json(raw)
+    except (ValueError, RecursionError) as error:
+        raise LiveError(f"{file}: is not JSON: {type(error).__name__}") from error
+    if not isinstance(found, dict):
+        raise LiveError(f"{file}: is not a JSON object")
+    return found

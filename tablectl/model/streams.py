@@ -1,0 +1,58 @@
+"""Structured Streaming queries that read a table, and how far they are, by their checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablectl.model.text import time_text
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPosition:
+    """How far a query is."""
+
+    name: str
+    """As the policy declares it."""
+    checkpoint: str
+    query: str
+    """The id of the query: the application id of its commits in a Delta sink."""
+    batch: int
+    """The last batch that it has finished; -1 if none."""
+    at: int
+    """When that batch began, in milliseconds since the epoch; 0 if unknown."""
+    read: int | None
+    """The newest version of the table that it has read completely; ``None`` while it reads the rows that the table had
+    when the query was first started.
+    """
+    gap: float | None = None
+    """Seconds between its batches, usually; ``None`` if it has finished too few."""
+
+    def passed(self, version: int) -> bool:
+        """Whether it has read a version completely."""
+        return self.read is not None and self.read >= version
+
+    @property
+    def text(self) -> str:
+        """``has read version 7, by batch 12 at 2026-11-22 10:00:00 UTC``."""
+        if self.batch < 0:
+            return "has finished no batch"
+        what = "is still reading the initial rows" if self.read is None else f"has read version {self.read}"
+        when = time_text(self.at)
+        return f"{what}, by batch {self.batch}{f' at {when}' if when else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownStream:
+    """A query of which it cannot be told how far it is."""
+
+    name: str
+    checkpoint: str
+    why: str
+
+    @property
+    def text(self) -> str:
+        """``its position is unknown: …``."""
+        return f"its position is unknown: {self.why}"
+
+
+StreamState = StreamPosition | UnknownStream

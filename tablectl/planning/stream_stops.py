@@ -1,0 +1,31 @@
+"""Which statements of a table's plan stop the streaming queries that read it (delta-6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
+from tablectl.model.plan import Statement, TablePlan
+from tablectl.planning.change_actions import actions_for
+from tablectl.planning.order import commits_by_statement
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStop:
+    """A statement that stops every query that reads the table."""
+
+    statement: Statement
+    stop: ReaderStop
+
+
+def stops_of(table: TablePlan, dialect: str) -> tuple[StreamStop, ...]:
+    """The statements that stop a query without schema tracking, in the order of the plan."""
+    made = commits_by_statement(actions_for(table.changes, table.basis), table.basis, dialect)
+    stops = ((each, stream_reader(made[each.id], dialect)) for each in table.statements if each.id in made)
+    return tuple(StreamStop(each, stop) for each, stop in stops if stop.effect is not ReaderEffect.GOES_ON)
+
+
+def stopped_streams(table: TablePlan, dialect: str) -> tuple[str, ...]:
+    """The names of the declared streams that the statements stop."""
+    declared = table.basis.options.streams
+    return tuple(name for name, _ in declared) if declared and stops_of(table, dialect) else ()

@@ -1,0 +1,136 @@
+"""Declared streaming queries: an apply waits for those that it stops, and says which continued."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tablectl.applying.context import WindowSettings
+from tablectl.applying.run_report import RunReport, StreamRun
+from tablectl.model.errors import ExitCode
+from tablectl.model.plan import Plan
+from tablectl.model.streams import StreamPosition, UnknownStream
+from tests.applying.lake_run import Run, only, outcomes
+
+STREAMS = (("fraud", "/checkpoints/fraud"),)
+
+
+@pytest.fixture
+def run() -> Run:
+    """A table with three versions of data."""
+    made = Run(terms=WindowSettings(drain=300)).tables("a")
+    for _ in range(3):
+        made.lake.tables["/lake/a"].commit("WRITE", "etl")
+    return made
+
+
+def reads(run: Run, version: int | None, batch: int = 0) -> None:
+    """The stream has read so far."""
+    run.lake.positions["fraud"] = lambda checkpoint: StreamPosition("fraud", checkpoint, "q", batch, 0, version)
+
+
+def planned(run: Run, monkeypatch: pytest.MonkeyPatch, *, stops: bool) -> Plan:
+    """A plan whose statements stop the stream, or do not."""
+    monkeypatch.setattr("tablectl.planning.stream_stops.stops_of", lambda *_: ("a stop",) if stops else ())
+    (table,) = run.plan().tables
+    options = replace(table.basis.options, streams=STREAMS)
+    return replace(run.plan(), tables=(replace(table, basis=replace(table.basis, options=options)),))
+
+
+def stream(report: RunReport) -> StreamRun:
+    (found,) = only(report, "a").streams
+    return found
+
+
+def test_a_table_waits_until_its_stream_has_read_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads(run, 1)
+    run.clock.later(60, lambda: reads(run, 3, batch=1))
+    held: set[Any] = set()
+    before = run.clock.on_sleep
+
+    def look() -> None:
+        before()
+        held.update(run.kinds("a"))
+
+    run.clock.on_sleep = look
+    report = run.apply(planned(run, monkeypatch, stops=True))
+    assert outcomes(report) == {"a": "applied"}
+    assert run.clock.now == pytest.approx(1060, abs=6)
+    assert not held  # no lease was taken while it waited
+    said = {event.words for event in run.told if event.step == "stream"}
+    assert said == {"the stream fraud has read version 1, by batch 0, and must read version 3: the statements stop it"}
+
+
+def test_a_stream_that_does_not_catch_up_in_time_leaves_the_table_unchanged(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads(run, 1)
+    report = run.apply(planned(run, monkeypatch, stops=True))
+    assert outcomes(report) == {"a": "stream behind"}
+    assert only(report, "a").message.startswith("after 5 min, the stream fraud has read version 1, by batch 0")
+    assert report.exit_code is ExitCode.WINDOW
+    assert run.clock.now == pytest.approx(1300, abs=6)
+    assert run.lake.tables["/lake/a"].stamped == []
+
+
+def test_data_that_is_written_while_it_waits_is_not_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads(run, 1)
+    run.clock.later(20, lambda: run.lake.tables["/lake/a"].commit("WRITE", "etl"))
+    run.clock.later(30, lambda: reads(run, 3))
+    assert outcomes(run.apply(planned(run, monkeypatch, stops=True))) == {"a": "applied"}
+
+
+def test_an_unknown_position_counts_as_behind(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.lake.positions["fraud"] = lambda checkpoint: UnknownStream("fraud", checkpoint, "access is denied")
+    report = run.apply(planned(run, monkeypatch, stops=True))
+    assert outcomes(report) == {"a": "stream behind"}
+    assert "its position is unknown: access is denied" in only(report, "a").message
+
+
+def test_a_reason_to_proceed_goes_on_without_the_stream(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads(run, 1)
+    run.engine.stamp = replace(run.engine.stamp, proceed="the stream is retired")
+    assert outcomes(run.apply(planned(run, monkeypatch, stops=True))) == {"a": "applied"}
+
+
+def test_a_stream_that_goes_on_is_not_waited_for(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads(run, None)
+    assert outcomes(run.apply(planned(run, monkeypatch, stops=False))) == {"a": "applied"}
+    assert run.clock.now == 1000
+
+
+def test_a_stream_has_continued_once_it_has_read_rows_written_after_the_change(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads(run, 3)
+    run.terms = WindowSettings(watch=600)
+    run.notify = lambda event: run.lake.tables["/lake/a"].commit("WRITE", "etl") if event.step == "released" else None
+    run.clock.later(60, lambda: reads(run, 5, batch=1))
+    found = stream(run.apply(planned(run, monkeypatch, stops=True)))
+    assert found == StreamRun(
+        name="fraud",
+        stopped=True,
+        before=0,
+        after=1,
+        read=5,
+        continued=True,
+        note="continued: it has read version 5, by batch 1",
+    )
+
+
+def test_a_stream_that_stays_where_it_was_has_not_continued(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads(run, 3)
+    run.terms = WindowSettings(watch=60)
+    run.notify = lambda event: run.lake.tables["/lake/a"].commit("WRITE", "etl") if event.step == "released" else None
+    found = stream(run.apply(planned(run, monkeypatch, stops=False)))
+    assert found.continued is False
+    assert found.note == "has not continued yet: it has read version 3, by batch 0, and version 5 has data"
+
+
+def test_without_new_rows_it_cannot_be_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads(run, 3)
+    found = stream(run.apply(planned(run, monkeypatch, stops=False)))
+    assert found.continued is None
+    assert found.note == "nothing was written since, so it cannot be told whether it continued"

@@ -1,0 +1,207 @@
+"""The note of a merge request: the lines of GitLab's template, run by ``sh`` against a stand-in of the API."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+
+from tablectl.ci.gitlab import note_step
+from tablectl.cli.scaffold import CI_FILES
+from tablectl.model.install import CiSystem
+from tablectl.reports.markdown import LIMIT
+from tests.ci.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+from tests.cli.log_lake import create
+
+__all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
+
+TOKEN = "glpat-a-token"
+BOT, MALLORY = 7, 8
+NOTES = "/projects/42/merge_requests/5/notes"
+REPORT = "**🟡 Plan: Changes pending** · 1 table\n\nmore\n\n<!-- tablectl plan -->\n"
+
+
+@dataclass
+class FakeGitLab:
+    """The notes of one merge request, and everything that was asked."""
+
+    api: str = ""
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    status: int = 0
+    """The status of every answer, if it is to be a failure."""
+
+    def answer(self, method: str, path: str, token: str, body: Any) -> tuple[int, Any]:
+        self.asked.append(f"{method} {path}")
+        if self.status or token != TOKEN:
+            return self.status or 401, {"message": "no"}
+        address, _, query = path.partition("?")
+        match method, address:
+            case "GET", "/user":
+                return 200, {"id": BOT}
+            case "GET", "/projects/42/merge_requests/5/notes":
+                page = int(dict(each.split("=") for each in query.split("&"))["page"])
+                return 200, self.notes[100 * (page - 1) : 100 * page]
+            case "POST", "/projects/42/merge_requests/5/notes":
+                self.notes.append(
+                    {"id": 100 + len(self.notes), "author": {"id": BOT}, "system": False, "body": body["body"]}
+                )
+                return 201, self.notes[-1]
+            case "PUT", _ if address.startswith(f"{NOTES}/"):
+                (note,) = [each for each in self.notes if each["id"] == int(address.rpartition("/")[2])]
+                note["body"] = body["body"]
+                return 200, note
+        return 404, {"message": "404 Not Found"}
+
+
+@pytest.fixture
+def gitlab() -> Iterator[FakeGitLab]:
+    fake = FakeGitLab()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _any(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            path = self.path.removeprefix("/api/v4")
+            status, answer = fake.answer(self.command, path, self.headers.get("PRIVATE-TOKEN", ""), body)
+            data = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PUT = _any  # noqa: N815
+
+        def log_message(self, *_args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    fake.api = f"http://127.0.0.1:{server.server_address[1]}/api/v4"
+    yield fake
+    server.shutdown()
+    server.server_close()
+
+
+def environ(gitlab: FakeGitLab, **more: str) -> dict[str, str]:
+    return {
+        "CI_API_V4_URL": gitlab.api,
+        "CI_PROJECT_ID": "42",
+        "CI_MERGE_REQUEST_IID": "5",
+        "CI_JOB_URL": "https://gitlab.example/acme/lake/-/jobs/9",
+        "NOTE_TOKEN": TOKEN,
+        **more,
+    }
+
+
+def step(gitlab: FakeGitLab, **more: str) -> str:
+    """The log of the step, which never fails."""
+    log = StringIO()
+    assert note_step(environ(gitlab, **more), log) == 0
+    assert TOKEN not in log.getvalue()
+    return log.getvalue()
+
+
+def plan_job() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(CI_FILES[CiSystem.GITLAB][".gitlab-ci.yml"])["plan"]
+    return found
+
+
+def play(gitlab: FakeGitLab, folder: Path, part: str) -> str:
+    """Run the lines of a part of the job by ``sh``, as a runner does, without the installation; what they print."""
+    (folder / "bin").mkdir(exist_ok=True)
+    for name, module in (("python", ""), ("tablectl", "-m tablectl")):
+        program = folder / "bin" / name
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
+        program.chmod(0o755)
+    lines = [line for line in plan_job()[part] if isinstance(line, str)]  # a list is the installation
+    path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
+    env = {**os.environ, "PYTHONPATH": path, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", **environ(gitlab)}
+    ran = subprocess.run(
+        ["sh", "-x", "-e", "-c", "\n".join(lines)],
+        cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    return ran.stdout
+
+
+def test_the_template_writes_one_note_and_edits_it(gitlab: FakeGitLab, repo: Repository) -> None:
+    create(repo.root / "orders")
+    gitlab.notes = [{"id": n, "author": {"id": MALLORY}, "system": False, "body": REPORT} for n in range(1, 101)]
+    policy = f"version: 1\ntables:\n  delta.`{repo.root}/orders`: {{properties: {{owner.team: pay}}}}\n"
+    repo.policies(policy)
+    said = play(gitlab, repo.root, "script") + play(gitlab, repo.root, "after_script")
+    assert len(gitlab.notes) == 101
+    first = gitlab.notes[-1]["body"]
+    assert first.startswith("**🟡 Plan: Changes pending** · 🟡 <b>1 blocking</b>")
+    assert '<a href="https://gitlab.example/acme/lake/-/jobs/9/artifacts/browse">' in first
+    assert "Since the last plan" not in first
+
+    repo.policies(policy.replace("pay", "billing"))
+    said += play(gitlab, repo.root, "script") + play(gitlab, repo.root, "after_script")
+    assert len(gitlab.notes) == 101
+    second = gitlab.notes[-1]["body"]
+    assert "<b>Since the last plan <code>" in second
+    assert "gone: blocking <code>properties.owner.team: " in second
+    assert second.count("<!-- tablectl plan -->") == 1
+    assert TOKEN not in said + first + second
+
+
+def test_a_note_has_the_size_of_a_comment(gitlab: FakeGitLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plan.md").write_text(REPORT.replace("more", "m" * LIMIT), encoding="utf-8")
+    assert step(gitlab) == "wrote a note for this merge request\n"
+    (note,) = gitlab.notes
+    assert len(note["body"].encode()) <= LIMIT
+    assert "All of it is on the page of [this run](https://gitlab.example/acme/lake/-/jobs/9)" in note["body"]
+
+
+def test_a_note_that_is_not_ours_is_not_edited(
+    gitlab: FakeGitLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plan.md").write_text(REPORT, encoding="utf-8")
+    gitlab.notes = [
+        {"id": 1, "author": {"id": MALLORY}, "system": False, "body": REPORT},
+        {"id": 2, "author": {"id": BOT}, "system": True, "body": REPORT},
+        {"id": 3, "author": {"id": BOT}, "system": False, "body": f"{REPORT} and more"},
+        {"id": 4, "author": None, "system": False, "body": None},
+    ]
+    step(gitlab)
+    assert len(gitlab.notes) == 5
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"CI_MERGE_REQUEST_IID": ""}, "no note: this pipeline has no merge request\n"),
+        ({"CI_PROJECT_ID": "42/../../evil"}, "no note: this pipeline has no merge request\n"),
+        ({"NOTE_TOKEN": ""}, "no note: set NOTE_TOKEN to a project access token"),
+        ({"CI_API_V4_URL": "http://gitlab.example/api/v4"}, "no address that a token may be sent to"),
+    ],
+)
+def test_without_what_it_needs_there_is_no_note(
+    gitlab: FakeGitLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plan.md").write_text(REPORT, encoding="utf-8")
+    assert says in step(gitlab, **more)
+    assert gitlab.asked == []
+
+
+def test_a_refused_note_is_only_a_warning(gitlab: FakeGitLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert step(gitlab).startswith("no note: there is no plan.md")
+    Path("plan.md").write_text(REPORT, encoding="utf-8")
+    gitlab.status = 403
+    assert "no note could be written: GET user: 403 Forbidden. The artifacts of this job" in step(gitlab)

@@ -1,0 +1,131 @@
+"""Checkpoints of streaming queries: what is read of them, and what others may have put there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tablectl.log.stream_checkpoint import read_streams
+from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
+from tablectl.storage.log_stores import Stores
+from tablectl.storage.object_stores import StoreOptions
+
+TABLE = "7f4a1c5e-0000-4000-8000-000000000001"
+
+
+def offset(version: int, index: int = -1, *, starting: bool = False, table: str = TABLE) -> str:
+    found = {"sourceVersion": 1, "reservoirId": table, "reservoirVersion": version, "index": index}
+    return json.dumps({**found, "isStartingVersion": starting})
+
+
+def checkpoint(place: Path, *batches: list[str], finished: int | None = None) -> Path:
+    """The files that Spark writes, for batches with these sources."""
+    for folder in ("offsets", "commits"):
+        (place / folder).mkdir(parents=True)
+    (place / "metadata").write_text('{"id":"query-1"}')
+    for number, sources in enumerate(batches):
+        lines = [
+            "v1",
+            json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1_790_000_000_000 + 60_000 * number}),
+            *sources,
+        ]
+        (place / "offsets" / str(number)).write_text("\n".join(lines))
+        (place / "offsets" / f".{number}.crc").write_bytes(b"crc")
+        if number < (len(batches) if finished is None else finished):
+            (place / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+    return place
+
+
+def read(place: Path, table: str = TABLE) -> StreamState:
+    with Stores(StoreOptions()) as stores:
+        (state,) = read_streams(stores, [("fraud", str(place))], table)
+    return state
+
+
+def position(place: Path) -> tuple[int, int | None]:
+    state = read(place)
+    assert isinstance(state, StreamPosition), state.text
+    return state.batch, state.read
+
+
+def test_the_last_finished_batch_says_which_version_was_read(tmp_path: Path) -> None:
+    place = checkpoint(tmp_path / "c", [offset(3)], [offset(5)])
+    assert read(place) == StreamPosition("fraud", str(place), "query-1", 1, 1_790_000_060_000, 4)
+
+
+def test_the_newest_batches_say_how_often_it_runs(tmp_path: Path) -> None:
+    state = read(checkpoint(tmp_path / "c", *([offset(version)] for version in range(1, 30))))
+    assert isinstance(state, StreamPosition)
+    assert (state.batch, state.gap) == (28, 60.0)
+
+
+def test_a_batch_that_still_runs_does_not_count(tmp_path: Path) -> None:
+    assert position(checkpoint(tmp_path / "c", [offset(3)], [offset(5)], finished=1)) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("source", "version"),
+    [
+        (offset(5, 2), 4),  # in the middle of version 5
+        (offset(5, -100), 4),
+        (offset(5, 2**63 - 101), 5),  # after the last file of version 5
+        (offset(5, 2, starting=True), None),  # the rows that the table had at the start
+    ],
+)
+def test_an_offset_counts_versions_that_were_read_completely(tmp_path: Path, source: str, version: int | None) -> None:
+    assert position(checkpoint(tmp_path / "c", [source])) == (0, version)
+
+
+def test_a_query_that_reads_the_table_twice_has_read_what_both_sources_have(tmp_path: Path) -> None:
+    sources = [offset(9), offset(4), offset(2, table="another table"), "-"]
+    assert position(checkpoint(tmp_path / "c", sources)) == (0, 3)
+
+
+def test_a_query_without_a_finished_batch_has_read_nothing(tmp_path: Path) -> None:
+    assert position(checkpoint(tmp_path / "c")) == (-1, None)
+
+
+def _write(place: Path, name: str, text: str) -> None:
+    (place / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda place: _write(place, "metadata", "{"), "metadata: is not JSON"),
+        (lambda place: _write(place, "metadata", "[" * 60_000), "metadata: is not JSON"),
+        (lambda place: _write(place, "metadata", "x" * 70_000), "cannot be read: "),
+        (lambda place: (place / "metadata").unlink(), "it has no file `metadata`"),
+        (lambda place: _write(place, "offsets/0", "v2\n{}\n{}"), "its format is 'v2', and only v1 is known"),
+        (lambda place: _write(place, "offsets/0", "v1\n{}\n[1]"), "is not a JSON object"),
+        (lambda place: _write(place, "offsets/0", "v1\n{}" + "\n-" * 2000), "has more than 1,000 sources"),
+        (lambda place: _write(place, "offsets/0", "v1\n{}\n" + " " * (2 << 20)), "cannot be read: "),
+        (lambda place: _write(place, "offsets/0", "v1\n{}\n" + offset(3, table="x")), "does not read this table"),
+        (
+            lambda place: _write(place, "offsets/0", "v1\n{}\n" + offset(3).replace("-1,", '"a",')),
+            "an offset has no valid index",
+        ),
+        (lambda place: _write(place, "offsets/0", ""), "its format is ''"),
+    ],
+)
+def test_what_others_put_there_is_an_answer_and_no_error(tmp_path: Path, change: Any, why: str) -> None:
+    place = checkpoint(tmp_path / "c", [offset(3)])
+    change(place)
+    state = read(place)
+    assert isinstance(state, UnknownStream)
+    assert why in state.why
+
+
+def test_a_folder_that_does_not_exist_is_unknown(tmp_path: Path) -> None:
+    assert isinstance(read(tmp_path / "none"), UnknownStream)
+
+
+def test_names_that_are_no_batches_are_ignored(tmp_path: Path) -> None:
+    place = checkpoint(tmp_path / "c", [offset(3)])
+    for name in ("9" * 40, "²", "1.tmp", "-1"):
+        _write(place, f"offsets/{name}", "x")
+        _write(place, f"commits/{name}", "x")
+    assert position(place) == (0, 2)
