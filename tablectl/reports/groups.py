@@ -344,9 +344,9 @@ def _lasting(text: str, kind: Kind) -> Effect:
 
 def _writers(table: TablePlan) -> str:
     """Which writers of the log support what the plan adds. Readers leave no trace in a log."""
-    known = [each.text() for each in table.basis.client_list()]
-    named = f"the writers in the log, {', '.join(dict.fromkeys(known))}," if known else "the writers in the log"
-    return f"{named} support it; readers leave no trace there"
+    known = ", ".join(dict.fromkeys(each.text() for each in table.basis.client_list()))
+    named = f" ({known})" if known else ""
+    return f"the writers in the log support it{named}; the log does not say who reads the table"
 
 
 def _streams(table: TablePlan) -> str:
