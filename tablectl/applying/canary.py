@@ -159,7 +159,7 @@ def _counts(seen: Sequence[CanaryTable], runs: Mapping[str, TableRun]) -> Counts
         "failed": Count(sum(failed), any(each.unknown and not bad for each, bad in zip(seen, failed, strict=True))),
         "orphans": Count(sum(each.orphans or 0 for each in seen), any(each.orphans is None for each in seen)),
         "silent": Count(sum(len(each.silent) for each in seen), log),
-        "stopped": Count(sum(len(each.stopped) for each in seen), log),
+        "stopped": Count(sum(len(each.stopped) for each in seen), log or any(each.unknown_streams for each in seen)),
     }
 
 

@@ -27,7 +27,11 @@ def checkpoint(place: Path, *batches: list[str], finished: int | None = None) ->
         (place / folder).mkdir(parents=True)
     (place / "metadata").write_text('{"id":"query-1"}')
     for number, sources in enumerate(batches):
-        lines = ["v1", json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1_790_000_000_000}), *sources]
+        lines = [
+            "v1",
+            json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1_790_000_000_000 + 60_000 * number}),
+            *sources,
+        ]
         (place / "offsets" / str(number)).write_text("\n".join(lines))
         (place / "offsets" / f".{number}.crc").write_bytes(b"crc")
         if number < (len(batches) if finished is None else finished):
@@ -49,7 +53,13 @@ def position(place: Path) -> tuple[int, int | None]:
 
 def test_the_last_finished_batch_says_which_version_was_read(tmp_path: Path) -> None:
     place = checkpoint(tmp_path / "c", [offset(3)], [offset(5)])
-    assert read(place) == StreamPosition("fraud", str(place), "query-1", 1, 1_790_000_000_000, 4)
+    assert read(place) == StreamPosition("fraud", str(place), "query-1", 1, 1_790_000_060_000, 4)
+
+
+def test_the_newest_batches_say_how_often_it_runs(tmp_path: Path) -> None:
+    state = read(checkpoint(tmp_path / "c", *([offset(version)] for version in range(1, 30))))
+    assert isinstance(state, StreamPosition)
+    assert (state.batch, state.gap) == (28, 60.0)
 
 
 def test_a_batch_that_still_runs_does_not_count(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def planned(live: LiveTable, runtime: str, truncate: bool = False, **policy: Any
 @pytest.mark.parametrize(
     ("runtime", "policy", "refused"),
     [
-        ("13.3", {"clustering": ("id",)}, ["clustering"]),
-        ("15.4", {"clustering": ("id",)}, []),
+        ("12.2", {"clustering": ("id",)}, ["clustering"]),
+        ("13.3", {"clustering": ("id",)}, []),
         ("serverless", {"clustering": ("id",)}, []),
         ("11.3", {"deletion_vectors": "enabled"}, ["deletion_vectors"]),
         ("12.2", {"deletion_vectors": "enabled"}, []),
