@@ -1,7 +1,7 @@
 """500 real tables applied through two Spark Connect servers, each a process of its own, of which one is killed.
 
 The tables are copies of one that Spark made, each with an id of its own. Two JVMs may commit on one disk here because
-no table is ever on both: that is what the test proves. It prints what ``docs/benchmarks.md`` cites.
+no table is ever on both: that is what the test proves. It prints how long both applies took and which server ran what.
 """
 
 from __future__ import annotations
