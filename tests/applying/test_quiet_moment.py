@@ -150,7 +150,7 @@ def test_without_a_quiet_moment_the_table_is_not_started() -> None:
     assert (busy.engine.sent, busy.kinds("a"), busy.clock.now) == ([], [], 1000)
 
 
-def test_a_steady_stream_is_told_at_once_that_no_hour_is_below_the_limit() -> None:
+def test_a_steady_stream_ends_at_once_because_no_hour_is_below_the_limit() -> None:
     steady = run(within=48 * HOUR)
     writes(one(steady), lambda _hour: True, minutes=60)
     report = steady.apply()
