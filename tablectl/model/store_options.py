@@ -15,6 +15,9 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
 PREFIXES: Mapping[str, str] = MappingProxyType({"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"})
 """Store kind → prefix of its environment variables: the S3 option ``region`` is ``AWS_REGION`` in the environment."""
 
+CONCURRENCY = 128
+"""How many requests a bucket gets at a time, unless the configuration says otherwise (benchmarks/store_latency.py)."""
+
 NO_STORES: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 """No options for any store kind."""
 

@@ -23,7 +23,7 @@ from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, par
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.own_rules import OWN_CODE, is_own_code
 from tablectl.model.stop_condition import ANY_FAILURE, LONGEST_SOAK, StopCondition, parse_stop_condition
-from tablectl.model.store_options import OPTIONS, SECRETS
+from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS
 from tablectl.model.table_options import parse_size
 from tablectl.policies.branch import BASE, combined, ignored
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
@@ -135,7 +135,7 @@ class WindowConfig:
 class StoresConfig:
     """How to reach object stores, by store kind: obstore's options without secrets."""
 
-    concurrency: int = 64
+    concurrency: int = CONCURRENCY
     """The maximum number of tables that are read in parallel."""
     s3: Mapping[str, str] = field(default_factory=dict)
     gs: Mapping[str, str] = field(default_factory=dict)

@@ -131,8 +131,8 @@ class Group:
 
     @property
     def lost(self) -> str:
-        """What cannot be undone on each table; empty if everything can."""
-        return "" if self.weight is Weight.REFUSED else _lost(self.first)
+        """What a rollback does not restore on each table; empty if it restores everything."""
+        return "" if self.weight is Weight.REFUSED else _lost(self.first) or _left_protocol(self.first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +256,7 @@ def _weight(table: TablePlan) -> Weight:
         return Weight.REWRITE
     if any(each.code == LOCKOUT for each in shown_findings(table)):
         return Weight.LOCKOUT
-    before, after = table.basis.protocol, table.protocol_after
-    raised = after.reader > before.reader or after.writer > before.writer
-    if raised or any(each.leaves in _STAYS for each in table.features) or _truncates(statements):
+    if _lost(table) or _left_protocol(table) or _truncates(statements):
         return Weight.IRREVERSIBLE
     phase = _phase(statements)
     if phase is Phase.CLOSED:
@@ -322,9 +320,22 @@ def _undo(table: TablePlan) -> Effect:
     """Whether a rollback restores the table."""
     if lost := _lost(table):
         return _lasting(f"cannot be undone: {lost}", "pending")
+    if left := _left_protocol(table):
+        return _lasting(f"a rollback leaves {left}", "pending")
     if any(each.rewrite and each.rewrite.everything for each in table.statements):
         return _lasting("can be undone by another rewrite of all data", "pending")
     return _lasting("can be undone", "good")
+
+
+def _left_protocol(table: TablePlan) -> str:
+    """What a rollback leaves of a protocol upgrade, although it could be dropped; empty without an upgrade."""
+    before, after = table.basis.protocol, table.protocol_after
+    if table.features:
+        names = ", ".join(each.name for each in table.features)
+        return f"protocol features that only DROP FEATURE removes: {names}"
+    if after.reader > before.reader or after.writer > before.writer:
+        return f"the protocol at reader {after.reader}, writer {after.writer}"
+    return ""
 
 
 def _lasting(text: str, kind: Kind) -> Effect:
@@ -333,9 +344,9 @@ def _lasting(text: str, kind: Kind) -> Effect:
 
 def _writers(table: TablePlan) -> str:
     """Which writers of the log support what the plan adds. Readers leave no trace in a log."""
-    known = [each.text() for each in table.basis.client_list()]
-    named = f"the writers in the log, {', '.join(dict.fromkeys(known))}," if known else "the writers in the log"
-    return f"{named} support it; readers leave no trace there"
+    known = ", ".join(dict.fromkeys(each.text() for each in table.basis.client_list()))
+    named = f" ({known})" if known else ""
+    return f"the writers in the log support it{named}; the log does not say who reads the table"
 
 
 def _streams(table: TablePlan) -> str:

@@ -282,7 +282,7 @@ def _every_table(group: Group) -> Iterator[Block]:
 def _loss(group: Group, context: Context) -> Lines:
     """What the statements of all tables of a group are expected to cost their writers."""
     text = tables_loss(group.tables, context.now)
-    return (Cell(f"expected loss {text}", tone="pending"),) if text else ()
+    return (Cell(f"expected loss: {text}", tone="pending"),) if text else ()
 
 
 def _statements(table: TablePlan, context: Context, *, alone: bool) -> Iterator[Block]:

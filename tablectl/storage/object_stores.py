@@ -14,7 +14,7 @@ from urllib.parse import quote
 from obstore.exceptions import BaseError
 from obstore.store import MemoryStore, ObjectStore, from_url
 
-from tablectl.model.store_options import CONNECTION, FAMILIES, OPTIONS, PREFIXES
+from tablectl.model.store_options import CONCURRENCY, CONNECTION, FAMILIES, OPTIONS, PREFIXES
 from tablectl.storage.access import Provider, StorageAccess
 from tablectl.storage.failures import Failure, explain
 from tablectl.storage.profiles import ProfileError, profile_credentials
@@ -26,7 +26,7 @@ class StoreOptions:
 
     families: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
     """Options by store kind, as in ``stores:`` of ``tablectl.yaml``: ``{"s3": {"endpoint": …, "region": …}}``."""
-    concurrency: int = 64
+    concurrency: int = CONCURRENCY
     """The maximum number of tables that are read in parallel, and of requests for one bucket at a time."""
     memory: MemoryStore | None = None
     """The store that ``memory:`` locations refer to."""

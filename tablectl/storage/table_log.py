@@ -14,7 +14,7 @@ LINE_BYTES = 16 << 20
 """The maximum size of one line of JSON, and of a file that is read whole."""
 STAGED = ("_staged_commits", "_commits")
 """Directories of the log in which a catalog keeps commits that it has not published yet."""
-AHEAD = 64
+AHEAD = 128
 """The number of commits of one table that are read in parallel."""
 PAGE = 1000
 """The number of files that a store lists with one request."""

@@ -29,6 +29,7 @@ from tablectl.model.table import LiveTable
 from tests.builders import CLUSTERED, VECTORS, live_table, planned_table
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
+_WRITES = os.environ.get("TABLECTL_GOLDEN") == "write"  # before a test clears the variables of tablectl
 _SCHEMA = Schema(
     (
         Field("order_id", "long"),
@@ -41,7 +42,7 @@ _SCHEMA = Schema(
 
 def _golden(name: str, text: str) -> None:
     file = _GOLDEN / name
-    if os.environ.get("TABLECTL_GOLDEN") == "write":
+    if _WRITES:
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8")
 

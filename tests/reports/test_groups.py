@@ -179,3 +179,31 @@ def test_numbers_in_names_are_ordered_by_their_value(numbers: list[int]) -> None
 def test_any_two_names_can_be_compared(one: str, other: str) -> None:
     assert (natural_key(one) < natural_key(other)) in {True, False}
     assert len(natural_key("9" * 1_000_000)) == 3
+
+
+def test_a_rollback_that_leaves_the_protocol_upgraded_restores_nothing_for_clients(table_planned: Planned) -> None:
+    """The undo of row tracking unsets a property. Its features stay, and with them the clients that lack them."""
+    (group,) = plan_groups(of(table_planned("lake.sales.model", {}, {"row_tracking": "enabled"})))
+    said = [each.text for each in group.effects if each.lasting]
+    assert "a rollback leaves protocol features that only DROP FEATURE removes: domainMetadata, rowTracking" in said
+    assert "can be undone" not in said
+    comment = plan_markdown(of(group.first), Context())
+    assert "<b>1 table cannot be restored by a rollback</b>: <code>lake.sales.model</code>" in comment
+
+
+def test_a_full_rewrite_says_why_it_is_one(table_planned: Planned) -> None:
+    facts = {"partition_columns": ("order_date",)}
+    table = table_planned("lake.sales.model", facts, {"partitioning": ("customer_id",)})
+    write = Rewrite(vectors=None, everything=True, files_at_most=3, bytes_at_most=1_000)
+    property_set = table_planned("lake.sales.other", {}, {"properties": {"a": "2"}}).statements[0]
+    rewritten = replace(table, refusals=(), statements=(replace(property_set, verb="OVERWRITE", rewrite=write),))
+    (group,) = plan_groups(of(rewritten))
+    assert group.effects[0].text == (
+        "rewrites all data: 3 files, 1.0 kB, because the partition columns of existing data change in no other way"
+    )
+
+
+def test_the_last_line_of_an_irreversible_plan_does_not_call_it_safe(table_planned: Planned) -> None:
+    table = table_planned("lake.sales.model", {}, {"clustering": ("customer_id",)})
+    text = plan_text(of(table), Style())
+    assert text.endswith("Plan: 1 table to change (1 irreversible), 1 statement.\n")

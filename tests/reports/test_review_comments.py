@@ -1,0 +1,55 @@
+"""The comments of six plans, from policies and logs through the command, as a reviewer gets them on GitHub.
+
+Whether people decide rightly from them alone is tried with people; here they are kept as files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tablectl.ci.comment import DEFAULT, addition, body_of
+from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+from tests.reports.review_plans import CASES, ReviewCase
+
+__all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
+
+RUN = "https://github.com/acme/lake/actions/runs/7"
+DIGEST = "5f" * 32
+ENVIRON = {
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_SERVER_URL": "https://github.com",
+    "GITHUB_REPOSITORY": "acme/lake",
+    "GITHUB_RUN_ID": "7",
+    "GITHUB_SHA": "3f9c" * 10,
+    "GITHUB_ACTOR": "ann",
+    "GITHUB_EVENT_PATH": "/nonexistent",
+}
+
+
+def comment(case: ReviewCase, repo: Repository, cli: Cli, fake_spark: FakeSpark) -> str:
+    """The comment; places and digests that depend on the folder of the test are replaced."""
+    tables = case.make(repo.lake)
+    fake_spark.catalog.update({("lake", "sales", name): path for name, path in tables.items()})
+    repo.policies(f"version: 1\ntables:\n{case.policies}\n", "sales.yaml")
+    assert cli("plan", "--out", "plans/plan.json", "--report", "plan.md").code in {0, 3}
+    report = Path("plan.md").read_text(encoding="utf-8").replace(str(repo.lake), "s3://lake")
+    report = re.sub(r"plan <code>[0-9a-f]{12}</code>", f"plan <code>{DIGEST[:12]}</code>", report)
+    return body_of(report, "plan", DEFAULT, RUN, DIGEST, addition(report, "", DIGEST, f"{RUN}/artifacts/9"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_comment_of_a_plan_to_review(
+    name: str,
+    repo: Repository,
+    cli: Cli,
+    fake_spark: FakeSpark,
+    monkeypatch: pytest.MonkeyPatch,
+    golden: Callable[[str, str], None],
+) -> None:
+    for key, value in ENVIRON.items():
+        monkeypatch.setenv(key, value)
+    golden(f"review-{name}.md", comment(CASES[name], repo, cli, fake_spark))
