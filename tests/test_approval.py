@@ -19,6 +19,7 @@ from tablectl.attributes.features import added_features
 from tablectl.model.errors import PlanFileError, TablectlError
 from tablectl.model.json_codec import read_record
 from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
+from tablectl.model.table_window import TableWindow
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.plan_file import _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
@@ -102,6 +103,8 @@ def test_a_plan_with_a_table_that_no_policy_declares_is_refused(lake: Repository
 
 FORGERIES: list[tuple[str, Callable[[TablePlan], TablePlan], str]] = [
     ("tags", lambda table: replace(table, tags=()), "`tags`"),
+    ("owner", lambda table: replace(table, owner="mallory"), "`owner`"),
+    ("window", lambda table: replace(table, window=TableWindow(allow=())), "`window`"),
     (
         "value",
         lambda table: _changed(table, "properties.owner.team", after="mallory"),

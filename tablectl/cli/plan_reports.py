@@ -92,14 +92,14 @@ def plan_context(
     about: Context = _NOTHING,
 ) -> Context:
     """The context of the reports of a plan, as far as any of them needs it. ``about`` is what is known already."""
-    about = replace(about, now=SystemClock().utc(), streams=_streams(plan, project))
+    about = replace(about, now=SystemClock().utc(), streams=streams_of(plan, project))
     if not reports.names_lines:  # a digest of a large plan takes seconds
         return about
     context = context_here(reports.plan_file, about)
     return replace(context, sources=_sources(plan, project, request, out), digest=digest_of(plan))
 
 
-def _streams(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
+def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
     """How far the declared streams of the tables are now. It is not part of a plan: they move on."""
     declared = [table for table in plan.tables if table.basis.options.streams]
     if not declared:
