@@ -74,7 +74,8 @@ def test_the_same_state_gives_the_same_bytes(
 
 def test_saving_says_how_to_go_on_on_standard_error(cli: Cli, two: Repository) -> None:
     result = cli("plan", "--out", "plans/my plan.json")
-    assert result.err == "saved to plans/my plan.json; run `tablectl apply 'plans/my plan.json'` to make it so\n"
+    how = "to apply exactly this plan, run `tablectl apply 'plans/my plan.json'`"
+    assert result.err == f"saved to plans/my plan.json; {how}\n"
 
 
 def test_a_plan_with_nothing_to_do_does_not_ask_to_be_applied(cli: Cli, repo: Repository) -> None:
