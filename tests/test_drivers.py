@@ -89,7 +89,9 @@ def test_a_server_that_does_not_answer_at_the_start_takes_no_part(servers: Calla
 
 def test_an_apply_without_any_usable_server_starts_nothing(servers: Callable[..., dict[str, Server]]) -> None:
     servers(a=None, b=NO_DELTA)
-    with pytest.raises(EngineError, match=r"no server of `engine.remotes` can be used: sc://a .*; sc://b .*") as caught:
+    with pytest.raises(
+        EngineError, match=r"no server of `engine.remotes` can be used: sc://a: no .*; sc://b: it has no Delta"
+    ) as caught:
         engines("sc://a", "sc://b").open_all("stamp")
     assert "spark.sql.extensions" in caught.value.hint
 
