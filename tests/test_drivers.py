@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tablectl.engine import spark
 from tablectl.engine.delta_support import check_delta
 from tablectl.model.errors import EngineError
 from tablectl.policies.config import Config, EngineConfig
-from tablectl.project import Engines, EngineSource
+from tablectl.project import Engines, EngineSource, Project
 
 
 class Server:
@@ -106,3 +107,8 @@ def test_a_server_of_which_delta_says_only_that_the_table_is_missing_is_usable()
     check_delta(Server("sc://a", NO_SUCH_TABLE))  # type: ignore[arg-type]
     with pytest.raises(EngineError, match="did not answer"):
         check_delta(Server("sc://a", EngineError("did not answer", unanswered=True)))  # type: ignore[arg-type]
+
+
+def test_a_server_on_the_command_line_replaces_all_configured_ones(tmp_path: Path) -> None:
+    (tmp_path / "tablectl.yaml").write_text("engine: {remotes: ['sc://a', 'sc://b']}\n")
+    assert Project.open(tmp_path, source=EngineSource(remote="sc://c")).config.engine.servers == ("sc://c",)
