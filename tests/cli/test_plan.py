@@ -348,3 +348,10 @@ def test_a_plan_fits_80_columns_but_for_its_sql(cli: Cli, repo: Repository, monk
 def test_a_changed_table_is_planned_again(cli: Cli, two: Repository) -> None:
     set_property(two.lake / "a", "delta.isolationLevel", "Serializable")
     assert names(cli("plan", "--format", "json").out) == ["b"]
+
+
+@pytest.mark.parametrize("options", [("--on", "flink"), ("--on", "spark", "--as", "databricks")])
+def test_a_plan_runs_on_nothing_but_spark_and_for_its_own_dialect(cli: Cli, options: tuple[str, ...]) -> None:
+    ran = cli("plan", *options)
+    assert ran.code == 64
+    assert "write `--on spark`, without --merge and --as" in ran.err
