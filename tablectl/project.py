@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -267,7 +267,10 @@ class Project:
 
     def policies_about(self, name: TableName, paths: Paths = None) -> Specs:
         """The policies in the files that can concern one table. Raises as ``policies``, for these files only."""
-        return open_repository(paths, self.config, self.directory, self.variables, (name,))[1]
+        from tablectl.policies.relevant_files import relevant_files  # noqa: PLC0415  # see the module docstring
+
+        choose = partial(relevant_files, tables=(name,))
+        return open_repository(paths, self.config, self.directory, self.variables, choose)[1]
 
     def changed_since(self, ref: str) -> Callable[[TableSpec], bool]:
         """Whether a table's policy differs from that at a commit. Raises ``UsageError`` if Git does not know it."""

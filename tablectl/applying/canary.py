@@ -65,7 +65,8 @@ def _notes(asked: int, groups: int, chosen: int, tables: int) -> list[str]:
     elif chosen > asked:
         notes.append(f"{chosen} tables are changed first instead of {asked}: some share a window (`window.together`)")
     if chosen == tables:
-        notes.append(f"all {tables} tables are changed first, so no table is left to stop: their logs were not watched")
+        every = f"all {tables} tables are" if tables > 1 else "the only table is"
+        notes.append(f"{every} changed first, so no table is left to stop: nothing was watched")
     return notes
 
 

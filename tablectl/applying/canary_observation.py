@@ -140,7 +140,7 @@ def _declared_streams(reader: LiveReader, baseline: Baseline, now: float) -> _De
     declared = table.basis.options.streams
     for state in reader.streams(declared, table.table_id) if declared else ():
         if not isinstance(state, StreamPosition):
-            found.unknown.append(f"the stream {state.name}: {state.text}")
+            found.unknown.append(f"the stream {state.name} {state.text}")
             continue
         try:
             waiting = _first_unread(reader, baseline, state)

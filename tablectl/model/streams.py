@@ -51,8 +51,8 @@ class UnknownStream:
 
     @property
     def text(self) -> str:
-        """``its position is unknown: …``."""
-        return f"its position is unknown: {self.why}"
+        """``has an unknown position: …``."""
+        return f"has an unknown position: {self.why}"
 
 
 StreamState = StreamPosition | UnknownStream

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from obstore.store import MemoryStore
 
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
@@ -129,3 +130,16 @@ def test_names_that_are_no_batches_are_ignored(tmp_path: Path) -> None:
         _write(place, f"offsets/{name}", "x")
         _write(place, f"commits/{name}", "x")
     assert position(place) == (0, 2)
+
+
+def test_a_checkpoint_in_an_object_store_is_read_the_same_way(tmp_path: Path) -> None:
+    place, store = checkpoint(tmp_path / "c", [offset(3)], [offset(5)]), MemoryStore()
+    for file in place.rglob("*"):
+        if file.is_file():
+            store.put(f"lake/c/{file.relative_to(place)}", file.read_bytes())
+    with Stores(StoreOptions(memory=store)) as stores:
+        found, missing = read_streams(stores, [("fraud", "memory://x/lake/c"), ("none", "memory://x/lake/d")], TABLE)
+    assert isinstance(found, StreamPosition), found.why
+    assert (found.batch, found.read) == (1, 4)
+    assert isinstance(missing, UnknownStream)
+    assert "it has no file `metadata`" in missing.why
