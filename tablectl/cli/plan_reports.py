@@ -12,6 +12,7 @@ from tablectl.cli.output import Output
 from tablectl.cli.report_files import ReportFiles, below_root
 from tablectl.cli.report_origin import with_origin
 from tablectl.cli.request import CommandRequest
+from tablectl.cluster_plan import plan_on_cluster
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.log.stream_checkpoint import read_streams
@@ -55,8 +56,12 @@ def selection_of(request: CommandRequest, project: Project | None = None) -> Sel
 
 def plan_with_progress(project: Project, specs: Specs, request: CommandRequest, out: Output) -> Plan:
     """The plan of a command, with its progress, and a warning for each pattern that matches no table."""
-    with out.progress() as on_read:
-        plan = make_plan(project, specs, selection_of(request, project), on_read)
+    selection = selection_of(request, project)
+    if request.on_cluster:
+        plan = plan_on_cluster(project, request.paths, selection)
+    else:
+        with out.progress() as on_read:
+            plan = make_plan(project, specs, selection, on_read)
     warn_unmatched(specs, plan.unmatched, out)
     return plan
 
