@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -123,14 +125,8 @@ def test_no_credentials_of_this_process_are_sent(repository: Path, monkeypatch: 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("connect", [False, True], ids=["classic", "connect"])
-def test_real_executors_make_the_same_plan_and_say_what_they_lack(
-    spark: Any, connect_url: str, repository: Path, connect: bool
-) -> None:
-    from pyspark.sql.connect.session import SparkSession  # only where Connect is tested
-
-    session = SparkSession.builder.remote(connect_url).create() if connect else spark
-    engine = wrap_spark(session)
+def test_real_executors_make_the_same_plan_and_say_what_they_lack(spark: Any, repository: Path) -> None:
+    engine = wrap_spark(spark)
     try:
         with pytest.raises(
             EngineError, match="cannot import what a plan needs: No module named 'no_tablectl'"
@@ -142,3 +138,26 @@ def test_real_executors_make_the_same_plan_and_say_what_they_lack(
             assert dump_plan(plan_on_cluster(project, None, Selection())) == dump_plan(here)
     finally:
         engine.close()
+
+
+CONNECT = """
+import os, sys
+from tablectl.cluster_plan import plan_on_cluster
+from tablectl.planning.plan_file import dump_plan
+from tablectl.project import EngineSource, Project
+from tablectl.selection import Selection
+from tablectl.workflow import make_plan
+with Project.open(sys.argv[1], env="prod", source=EngineSource(remote=sys.argv[2])) as project:
+    here = make_plan(project, project.policies(), Selection())
+    there = plan_on_cluster(project, None, Selection())
+    print(dump_plan(here) == dump_plan(there), len(there.tables), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_executors_of_a_connect_server_make_the_same_plan(connect_url: str, repository: Path) -> None:
+    command = [sys.executable, "-c", CONNECT, str(repository), connect_url]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.stdout.split() == ["True", "3"], answer.stderr

@@ -30,7 +30,7 @@ from tablectl.planning.plan_table import plan_table
 
 pytestmark = pytest.mark.spark
 
-_SMALL, _LARGE = 12, 400
+_SMALL, _LARGE = 24, 400
 _SPANS = ("interval 6 hours", "3 days", "interval 1 week", "20 days", "interval 30 days", "45 days", "P1D", "1 month")
 _BOOLEANS = ("true", "false", None)
 _PROPERTIES: dict[str, Sequence[str | None]] = {
@@ -43,19 +43,15 @@ _PROPERTIES: dict[str, Sequence[str | None]] = {
     keys.LOG_CLEANUP: _BOOLEANS,
     keys.MANIFEST: ("true", "true", "false", None),
     keys.TRANSACTION_RETENTION: ("interval 5 days", None),
-    "delta.castIcebergTimeType": _BOOLEANS,
     "delta.checkpoint.writeStatsAsStruct": _BOOLEANS,
     "delta.checkpointInterval": ("1", "10", "+7", None),
     "delta.checkpointRetentionDuration": ("2 days 3 hours", "interval 1 second", None),
     "delta.dataSkippingStringPrefixLength": ("0", "16", None),
-    "delta.enableMaterializePartitionColumnsFeature": _BOOLEANS,
     "delta.enableTypeWidening": _BOOLEANS,
     "delta.enableVariantShredding": _BOOLEANS,
-    "delta.ignoreIcebergBucketPartition": _BOOLEANS,
     "delta.parquet.format.version": ("1.0.0", "2.6.0", "2.12.0", "3.0.0", None),
     "delta.randomPrefixLength": ("1", "5", None),
     "delta.randomizeFilePrefixes": _BOOLEANS,
-    "delta.writePartitionColumnsToParquet": _BOOLEANS,
     "owner.team": ("payments", "it's", None),
 }
 _TABLES = (
