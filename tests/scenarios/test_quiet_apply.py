@@ -21,7 +21,7 @@ from tablectl.workflow import Control
 from tests.conflicts.log_records import Log
 from tests.interleaving import Writer
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 _BUSY = timedelta(hours=2)
 _MINUTE = 60.0
