@@ -130,7 +130,8 @@ class Engines:
                 failed[name] = error
         notes = tuple(f"{name} takes no part in this run: {error.message}" for name, error in failed.items())
         if not opened:
-            raise EngineError(f"no server of `engine.remotes` can be used: {'; '.join(notes)}", _first_hint(failed))
+            reasons = "; ".join(f"{name}: {error.message}" for name, error in failed.items())
+            raise EngineError(f"no server of `engine.remotes` can be used: {reasons}", _first_hint(failed))
         return RunEngines(opened, notes)
 
     def _open_usable(self, stamp: str, server: str) -> CatalogEngine:

@@ -122,6 +122,7 @@ def test_no_credentials_of_this_process_are_sent(repository: Path, monkeypatch: 
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.parametrize("connect", [False, True], ids=["classic", "connect"])
 def test_real_executors_make_the_same_plan_and_say_what_they_lack(
     spark: Any, connect_url: str, repository: Path, connect: bool
@@ -131,13 +132,13 @@ def test_real_executors_make_the_same_plan_and_say_what_they_lack(
     session = SparkSession.builder.remote(connect_url).create() if connect else spark
     engine = wrap_spark(session)
     try:
-        with opened(repository, engine) as project:
-            here = make_plan(project, project.policies(), Selection())
-            assert dump_plan(plan_on_cluster(project, None, Selection())) == dump_plan(here)
         with pytest.raises(
             EngineError, match="cannot import what a plan needs: No module named 'no_tablectl'"
         ) as caught:
             engine.on_executors(RemoteWork("no_tablectl", "plan", ""), ["x"])
         assert "install the same version of tablectl on the executors" in caught.value.hint
+        with opened(repository, engine) as project:
+            here = make_plan(project, project.policies(), Selection())
+            assert dump_plan(plan_on_cluster(project, None, Selection())) == dump_plan(here)
     finally:
         engine.close()
