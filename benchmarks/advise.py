@@ -1,4 +1,4 @@
-"""Whether advice is right: what it predicts, whether its first advice is the best one, and whether it harms.
+"""Whether advice is right: what it predicts, whether the first one is the best one, and whether it makes things worse.
 
 Each seed is a workload on a real Delta table (``_advise_workloads``). It runs, and only the table and its log are kept.
 ``tablectl advise --list-files --write`` reads them, ``tablectl apply`` applies the first advice, and the same workload

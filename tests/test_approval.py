@@ -103,8 +103,6 @@ def test_a_plan_with_a_table_that_no_policy_declares_is_refused(lake: Repository
 
 FORGERIES: list[tuple[str, Callable[[TablePlan], TablePlan], str]] = [
     ("tags", lambda table: replace(table, tags=()), "`tags`"),
-    ("owner", lambda table: replace(table, owner="mallory"), "`owner`"),
-    ("window", lambda table: replace(table, window=TableWindow(allow=())), "`window`"),
     (
         "value",
         lambda table: _changed(table, "properties.owner.team", after="mallory"),
@@ -140,6 +138,8 @@ FORGERIES: list[tuple[str, Callable[[TablePlan], TablePlan], str]] = [
         ),
         "`isolation`",
     ),
+    ("owner", lambda table: replace(table, owner="mallory"), "`owner`"),
+    ("window", lambda table: replace(table, window=TableWindow(allow=())), "`window`"),
 ]
 
 

@@ -106,7 +106,7 @@ def judged(
     recent = loss_of(others.within(Period(now - RECENT, now)), failing)[0]
     if past.writes < LEAST_WRITES:
         counted = f"{past.writes} write{'' if past.writes == 1 else 's'}"
-        return QuietForecast((), recent, f"{counted} in {DAYS} days, and at least {LEAST_WRITES} are needed")
+        return QuietForecast((), recent, f"{counted} in {DAYS} days, and an estimate needs {LEAST_WRITES}")
     return QuietForecast(loss_of(others, failing), recent)
 
 

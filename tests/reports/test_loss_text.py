@@ -68,10 +68,10 @@ def test_markdown_and_html_tell_it(one: Plan) -> None:
 
 
 def test_too_few_writes_are_said(one: Plan) -> None:
-    unknown = TableLoss(writes=12, unknown="12 writes in 30 days, and at least 30 are needed")
+    unknown = TableLoss(writes=12, unknown="12 writes in 30 days, and an estimate needs 30")
     plan = replace(one, tables=(replace(one.tables[0], loss=unknown),))
     text = flat(plan_text(plan, Style(width=200), now=SUNDAY))
-    said = "expected loss cannot tell: 12 writes in 30 days, and at least 30 are needed"
+    said = "expected loss cannot tell: 12 writes in 30 days, and an estimate needs 30"
     assert text.replace("loss: ", "loss ").count(said) == 2  # of the table, and of its statement
     assert "expected loss now" not in text
     assert said.replace("loss cannot", "loss: cannot") in flat(plan_html(plan, Context(now=SUNDAY)))
