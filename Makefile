@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-integrations test-versions check unit bench chaos probe-clients install java python clean lock dist
+.PHONY: demo test test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist
 
 demo: java install
 	rm -rf demo-lake
@@ -73,6 +73,10 @@ test-integrations: java install $(INTEGRATIONS:%=.venv-integrations/%/installed)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
 	touch $@
+
+# The page docs/in-an-hour.md is this script, from an environment with nothing to 0 failures. Needs PostgreSQL.
+test-in-an-hour: java dist
+	$(BIN)/python -m pytest tests/docs/test_in_an_hour.py -m "slow or not slow"
 
 # Fuzz every reader of untrusted input, SECONDS for each subject: `make fuzz SUBJECTS=logs SECONDS=600`.
 SECONDS := 60

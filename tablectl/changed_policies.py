@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from tablectl.delta.names import TableName
 from tablectl.model.errors import InputError, UsageError
 from tablectl.policies.config import FILE, Config, load_config
+from tablectl.policies.find_files import read_files
+from tablectl.policies.relevant_files import shared_files
 from tablectl.policies.repository import has_policies, open_repository, variables_for
 from tablectl.policies.resolve import resolve
 from tablectl.policies.spec import Specs, TableSpec, effect_of
@@ -28,10 +32,15 @@ class EarlierPolicies:
     specs: Specs
     named: Mapping[str, TableSpec]
     """By ``name.key``."""
+    unchanged: frozenset[str] = frozenset()
+    """The files of now whose tables are as they were, by real path. They are not in ``specs``."""
 
     def differ(self, spec: TableSpec) -> bool:
         """Whether a table's policy had another effect, or none, at that commit."""
-        before = self.named.get(spec.name.key) or self._by_pattern(spec.name)
+        before = self.named.get(spec.name.key)
+        if before is None and os.path.realpath(spec.declared.file) in self.unchanged:
+            return False
+        before = before or self._by_pattern(spec.name)
         if before is None:
             return True
         located = "location" in spec.sources or "location" in before.sources
@@ -63,10 +72,39 @@ def policies_at(
             before = load_config(Path(folder), {}, config.environment if config.environment in before.env else "")
             if not has_policies(before, folder):
                 return EarlierPolicies(Specs.of(()), {})
-            specs = open_repository(None, before, folder, variables_for(before, given, environ))[1]
+            unchanged = _unchanged_files(before, Path(folder), config, directory)
+            choose = partial(_without, unchanged)
+            specs = open_repository(None, before, folder, variables_for(before, given, environ), choose)[1]
         except InputError:
             return EarlierPolicies(Specs.of(()), {})
-    return EarlierPolicies(specs, {spec.name.key: spec for spec in specs.tables})
+    named = {spec.name.key: spec for spec in specs.tables}
+    return EarlierPolicies(specs, named, frozenset(map(os.path.realpath, unchanged.values())))
+
+
+def _unchanged_files(before: Config, folder: Path, config: Config, directory: Path) -> dict[Path, Path]:
+    """The files of the commit, as they are in ``folder``, whose tables cannot have changed, and those of now: the bytes
+    are equal, and so is all that files share. Empty if anything shared differs.
+    """
+    now = load_config(directory, {}, config.environment)
+    if now != before:
+        return {}
+    old, new = _relative_files(before, folder), _relative_files(config, directory)
+    equal = {name for name, data in old.items() if new.get(name) == data}
+    differing = {place: data for files in (old, new) for place, data in files.items() if place not in equal}
+    if shared_files(differing):
+        return {}
+    own = equal - shared_files(old).keys()
+    return {folder / name: directory / name for name in own}
+
+
+def _relative_files(config: Config, directory: Path) -> dict[Path, bytes]:
+    """The policy files below a directory, by their path from there. Unreadable files are left out."""
+    found = read_files([directory / config.policies], [], config.confined_to)
+    return {path.relative_to(directory): data for path, data in found.items()}
+
+
+def _without(unchanged: Mapping[Path, Path], files: dict[Path, bytes]) -> dict[Path, bytes]:
+    return {path: data for path, data in files.items() if path not in unchanged}
 
 
 def _extract(archive: bytes, folder: str) -> None:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -130,7 +130,8 @@ class Engines:
                 failed[name] = error
         notes = tuple(f"{name} takes no part in this run: {error.message}" for name, error in failed.items())
         if not opened:
-            raise EngineError(f"no server of `engine.remotes` can be used: {'; '.join(notes)}", _first_hint(failed))
+            reasons = "; ".join(f"{name}: {error.message}" for name, error in failed.items())
+            raise EngineError(f"no server of `engine.remotes` can be used: {reasons}", _first_hint(failed))
         return RunEngines(opened, notes)
 
     def _open_usable(self, stamp: str, server: str) -> CatalogEngine:
@@ -267,7 +268,10 @@ class Project:
 
     def policies_about(self, name: TableName, paths: Paths = None) -> Specs:
         """The policies in the files that can concern one table. Raises as ``policies``, for these files only."""
-        return open_repository(paths, self.config, self.directory, self.variables, (name,))[1]
+        from tablectl.policies.relevant_files import relevant_files  # noqa: PLC0415  # see the module docstring
+
+        choose = partial(relevant_files, tables=(name,))
+        return open_repository(paths, self.config, self.directory, self.variables, choose)[1]
 
     def changed_since(self, ref: str) -> Callable[[TableSpec], bool]:
         """Whether a table's policy differs from that at a commit. Raises ``UsageError`` if Git does not know it."""

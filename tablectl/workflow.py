@@ -51,6 +51,7 @@ from tablectl.planning.drift import Drift, TableDrift, questions, table_drift
 from tablectl.planning.import_table import policy_of_table
 from tablectl.planning.lint import Linted, LintedTable, graded, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
+from tablectl.planning.merge_plans import Shard
 from tablectl.planning.own_rules import with_own_rules
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
@@ -99,12 +100,27 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
 
     Raises ``InputError`` if patterns contradict each other about a live table.
     """
-    located = _located(project, specs, selection)
+    located = locate_tables(project, specs, selection)
+    losses = len(located.tables) <= MOST_WITH_LOSSES
+    return plan_located(project, specs, located, selection.shard, losses=losses, on_read=on_read)
+
+
+def plan_located(
+    project: Project,
+    specs: Specs,
+    located: LocatedTable,
+    shard: Shard | None = None,
+    *,
+    losses: bool,
+    on_read: OnRead = ignore_progress,
+) -> Plan:
+    """The plan of tables whose locations are known. ``losses`` tells what each statement costs the writers, for which
+    the commits of 30 days are read.
+    """
     failures = list(located.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
-    tells_losses = len(located.tables) <= MOST_WITH_LOSSES
-    depths = partial(_depth, project, tells_losses=tells_losses)
+    depths = partial(_depth, project, tells_losses=losses)
     for spec, live in _read_as(project, located, depths, on_read, failures):
         severities = with_own_rules(project.config.severities, project.own_rules, spec)
         known = spec.options, severities, project.runtime
@@ -121,10 +137,10 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
         policies=specs.digest,
         env=project.config.environment,
         tables=tuple(sorted(tables, key=lambda table: table.name)),
-        failures=_sorted(failures),
+        failures=sorted_failures(failures),
         unchanged=tuple(sorted(unchanged)),
         unmatched=located.unmatched,
-        shard=selection.shard.text if selection.shard else "",
+        shard=shard.text if shard else "",
     )
 
 
@@ -140,7 +156,7 @@ def find_drift(
     Only the histories of these tables are read, at most ``look_back`` commits each. Failures and errors as in
     ``make_plan``.
     """
-    located = _located(project, specs, selection)
+    located = locate_tables(project, specs, selection)
     failures = list(located.failures)
     as_declared: list[str] = []
     tables: list[TableDrift] = []
@@ -167,7 +183,7 @@ def find_drift(
         tables.append(table_drift(spec, live, changes, trace.origins, applied=applied, trouble=trouble))
     return Drift(
         tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
-        failures=_sorted(failures),
+        failures=sorted_failures(failures),
         as_declared=tuple(sorted(as_declared)),
         unmatched=located.unmatched,
         look_back=look_back,
@@ -187,7 +203,7 @@ def lint_tables(
 
     Reads the history of each table, and the layout of partitioned ones. Failures and errors as in ``make_plan``.
     """
-    located = _located(project, specs, selection)
+    located = locate_tables(project, specs, selection)
     failures = list(located.failures)
     tables = []
     whole = Depth(LOOK_BACK, layout=True)
@@ -203,7 +219,7 @@ def lint_tables(
         tables.append(LintedTable(spec.name.text, found))
     return Linted(
         tables=tuple(sorted(tables, key=lambda table: table.name)),
-        failures=_sorted(failures),
+        failures=sorted_failures(failures),
         unmatched=located.unmatched,
     )
 
@@ -237,7 +253,7 @@ def import_policies(
 
     Reads no history. Failures as in ``make_plan``.
     """
-    located = _located(project, asked, Selection())
+    located = locate_tables(project, asked, Selection())
     skipped, fresh = list[tuple[str, SourceFile]](), list[tuple[TableSpec, str]]()
     for spec, where in located.tables:
         source = known.get(spec.name.key) or known.get(canonical_location(where))
@@ -259,7 +275,7 @@ def import_policies(
         tables=tuple(sorted(entry.key for entry in entries)),
         left_out={entry.key: entry.left_out for entry in entries if entry.left_out},
         skipped=tuple(skipped),
-        failures=_sorted(failures),
+        failures=sorted_failures(failures),
         unmatched=located.unmatched,
         others=located.others,
     )
@@ -294,11 +310,13 @@ def _depth(project: Project, spec: TableSpec, *, tells_losses: bool) -> Callable
     return with_writers
 
 
-def _located(project: Project, specs: Specs, selection: Selection) -> LocatedTable:
+def locate_tables(project: Project, specs: Specs, selection: Selection) -> LocatedTable:
+    """The selected tables with their locations. Raises as ``locate``."""
     return locate(specs, selection, project.open_catalog, project.stores)
 
 
-def _sorted(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
+def sorted_failures(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
+    """The failures in the order of plans: by table and message."""
     return tuple(sorted(failures, key=lambda failure: (failure.name, failure.message)))
 
 

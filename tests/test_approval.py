@@ -19,6 +19,7 @@ from tablectl.attributes.features import added_features
 from tablectl.model.errors import PlanFileError, TablectlError
 from tablectl.model.json_codec import read_record
 from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
+from tablectl.model.table_window import TableWindow
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.plan_file import _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
@@ -137,6 +138,8 @@ FORGERIES: list[tuple[str, Callable[[TablePlan], TablePlan], str]] = [
         ),
         "`isolation`",
     ),
+    ("owner", lambda table: replace(table, owner="mallory"), "`owner`"),
+    ("window", lambda table: replace(table, window=TableWindow(allow=())), "`window`"),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tablectl.engine import spark
 from tablectl.engine.delta_support import check_delta
 from tablectl.model.errors import EngineError
 from tablectl.policies.config import Config, EngineConfig
-from tablectl.project import Engines, EngineSource
+from tablectl.project import Engines, EngineSource, Project
 
 
 class Server:
@@ -89,7 +90,9 @@ def test_a_server_that_does_not_answer_at_the_start_takes_no_part(servers: Calla
 
 def test_an_apply_without_any_usable_server_starts_nothing(servers: Callable[..., dict[str, Server]]) -> None:
     servers(a=None, b=NO_DELTA)
-    with pytest.raises(EngineError, match=r"no server of `engine.remotes` can be used: sc://a .*; sc://b .*") as caught:
+    with pytest.raises(
+        EngineError, match=r"no server of `engine.remotes` can be used: sc://a: no .*; sc://b: it has no Delta"
+    ) as caught:
         engines("sc://a", "sc://b").open_all("stamp")
     assert "spark.sql.extensions" in caught.value.hint
 
@@ -104,3 +107,8 @@ def test_a_server_of_which_delta_says_only_that_the_table_is_missing_is_usable()
     check_delta(Server("sc://a", NO_SUCH_TABLE))  # type: ignore[arg-type]
     with pytest.raises(EngineError, match="did not answer"):
         check_delta(Server("sc://a", EngineError("did not answer", unanswered=True)))  # type: ignore[arg-type]
+
+
+def test_a_server_on_the_command_line_replaces_all_configured_ones(tmp_path: Path) -> None:
+    (tmp_path / "tablectl.yaml").write_text("engine: {remotes: ['sc://a', 'sc://b']}\n")
+    assert Project.open(tmp_path, source=EngineSource(remote="sc://c")).config.engine.servers == ("sc://c",)

@@ -31,11 +31,13 @@ CATALOG = "TABLECTL_TEST_CATALOG"
 _EXAMPLE = "`lake`.`sales`.`orders`"
 _COLUMNS = {"(`customer_id`, `address`.`city`)": "(`id`)", "(`day`, `id`)": "(`day`)"}
 """The columns of the examples, and those of the scratch tables."""
+_REPLACES = "ALTER TABLE {table} REPLACE PARTITIONED BY WITH CLUSTER BY (`day`)"
 _IN_FLIGHT = (
     ("CLUSTER BY", "ALTER TABLE {table} CLUSTER BY (`id`)"),
     ("a property of your own", "ALTER TABLE {table} SET TBLPROPERTIES ('owner.team' = 'web')"),
     ("the isolation level", "ALTER TABLE {table} SET TBLPROPERTIES ('delta.isolationLevel' = 'Serializable')"),
     ("a new column", "ALTER TABLE {table} ADD COLUMNS (added BIGINT)"),
+    ("partitions become clustering columns", _REPLACES),
 )
 """Changes of metadata. By one edition of the documentation they fail writers in flight, by another they might."""
 
@@ -60,6 +62,8 @@ class Workspace:
     catalog: str
     schema: str
     slow_rows: int
+    get: Callable[[str], Any]
+    """Asks the workspace's REST API for a path."""
 
     @property
     def place(self) -> str:
@@ -75,6 +79,7 @@ class Workspace:
         yield self._tried("in-commit timestamps on this runtime", timestamps, table)
         for what, sql in _IN_FLIGHT:
             yield self._beside_a_writer(what, sql)
+        yield self._delta_api("probe")
 
     def _form(self, form: StatementForm) -> Fact:
         table = self._table(form.id.replace(" ", "_"), partitioned="REPLACE PARTITIONED" in form.template)
@@ -103,13 +108,24 @@ class Workspace:
             return f"{known.condition or 'an error without a class'}: {' '.join(known.message.split())[:200]}"
         return "works"
 
+    def _delta_api(self, name: str) -> Fact:
+        """Whether the catalog serves the open API for Delta tables to other clients, with an etag and commits."""
+        path = f"/api/2.1/unity-catalog/delta/v1/catalogs/{self.catalog}/schemas/{self.schema}/tables/{name}"
+        try:
+            answer = self.get(path)
+        except Exception as error:  # whatever the client raises is the answer
+            return Fact("the open Delta API", f"GET {path}", " ".join(str(error).split())[:200])
+        metadata = answer.get("metadata") or {}
+        told = [key for key in ("etag", "last-commit-version", "properties") if key in metadata]
+        return Fact("the open Delta API", f"GET {path}", f"works: {', '.join([*told, *sorted(answer)])}")
+
     def _history(self, table: str) -> list[str]:
         """The operations, newest first."""
         return [row["operation"] for row in self.session.sql(f"DESCRIBE HISTORY {table}").collect()]
 
     def _beside_a_writer(self, what: str, sql: str) -> Fact:
         """An UPDATE that runs while the metadata changes. It must take longer than the ALTER: see ``--slow-rows``."""
-        table = self._table(f"beside_{uuid4().hex[:8]}", partitioned=False)
+        table = self._table(f"beside_{uuid4().hex[:8]}", partitioned=sql == _REPLACES)
         slow = f"(SELECT max(hash(id)) FROM range({self.slow_rows})) IS NOT NULL"
         answer: list[str] = []
         update = f"UPDATE {table} SET id = id + 1 WHERE {slow}"
@@ -143,17 +159,31 @@ def main(arguments: list[str] | None = None) -> int:
     except EngineError as error:
         print(f"error: {error.message}\n  hint: {error.hint}", file=sys.stderr)
         return 1
-    print(json.dumps(fact_sheet(session, catalog, given.slow_rows), indent=2, ensure_ascii=False))
+    sheet = fact_sheet(session, catalog, given.slow_rows, get=rest_client(given.profile))
+    print(json.dumps(sheet, indent=2, ensure_ascii=False))
     return 0
+
+
+def rest_client(profile: str) -> Callable[[str], Any]:
+    """Reads the workspace's REST API with the unified login."""
+
+    def get(path: str) -> Any:
+        from databricks.sdk import WorkspaceClient  # comes with databricks-connect
+
+        return WorkspaceClient(**({"profile": profile} if profile else {})).api_client.do("GET", path)
+
+    return get
 
 
 def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def fact_sheet(session: Any, catalog: str, slow_rows: int, today: Callable[[], date] = _today) -> Any:
+def fact_sheet(
+    session: Any, catalog: str, slow_rows: int, today: Callable[[], date] = _today, *, get: Callable[[str], Any]
+) -> Any:
     """Creates the schema, tries everything, drops the schema."""
-    scratch = Workspace(session, catalog, f"tablectl_{uuid4().hex[:12]}", slow_rows)
+    scratch = Workspace(session, catalog, f"tablectl_{uuid4().hex[:12]}", slow_rows, get)
     session.sql(f"CREATE SCHEMA {scratch.place}").collect()
     try:
         facts = [asdict(fact) for fact in scratch.facts()]

@@ -65,7 +65,8 @@ def _notes(asked: int, groups: int, chosen: int, tables: int) -> list[str]:
     elif chosen > asked:
         notes.append(f"{chosen} tables are changed first instead of {asked}: some share a window (`window.together`)")
     if chosen == tables:
-        notes.append(f"all {tables} tables are changed first, so no table is left to stop: their logs were not watched")
+        every = f"all {tables} tables are" if tables > 1 else "the only table is"
+        notes.append(f"{every} changed first, so no table is left to stop: nothing was watched")
     return notes
 
 
@@ -159,7 +160,7 @@ def _counts(seen: Sequence[CanaryTable], runs: Mapping[str, TableRun]) -> Counts
         "failed": Count(sum(failed), any(each.unknown and not bad for each, bad in zip(seen, failed, strict=True))),
         "orphans": Count(sum(each.orphans or 0 for each in seen), any(each.orphans is None for each in seen)),
         "silent": Count(sum(len(each.silent) for each in seen), log),
-        "stopped": Count(sum(len(each.stopped) for each in seen), log),
+        "stopped": Count(sum(len(each.stopped) for each in seen), log or any(each.unknown_streams for each in seen)),
     }
 
 

@@ -6,8 +6,7 @@ Writers and their usual gaps come from the commits before the change (``usual_wr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
 
 from tablectl.applying.context import LiveReader
 from tablectl.applying.observed_writers import is_writer, name_of
@@ -15,19 +14,15 @@ from tablectl.applying.run_report import CanaryTable
 from tablectl.conflicts.past_writers import write_seconds
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.plan import TablePlan
+from tablectl.model.streams import StreamPosition
 from tablectl.model.table import Commit
 from tablectl.model.text import minutes_text
+from tablectl.model.usual_gap import LATE, usual_gap
 from tablectl.storage.data_files import DataFile
 
-LATE = 2
-"""A writer is late after so many of its usual gaps without a commit."""
 LOOK_BACK = 500
 """The commits before the change that show who writes a table, and how often."""
 NOTHING = "nothing observed: no write was committed since the change"
-_LEAST_COMMITS = 3
-"""Fewer commits have no usual gap."""
-_USUAL = 0.9
-"""The share of its gaps that are not longer than a writer's usual one: a nightly pause is not unusual."""
 _LEAST_YOUNG = 60.0
 """Seconds for which a file without a commit may belong to a write that has not ended yet, however short writes are."""
 
@@ -56,6 +51,8 @@ class Baseline:
     table: TablePlan
     first: int
     """The version of the first commit of the change."""
+    last: int
+    """The version of its last commit."""
     since: float
     """The time of its last commit, in seconds since the epoch."""
     writers: tuple[UsualWriter, ...]
@@ -72,6 +69,7 @@ def baseline_of(table: TablePlan, made: Sequence[Commit], before: Sequence[Commi
     return Baseline(
         table=table,
         first=made[-1].version,
+        last=made[0].version,
         since=since,
         writers=usual_writers(writes, since),
         longest_write=max(longest, _LEAST_YOUNG),
@@ -85,11 +83,11 @@ def usual_writers(writes: Iterable[Commit], since: float) -> tuple[UsualWriter, 
         found.setdefault(name_of(commit), []).append(commit)
     usual = []
     for name, commits in sorted(found.items()):
-        times = sorted(each.timestamp / 1000 for each in commits)
-        if len(times) < _LEAST_COMMITS:
+        times = [each.timestamp / 1000 for each in commits]
+        gap = usual_gap(times)
+        if gap is None:
             continue
-        gaps = sorted(later - earlier for earlier, later in pairwise(times))
-        writer = UsualWriter(name, times[-1], gaps[int(len(gaps) * _USUAL)], bool(commits[0].transactions))
+        writer = UsualWriter(name, max(times), gap, bool(commits[0].transactions))
         if not writer.is_late(writer.last, since):
             usual.append(writer)
     return tuple(usual)
@@ -109,16 +107,63 @@ def observe(reader: LiveReader, baseline: Baseline, now: float) -> CanaryTable:
     except LiveError as error:
         unknown.append(f"its files cannot be listed: {one_line(error)}")
     late = () if commits is None else _late(baseline, commits, now)
+    streams = _declared_streams(reader, baseline, now)
     ended = None if files is None else [each for each in files if now - each.modified >= baseline.longest_write]
     return CanaryTable(
         table=baseline.table.name,
         writes=None if commits is None else len(commits),
         orphans=None if ended is None else len(ended),
         silent=tuple(each.name for each in late if not each.stream),
-        stopped=tuple(each.name for each in late if each.stream),
-        unknown=tuple(unknown),
-        notes=(*_notes(baseline, commits, late), *_young(baseline, len(files or ()) - len(ended or ()))),
+        stopped=(*(each.name for each in late if each.stream), *streams.stopped),
+        unknown_streams=len(streams.unknown),
+        unknown=(*unknown, *streams.unknown),
+        notes=(
+            *streams.notes,
+            *_notes(baseline, commits, late),
+            *_young(baseline, len(files or ()) - len(ended or ())),
+        ),
     )
+
+
+@dataclass(slots=True)
+class _DeclaredStreams:
+    """What is seen of the declared streams that read a table."""
+
+    stopped: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def _declared_streams(reader: LiveReader, baseline: Baseline, now: float) -> _DeclaredStreams:
+    """A stream has stopped if rows written since the change have waited for it for twice its usual gap."""
+    table, found = baseline.table, _DeclaredStreams()
+    declared = table.basis.options.streams
+    for state in reader.streams(declared, table.table_id) if declared else ():
+        if not isinstance(state, StreamPosition):
+            found.unknown.append(f"the stream {state.name} {state.text}")
+            continue
+        try:
+            waiting = _first_unread(reader, baseline, state)
+        except LiveError as error:
+            found.unknown.append(f"the stream {state.name}: {one_line(error)}")
+            continue
+        if waiting is None:
+            continue
+        if state.gap is None:
+            found.notes.append(f"the stream {state.name} has finished too few batches to have a usual gap")
+        elif now - waiting > LATE * state.gap:
+            found.stopped.append(f"the stream {state.name}")
+    return found
+
+
+def _first_unread(reader: LiveReader, baseline: Baseline, state: StreamPosition) -> float | None:
+    """When the first rows were written since the change that a stream has not read; ``None`` if there are none."""
+    location, after = baseline.table.location, max(state.read if state.read is not None else -1, baseline.last)
+    unread = reader.row_versions(location, after=after)
+    if not unread:
+        return None
+    commits = reader.commits(location, after=after)
+    return next((each.timestamp / 1000 for each in commits if each.version == min(unread)), None)
 
 
 def _late(baseline: Baseline, commits: Sequence[Commit], now: float) -> tuple[UsualWriter, ...]:

@@ -106,7 +106,7 @@ def judged(
     recent = loss_of(others.within(Period(now - RECENT, now)), failing)[0]
     if past.writes < LEAST_WRITES:
         counted = f"{past.writes} write{'' if past.writes == 1 else 's'}"
-        return QuietForecast((), recent, f"{counted} in {DAYS} days, and at least {LEAST_WRITES} are needed")
+        return QuietForecast((), recent, f"{counted} in {DAYS} days, and an estimate needs {LEAST_WRITES}")
     return QuietForecast(loss_of(others, failing), recent)
 
 
@@ -222,8 +222,8 @@ def _no_calm_moment(forecasts: Sequence[QuietForecast], now: datetime, terms: Qu
 
 
 def _above(failed: float) -> str:
-    """The next tenth above a number, as a limit that permits it."""
-    return f"{math.floor(failed * 10) / 10 + 0.1:.1f}"
+    """A limit that permits a loss, with a tenth more for what differs until the next run."""
+    return f"{math.floor(failed * 11) / 10 + 0.1:.1f}"
 
 
 def _hour(moment: datetime) -> str:

@@ -139,7 +139,7 @@ def _check_commits(
                 if (driver.name, scheme) not in checked:
                     check_scheme(driver.engine, table.location)
                     checked[driver.name, scheme] = check_commits(
-                        driver.engine, table.location, exclusive=exclusive, only=len(drivers) == 1
+                        driver.engine, table.location, exclusive=exclusive, only=not driver.name
                     )
                 warn |= checked[driver.name, scheme]
         except StopTableError as end:

@@ -299,7 +299,11 @@ class CanaryTable:
     silent: tuple[str, ...] = ()
     """Writers that have not committed for twice their usual gap."""
     stopped: tuple[str, ...] = ()
-    """Streams of which the same holds."""
+    """Streams that write the table of which the same holds, and declared ones that have not read new rows for twice
+    their usual gap.
+    """
+    unknown_streams: int = 0
+    """How many declared streams could not be observed."""
     unknown: tuple[str, ...] = ()
     """What could not be observed, and why."""
     notes: tuple[str, ...] = ()

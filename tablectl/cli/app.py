@@ -288,6 +288,12 @@ def plan(
         str,
         typer.Option("--shard", metavar="N/COUNT", help="Plan one of COUNT parts of the tables, for parallel jobs."),
     ] = "",
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on", metavar="ENGINE", help="`spark` reads the tables on the engine's executors, with its credentials."
+        ),
+    ] = "",
     merge: Annotated[
         bool, typer.Option("--merge", help="Join the plans of all shards: PATHS are the plan files of `--shard`.")
     ] = False,
@@ -312,13 +318,15 @@ def plan(
     request = replace(request, changed_since=changed_since)
     if shown_as not in {"", *EVERY_DIALECT}:
         raise UsageError(f"--as {shown_as!r} is no dialect", f"known are {', '.join(sorted(EVERY_DIALECT))}")
+    if on not in {"", "spark"} or (on and (merge or shown_as)):
+        raise UsageError(f"--on {on} does not work here", "write `--on spark`, without --merge and --as")
     if merge and (shard or shown_as or select or exclude or tag):
         raise UsageError(
             "--merge takes plans as they are", "give --shard, --as, --select, --exclude and --tag to `plan`"
         )
     if shard and shown_as:
         raise UsageError("--as shows a plan for another dialect, which has no shards", "leave one of the two out")
-    request = replace(request, shown_as=shown_as, shard=shard)
+    request = replace(request, shown_as=shown_as, shard=shard, on_cluster=bool(on))
     reports = ReportFiles.of(format, report, out)
     if merge:
         return merge_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)

@@ -15,7 +15,7 @@ from typing import Any
 from tablectl.applying.run_report import RunReport
 from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import check_limits, context_here, plan_context, plan_with_progress
+from tablectl.cli.plan_reports import check_limits, context_here, plan_context, plan_with_progress, streams_of
 from tablectl.cli.report_files import Render, ReportFiles
 from tablectl.cli.request import ApplyCommandOptions, CommandRequest
 from tablectl.leases.clock import SystemClock
@@ -26,7 +26,6 @@ from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.mask import Mask
 from tablectl.reports.notification import error_notification, run_notification
 from tablectl.reports.render import render
 from tablectl.reports.style import Style
@@ -51,7 +50,7 @@ def apply_command(
             plan, specs = ready, _policies_of_plan(project, request, out, options)
         check_limits(request, plan)
         approve = approval_of(project, plan, specs, request.max_bytes)
-        if not saved and not _agreed(plan, out, reports.form, project.mask, request, yes=options.yes):
+        if not saved and not _agreed(plan, out, reports.form, project, request, yes=options.yes):
             out.note("nothing was changed")
             return ExitCode.ERROR
         context = replace(plan_context(plan, project, request, out, reports), plan=plan)
@@ -127,9 +126,11 @@ def _tell(report: RunReport, out: Output) -> None:
         out.note(f"{table.name}: {outcome_text(table)}{f'; committed as version {versions}' if versions else ''}")
 
 
-def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: CommandRequest, *, yes: bool) -> bool:
-    context = Context(now=SystemClock().utc())
-    document = document_of_plan(plan, mask, context)
+def _agreed(
+    plan: Plan, out: Output, form: ReportFormat, project: Project, request: CommandRequest, *, yes: bool
+) -> bool:
+    context = Context(now=SystemClock().utc(), streams=streams_of(plan, project))
+    document = document_of_plan(plan, project.mask, context)
     if form is ReportFormat.TEXT:
         out.result(render(document, form, out.style, context, verbose=request.verbose) + "\n")
     if yes or not any(table.applies for table in plan.tables):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib import metadata
@@ -119,9 +119,9 @@ def _continuous_integration(environ: Mapping[str, str]) -> Check:
 
 
 def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:
-    remote = project.config.engine.remote
-    yield from (_package(name, "apply needs it") for name in ("pyspark", *(() if remote else ("delta-spark",))))
-    if not remote:
+    servers = project.config.engine.servers
+    yield from (_package(name, "apply needs it") for name in ("pyspark", *(() if servers else ("delta-spark",))))
+    if not servers:
         problem = java_problem(os.environ)
         yield Check(Health.FAIL, "Java", problem) if problem else Check(Health.OK, "Java", "17 or newer")
     if not options.engine:
@@ -129,13 +129,20 @@ def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:
         return
     try:
         schemas = project.engines.start().schemas(project.catalog)
-        yield Check(
-            Health.OK,
-            "engine",
-            f"{server_text(remote) if remote else 'a local Spark'} starts; {project.catalog}: {len(schemas)} schemas",
-        )
+        started = f"{server_text(servers[0])} starts" if servers else "a local Spark starts"
+        if len(servers) > 1:
+            started = yield from _servers(project)
+        yield Check(Health.OK, "engine", f"{started}; {project.catalog}: {len(schemas)} schemas")
     except TablectlError as error:
         yield _failure("engine", error)
+
+
+def _servers(project: Project) -> Generator[Check, None, str]:
+    """A check for each server of ``engine.remotes`` that an apply cannot use. Returns what the others do."""
+    opened = project.engines.open_all("")
+    opened.close()
+    yield from (Check(Health.FAIL, "engine", note, "see `engine.remotes`") for note in opened.notes)
+    return f"{', '.join(opened.engines)} start"
 
 
 def _package(name: str, why: str) -> Check:

@@ -101,7 +101,7 @@ def _shown(plan: Plan, project: Project, request: CommandRequest, out: Output, t
         raise over
     if save:
         todo = any(table.applies for table in plan.tables)
-        how = f"; run `tablectl apply {shlex.quote(str(save))}` to make it so" if todo else ""
+        how = f"; to apply exactly this plan, run `tablectl apply {shlex.quote(str(save))}`" if todo else ""
         out.note(f"saved to {save}{how}")
     return plan_exit_code(plan, detailed=target.context.pending_fails)
 

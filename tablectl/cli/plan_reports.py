@@ -12,6 +12,7 @@ from tablectl.cli.output import Output
 from tablectl.cli.report_files import ReportFiles, below_root
 from tablectl.cli.report_origin import with_origin
 from tablectl.cli.request import CommandRequest
+from tablectl.cluster_plan import plan_on_cluster
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.log.stream_checkpoint import read_streams
@@ -55,8 +56,12 @@ def selection_of(request: CommandRequest, project: Project | None = None) -> Sel
 
 def plan_with_progress(project: Project, specs: Specs, request: CommandRequest, out: Output) -> Plan:
     """The plan of a command, with its progress, and a warning for each pattern that matches no table."""
-    with out.progress() as on_read:
-        plan = make_plan(project, specs, selection_of(request, project), on_read)
+    selection = selection_of(request, project)
+    if request.on_cluster:
+        plan = plan_on_cluster(project, request.paths, selection)
+    else:
+        with out.progress() as on_read:
+            plan = make_plan(project, specs, selection, on_read)
     warn_unmatched(specs, plan.unmatched, out)
     return plan
 
@@ -92,14 +97,14 @@ def plan_context(
     about: Context = _NOTHING,
 ) -> Context:
     """The context of the reports of a plan, as far as any of them needs it. ``about`` is what is known already."""
-    about = replace(about, now=SystemClock().utc(), streams=_streams(plan, project))
+    about = replace(about, now=SystemClock().utc(), streams=streams_of(plan, project))
     if not reports.names_lines:  # a digest of a large plan takes seconds
         return about
     context = context_here(reports.plan_file, about)
     return replace(context, sources=_sources(plan, project, request, out), digest=digest_of(plan))
 
 
-def _streams(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
+def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
     """How far the declared streams of the tables are now. It is not part of a plan: they move on."""
     declared = [table for table in plan.tables if table.basis.options.streams]
     if not declared:

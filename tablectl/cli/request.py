@@ -41,6 +41,8 @@ class CommandRequest:
     """The dialect of ``plan --as``; empty for that of the configuration."""
     shard: str = ""
     """The part of the tables to plan, such as ``2/8``; empty for all of them."""
+    on_cluster: bool = False
+    """Whether tables are read on the executors of the engine."""
     verbose: bool = False
     """Whether text shows each table in full, instead of groups of equal changes."""
     changed_since: str = ""

@@ -165,6 +165,7 @@ _PROPERTIES = (
     PropertyType(keys.AUTO_COMPACT, _BOOLEAN, _OPEN_SOURCE),
     PropertyType(keys.AUTO_COMPACT, _one_of("true", "false", "auto", "legacy"), _DATABRICKS),
     PropertyType("delta.autoOptimize.optimizeWrite", _BOOLEAN),
+    PropertyType("delta.castIcebergTimeType", _BOOLEAN, _OPEN_SOURCE, default="false"),
     PropertyType("delta.checkpoint.writeStatsAsJson", _BOOLEAN),
     PropertyType("delta.checkpoint.writeStatsAsStruct", _BOOLEAN),
     PropertyType("delta.checkpointInterval", _whole(1)),
@@ -180,8 +181,12 @@ _PROPERTIES = (
     PropertyType(keys.LOG_CLEANUP, _BOOLEAN),
     PropertyType("delta.enableFullRetentionRollback", _BOOLEAN),
     PropertyType(keys.IN_COMMIT_TIMESTAMPS, _BOOLEAN, feature="inCommitTimestamp"),
+    PropertyType(
+        "delta.enableMaterializePartitionColumnsFeature", _BOOLEAN, _OPEN_SOURCE, feature="materializePartitionColumns"
+    ),
     PropertyType(keys.TYPE_WIDENING, _BOOLEAN, feature="typeWidening"),
     PropertyType("delta.enableVariantShredding", _BOOLEAN, _OPEN_SOURCE, feature="variantShredding-preview"),
+    PropertyType("delta.ignoreIcebergBucketPartition", _BOOLEAN, _OPEN_SOURCE, default="false"),
     PropertyType(keys.LOG_RETENTION, _INTERVALS),
     PropertyType("delta.parquet.format.version", _FORMAT_VERSION, _OPEN_SOURCE),
     PropertyType("delta.randomPrefixLength", _whole(1)),
@@ -190,6 +195,7 @@ _PROPERTIES = (
     PropertyType(keys.TRANSACTION_RETENTION, _INTERVALS),
     PropertyType("delta.targetFileSize", dialects=_DATABRICKS),
     PropertyType("delta.tuneFileSizesForRewrites", _BOOLEAN, _DATABRICKS),
+    PropertyType("delta.writePartitionColumnsToParquet", _BOOLEAN),
     PropertyType("delta.parquet.compression.codec", dialects=_DATABRICKS),
 )
 

@@ -49,13 +49,23 @@ def open_remote(url: str) -> Any:
 
 
 def clone(session: Any) -> Any:
-    """A new session on the server of a session that was passed in."""
-    if not hasattr(session, "cloneSession"):
-        return _like(session)
-    cloned = session.cloneSession()
+    """A new session on the server of a session that was passed in. Raises ``EngineError``."""
+    try:
+        if not hasattr(session, "cloneSession"):
+            return _like(session)
+        # A server makes a session with the first request of its client, and clones only those that it has.
+        _ask(session)
+        cloned = session.cloneSession()
+    except Exception as error:  # whatever Spark or gRPC raise is the engine's answer
+        raise engine_error(error) from error
     # PySpark 4.2 creates the clone without running __init__, and garbage collection reads this attribute.
     cloned.release_session_on_close = True
     return cloned
+
+
+def _ask(session: Any) -> None:
+    """The cheapest request that a server answers."""
+    session.conf.get("spark.sql.session.timeZone", None)
 
 
 def _like(session: Any) -> Any:
@@ -188,7 +198,7 @@ class ConnectLink:
 
     def _ping(self) -> None:
         try:
-            self._session.conf.get("spark.sql.session.timeZone", None)
+            _ask(self._session)
         except Exception as error:
             found = engine_error(error)
             self.gone = self.gone or found.condition in _GONE

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from tablectl.delta.names import TableName
 from tablectl.model.errors import TablectlError
@@ -133,4 +134,23 @@ class Catalog(Protocol):
         ``like`` filters the names: a ``SIMPLE_NAME`` in which ``*`` matches any characters, with ``|`` between several.
         It is case-insensitive.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteWork:
+    """A function of tablectl that takes two texts and returns one. Executors import it by its name."""
+
+    module: str
+    name: str
+    common: str
+    """The first argument, the same for all calls."""
+
+
+@runtime_checkable
+class Executors(Protocol):
+    """An engine that runs Python on other machines."""
+
+    def on_executors(self, work: RemoteWork, parts: Sequence[str]) -> tuple[str, ...]:
+        """What the function returns for each part, in order. Raises ``EngineError``."""
         ...

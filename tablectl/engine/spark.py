@@ -25,9 +25,10 @@ from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connec
 from tablectl.engine.databricks import is_databricks, open_databricks
 from tablectl.engine.describe import describe, rows_of
 from tablectl.engine.errors import engine_error
+from tablectl.engine.executors import map_parts
 from tablectl.engine.facts import delta_location, not_found, schema_name, shown_facts
 from tablectl.engine.java import java_problem
-from tablectl.engine.port import SIMPLE_NAME, MaySend, always
+from tablectl.engine.port import SIMPLE_NAME, MaySend, RemoteWork, always
 from tablectl.engine.store_conf import store_conf, store_packages
 from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tablectl.model.store_options import NO_STORES
@@ -297,6 +298,10 @@ class SparkEngine:
 
     def _rows(self, sql: str) -> list[Any]:
         return self._run(lambda: rows_of(self._session, sql))
+
+    def on_executors(self, work: RemoteWork, parts: Sequence[str]) -> tuple[str, ...]:
+        """As ``Executors.on_executors``, by ``mapInPandas``."""
+        return self._run(lambda: map_parts(self._session, work, parts))
 
     def close(self) -> None:
         """Release a Connect session within a bounded time, and stop Spark if it was started here."""

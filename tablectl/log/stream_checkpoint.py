@@ -7,13 +7,14 @@ it is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tablectl.log.actions import parse_json
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
 from tablectl.model.text import cut
+from tablectl.model.usual_gap import usual_gap
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.table_log import TableLog, VanishedError
 
@@ -21,6 +22,8 @@ _OFFSET_BYTES = 1 << 20
 _METADATA_BYTES = 1 << 16
 _MOST_BATCHES = 100_000
 """Spark keeps 100 batches."""
+_FEW_BATCHES = 10
+"""The newest batches that show how often the query runs."""
 _MOST_SOURCES = 1000
 _LARGEST = 2**63 - 1
 _AFTER_VERSION = _LARGEST - 100
@@ -50,8 +53,20 @@ def _read(stores: Stores, name: str, checkpoint: str, table_id: str) -> StreamPo
             at, read = _offset(offsets, str(batch), table_id)
         except VanishedError:
             continue
-        return StreamPosition(name, checkpoint, query, batch, at, read)
+        return StreamPosition(name, checkpoint, query, batch, at, read, _gap(offsets, finished, at))
     raise LiveError(f"{checkpoint}: its batches are deleted faster than they can be read", "try again")
+
+
+def _gap(offsets: TableLog, finished: set[int], newest: int) -> float | None:
+    """The usual gap between the beginnings of the newest batches, in seconds."""
+    times = [newest]
+    for batch in sorted(finished, reverse=True)[1:_FEW_BATCHES]:
+        try:
+            lines = offsets.read(str(batch), _OFFSET_BYTES).split(b"\n")
+        except VanishedError:
+            break
+        times.append(_time(lines, offsets.file(str(batch))))
+    return usual_gap([each / 1000 for each in times if each])
 
 
 def _query(folder: TableLog, checkpoint: str) -> str:
@@ -81,7 +96,6 @@ def _offset(offsets: TableLog, batch: str, table_id: str) -> tuple[int, int | No
         raise LiveError(f"{file}: its format is {cut(ascii(lines[0].decode(errors='replace')))}, and only v1 is known")
     if len(lines) > _MOST_SOURCES:
         raise LiveError(f"{file}: has more than {_MOST_SOURCES:,} sources")
-    at = _object(lines[1], file).get("batchTimestampMs") if len(lines) > 1 else 0
     sources = [_object(line, file) for line in lines[2:] if line.strip() not in {b"", b"-"}]
     mine = [each for each in sources if each.get("reservoirId") == table_id]
     if not mine:
@@ -89,7 +103,12 @@ def _offset(offsets: TableLog, batch: str, table_id: str) -> tuple[int, int | No
     # A query may read the table several times: it has read what all of its sources have read.
     versions = [_version(each, file) for each in mine]
     known = [each for each in versions if each is not None]
-    return _whole(at), min(known) if len(known) == len(versions) else None
+    return _time(lines, file), min(known) if len(known) == len(versions) else None
+
+
+def _time(lines: Sequence[bytes], file: str) -> int:
+    """When a batch began, in milliseconds since the epoch; 0 if unknown."""
+    return _whole(_object(lines[1], file).get("batchTimestampMs")) if len(lines) > 1 else 0
 
 
 def _version(offset: Mapping[str, Any], file: str) -> int | None:

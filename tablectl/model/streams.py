@@ -24,6 +24,8 @@ class StreamPosition:
     """The newest version of the table that it has read completely; ``None`` while it reads the rows that the table had
     when the query was first started.
     """
+    gap: float | None = None
+    """Seconds between its batches, usually; ``None`` if it has finished too few."""
 
     def passed(self, version: int) -> bool:
         """Whether it has read a version completely."""
@@ -49,8 +51,8 @@ class UnknownStream:
 
     @property
     def text(self) -> str:
-        """``its position is unknown: …``."""
-        return f"its position is unknown: {self.why}"
+        """``has an unknown position: …``."""
+        return f"has an unknown position: {self.why}"
 
 
 StreamState = StreamPosition | UnknownStream

@@ -31,7 +31,11 @@ _WORDS = (
         "docs/window.md",
         ("closed",),
     ),
-    ToolTerm("full rewrite", "All data of a table is rewritten, for other partition columns.", "docs/reports.md"),
+    ToolTerm(
+        "full rewrite",
+        "All data of a table is rewritten: for other partition columns, without column mapping, or for Iceberg.",
+        "docs/reports.md",
+    ),
     ToolTerm("lockout", "A client that writes the table can no longer do so after the change.", "docs/reports.md"),
     ToolTerm(
         "irreversible",
@@ -68,6 +72,20 @@ _WORDS = (
     ToolTerm("drift", "Differences between policies and live tables.", "docs/drift-and-import.md"),
     ToolTerm(
         "refused", "A change that is not made. Nothing on its table changes; the plan names the fix.", "docs/reports.md"
+    ),
+    ToolTerm(
+        "not readable", "A table whose log cannot be read. The report says why.", "docs/reports.md", ("unreadable",)
+    ),
+    ToolTerm("invalid", "An error in a policy or in tablectl.yaml, at a line and a column.", "docs/reports.md"),
+    ToolTerm(
+        "failed", "A statement failed during an apply, or the table is not as declared after it.", "docs/reports.md"
+    ),
+    ToolTerm("undone", "A change that was applied and verified, and that others changed since.", "docs/reports.md"),
+    ToolTerm(
+        "possible failure",
+        "A writer that may have failed once during an apply, because the apply did not wait for it.",
+        "docs/reports.md",
+        ("possible-failure",),
     ),
     ToolTerm("finding", "A note, warning or error about a table, with a code such as P001.", "docs/README.md"),
 )

@@ -143,7 +143,7 @@ def _wrong_rows(name: str, version: str, why: str, changes: Sequence[Change]) ->
         change=change,
         reason=f"{name} {version} would read wrong rows: {why}",
         fix="purge first, with vectors still on: run REORG TABLE … APPLY (PURGE), let a checkpoint be written, and "
-        f"plan again; or remove {name} from `clients`",
+        f"plan again; or, once no job uses {name}, remove it from `clients`",
     )
 
 
@@ -167,7 +167,8 @@ def _locked_out(found: LockedOut, derived: DerivedTable) -> Refusal:
     return Refusal(
         change=_cause(found.feature, derived),
         reason=f"{found.client} {found.version} {loss}: {_lack(found)} (source: {data.cited})",
-        fix=f"{upgrade}leave out what needs {found.feature}, or remove {found.client} from `clients`",
+        fix=f"{upgrade}leave out what needs {found.feature}, or, once no job uses {found.client}, "
+        "remove it from `clients`",
     )
 
 

@@ -66,7 +66,7 @@ def too_few(past: PastWriters | None) -> str:
     """Why so few writes tell nothing."""
     count = past.writes if past else 0
     counted = f"{count} write{'' if count == 1 else 's'}" if count else "no writes"
-    return f"{counted} in {DAYS} days, and at least {LEAST_WRITES} are needed"
+    return f"{counted} in {DAYS} days, and an estimate needs {LEAST_WRITES}"
 
 
 def _since(past: PastWriters | None) -> int:

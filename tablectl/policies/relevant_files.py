@@ -38,6 +38,11 @@ def relevant_files(files: Mapping[_Key, bytes], tables: Iterable[TableName]) -> 
     return dict(files) if words is None else {key: data for key, data in files.items() if _may_declare(data, words)}
 
 
+def shared_files(files: Mapping[_Key, bytes]) -> dict[_Key, bytes]:
+    """The files that may declare something for tables of others: patterns, profiles, and what is not understood."""
+    return relevant_files(files, ())
+
+
 def _may_declare(data: bytes, words: frozenset[bytes]) -> bool:
     text = _COMMENT_LINE.sub(b"", data).lower()
     return _UNCLEAR.search(text) is not None or any(word in text for word in words)

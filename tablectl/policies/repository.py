@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tablectl.attributes.masked_values import MaskedKeys
-from tablectl.delta.names import TableName
 from tablectl.model.errors import Problem
 from tablectl.policies.config import Config
 from tablectl.policies.find_files import find_files, read_files, shown_path
 from tablectl.policies.policy_document import read_specs
-from tablectl.policies.relevant_files import relevant_files
 from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
@@ -61,21 +59,23 @@ class Repository:
         }
 
 
+def _all(files: dict[Path, bytes]) -> dict[Path, bytes]:
+    return files
+
+
 def open_repository(
     paths: Paths,
     config: Config,
     directory: str | Path,
     variables: Variables,
-    about: Sequence[TableName] | None = None,
+    choose: Callable[[dict[Path, bytes]], dict[Path, bytes]] = _all,
 ) -> tuple[Repository, Specs]:
     """The files in ``paths`` and the policies in them. Raises as ``load_specs``.
 
-    With ``about``, only the files that can concern these tables are parsed, so errors in the others are not found.
+    ``choose`` leaves files out before they are parsed, so errors in these are not found.
     """
     problems: list[Problem] = []
-    files = read_files(policy_paths(paths, config, directory), problems, config.confined_to)
-    if about is not None:
-        files = relevant_files(files, about)
+    files = choose(read_files(policy_paths(paths, config, directory), problems, config.confined_to))
     reading = ValueReader(
         variables, config.engine.dialect, config.engine.catalog, problems, MaskedKeys(config.reports.mask)
     )

@@ -137,9 +137,11 @@ def _more(left: Sequence[Row], where: str) -> str:
 
 
 def _lines(lines: Lines) -> str:
-    """The lines of a cell. The texts of one cell are bounded together."""
+    """The lines of a cell, with a bullet before each of several clauses. The texts of one cell are bounded together."""
     kept, size = [], 0
-    for line in map(_cell, lines):
+    clauses = [not (each.code or each.badge or each.href) for each in lines]
+    bullet = "• " * (sum(clauses) > 1)
+    for line in (bullet * clause + _cell(each) for each, clause in zip(lines, clauses, strict=True)):
         size += _size(line)
         if size > _LONGEST_ROW:
             kept.append("…")

@@ -44,7 +44,12 @@ class RuntimeNeed:
     def more(self) -> list[str]:
         """What else is known about it."""
         known = self.capability
-        said = (("needs", known.needs), ("excludes", known.forbids), ("fails", known.fails))
+        said = (
+            ("needs", known.needs),
+            ("excludes", known.forbids),
+            ("protocol", known.protocol),
+            ("fails", known.fails),
+        )
         return [f"{label}: {text}" for label, text in said if text]
 
 

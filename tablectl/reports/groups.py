@@ -305,7 +305,7 @@ def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
     found += [_lasting(each.message, "pending") for each in findings if each.code in _NEEDS]
     codes = {each.code for each in findings}
     if codes.intersection(_NEEDS) and not codes.intersection((LOCKOUT, "P003")):
-        found.append(_lasting(_writers(first), "good"))
+        found.append(_lasting(_writers(first, readers="P001" in codes), "good"))
     found += [_lasting(f"{each.code}: {each.message}", "pending") for each in findings if each.code in _RISKS]
     phase = _phase(first.statements)
     found.append(Effect(PHASE_EFFECTS[phase], "good" if phase is Phase.FREE else "pending"))
@@ -342,11 +342,12 @@ def _lasting(text: str, kind: Kind) -> Effect:
     return Effect(text, kind, lasting=True)
 
 
-def _writers(table: TablePlan) -> str:
-    """Which writers of the log support what the plan adds. Readers leave no trace in a log."""
-    known = [each.text() for each in table.basis.client_list()]
-    named = f"the writers in the log, {', '.join(dict.fromkeys(known))}," if known else "the writers in the log"
-    return f"{named} support it; readers leave no trace there"
+def _writers(table: TablePlan, *, readers: bool) -> str:
+    """Which writers of the log support what the plan adds. Readers, if they need it too, leave no trace in a log."""
+    known = ", ".join(dict.fromkeys(each.text() for each in table.basis.client_list()))
+    named = f" ({known})" if known else ""
+    others = "the log does not say who reads the table" if readers else "readers need nothing new"
+    return f"the writers in the log support it{named}; {others}"
 
 
 def _streams(table: TablePlan) -> str:
@@ -400,7 +401,7 @@ def _amount(rewrites: Sequence[Rewrite]) -> str:
 def _backfilled(backfills: Sequence[Backfill]) -> str:
     files = sum(each.files_at_most for each in backfills)
     entries = f"{files:,} file{'s' * (files != 1)}"
-    return f"commits the log entries of {entries} again, except of those with row ids; the files do not change"
+    return f"commits the log entries of {entries} again, if they have no row ids yet; the files do not change"
 
 
 def _vectors_text(tables: Sequence[TablePlan], rewrites: Sequence[Rewrite]) -> str:

@@ -50,7 +50,7 @@ from tablectl.reports.wording import (
 )
 
 _MOST_PLACES = 3
-_LASTING = "What stays"
+_LASTING = "After the apply"
 _PASSING = "During the apply"
 _SHORT = 12
 """Hexadecimal digits of a digest that are shown to people."""
@@ -185,9 +185,10 @@ def _failure_row(group: FailureGroup, index: int) -> Row:
 
 
 def name_lines(names: Sequence[str], state: str, tone: Tone) -> Lines:
-    """The cell with the names of a group: the state, at most three names, and the number of the others."""
-    shown = [Cell(each, code=True) for each in names[:3]]
-    more = [Cell(f"and {len(names) - 3:,} more")] if len(names) > 3 else []
+    """The cell with the names of a group: the state, three or four names, and the number of the others."""
+    most = 4 if len(names) == 4 else 3  # a line for one more name says no less than that there is one
+    shown = [Cell(each, code=True) for each in names[:most]]
+    more = [Cell(f"and {len(names) - most:,} more")] if len(names) > most else []
     return (Cell(state, tone=tone, badge=True), *shown, *more)
 
 
@@ -282,7 +283,7 @@ def _every_table(group: Group) -> Iterator[Block]:
 def _loss(group: Group, context: Context) -> Lines:
     """What the statements of all tables of a group are expected to cost their writers."""
     text = tables_loss(group.tables, context.now)
-    return (Cell(f"expected loss {text}", tone="pending"),) if text else ()
+    return (Cell(f"expected loss: {text}", tone="pending"),) if text else ()
 
 
 def _statements(table: TablePlan, context: Context, *, alone: bool) -> Iterator[Block]:

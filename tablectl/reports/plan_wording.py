@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tablectl.model.plan import Phase, Plan, TablePlan
 from tablectl.model.text import size_text
-from tablectl.reports.groups import Group, Weight, first_rewrites
+from tablectl.reports.groups import LOCKOUT, Group, Weight, first_rewrites
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PlanVerdict
+from tablectl.reports.wording import PlanVerdict, shown_findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,9 @@ def forecast(plan: Plan) -> list[str]:
     """What applying a plan does to writers without a guard, and what it rewrites: clauses, none without changes."""
     tables = _changed(plan)
     said = []
+    if locked := sum(any(each.code == LOCKOUT for each in shown_findings(table)) for table in tables):
+        lock = "locks" if locked == 1 else "lock"
+        said.append(f"{plural(locked, 'table')} {lock} out a client that writes there: its writes fail from then on")
     if closed := sum(_conflicts(table, Phase.CLOSED) for table in tables):
         said.append(f"{plural(closed, 'table')}: concurrent writes fail once")
     said += _rewritten(tables)

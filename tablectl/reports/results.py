@@ -24,6 +24,8 @@ _OF_OUTCOMES = {
     RunOutcome.HOOK_FAILED: "window",
     RunOutcome.OUTSIDE: "window",
     RunOutcome.NOT_QUIET: "window",
+    RunOutcome.NOT_STARTED: "window",
+    RunOutcome.STREAM_BEHIND: "window",
 }
 
 

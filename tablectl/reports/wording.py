@@ -59,6 +59,9 @@ _OUTCOMES = {
     RunOutcome.INTERRUPTED: "interrupted",
 }
 
+_COUNTED = {RunOutcome.ALREADY: "unchanged", RunOutcome.HELD: "locked by another apply"}
+"""Outcomes whose own names say too little."""
+
 _LEAVES: Mapping[Leaves, str] = MappingProxyType(
     {
         "never": "can never be dropped",
@@ -97,7 +100,7 @@ def titled(subject: str, env: str) -> str:
 def run_parts(report: RunReport) -> list[str]:
     """How many tables had which outcome, and how many commits were made."""
     counts = Counter(table.outcome for table in report.tables)
-    parts = [f"{counts[outcome]} {outcome}" for outcome in RunOutcome if counts[outcome]]
+    parts = [f"{counts[each]} {_COUNTED.get(each, each)}" for each in RunOutcome if counts[each]]
     if report.failures:
         parts.append(f"{len(report.failures)} not readable")
     commits = sum(len(table.commits) for table in report.tables)

@@ -77,7 +77,7 @@ def test_a_retention_that_is_long_enough_needs_nothing(tmp_path: Path) -> None:
 def test_a_stream_whose_position_is_unknown_is_said(tmp_path: Path) -> None:
     found, untold = advised(daily(tmp_path / "t"), UnknownStream("fraud", "/c", "access is denied"))
     assert found == ()
-    assert "the stream fraud: its position is unknown: access is denied" in untold
+    assert "the stream fraud has an unknown position: access is denied" in untold
 
 
 def appends(path: Path, *, late: bool, **info: Any) -> JobLog:

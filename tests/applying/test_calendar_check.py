@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,8 +13,9 @@ from tablectl.applying.stamp import read_stamp
 from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import EngineError
+from tablectl.model.table_window import TableWindow
 from tests.applying.fake_lake import FakeTable, at
-from tests.applying.lake_run import Run, only, outcomes
+from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.applying.world import WITH_VECTORS, World
 
 # The clock of the tests starts on 22 August 2026, a Saturday, at 10:16:40 UTC.
@@ -51,6 +53,17 @@ def test_deny_wins() -> None:
 def test_a_calendar_that_never_opens_says_so() -> None:
     run = Run(terms=rules(deny=(Rule(cron="* * * * *", duration=timedelta(hours=1)),))).tables("a")
     assert only(run.apply(), "a").message == "the calendar does not allow it now; there is none within a year"
+
+
+def test_a_table_has_hours_of_its_own_and_no_way_around_a_freeze() -> None:
+    own = TableWindow(allow=(MORNING.text,))
+    run = Run(terms=rules(NIGHTS)).tables("ab")
+    first, second = run.plan().tables
+    report = run.apply(plan_of(replace(first, window=own), second))
+    assert outcomes(report) == {"a": "applied", "b": "outside the calendar"}
+    frozen = Run(terms=rules(NIGHTS, deny=(FREEZE,))).tables("a")
+    (table,) = frozen.plan().tables
+    assert outcomes(frozen.apply(plan_of(replace(table, window=own)))) == {"a": "outside the calendar"}
 
 
 def test_rules_are_about_tables_and_tags() -> None:

@@ -11,7 +11,9 @@ from tablectl.applying.context import CanaryTerms, WindowSettings
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import CanaryRun, CanaryTable, RunReport
 from tablectl.model.errors import ExitCode
+from tablectl.model.plan import Plan
 from tablectl.model.stop_condition import parse_stop_condition
+from tablectl.model.streams import StreamPosition, UnknownStream
 from tablectl.model.table import AppTransaction
 from tablectl.storage.data_files import DataFile
 from tests.applying.fake_lake import FakeTable
@@ -217,6 +219,38 @@ def test_a_stop_among_the_first_tables_starts_no_other(run: Run) -> None:
     assert set(outcomes(run.apply()).values()) == {"interrupted"}
 
 
+def declared(run: Run) -> Plan:
+    """The plan of tables whose policy declares a stream."""
+    plan = run.plan()
+    streams = (("fraud", "/c"),)
+    tables = (
+        replace(each, basis=replace(each.basis, options=replace(each.basis.options, streams=streams)))
+        for each in plan.tables
+    )
+    return replace(plan, tables=tuple(tables))
+
+
+@pytest.mark.parametrize(("gap", "stopped"), [(2 * MINUTE, ("the stream fraud",)), (60 * MINUTE, ()), (None, ())])
+def test_a_declared_stream_that_leaves_rows_unread_has_stopped(
+    run: Run, gap: float | None, stopped: tuple[str, ...]
+) -> None:
+    writes(run, "a", 5 * MINUTE, 30 * MINUTE)
+    run.lake.positions["fraud"] = lambda place: StreamPosition("fraud", place, "q", 7, 0, 5, gap)
+    report = run.apply(declared(run))
+    (seen,) = canary(report).tables
+    assert seen.stopped == stopped
+    assert bool(canary(report).reason) is bool(stopped)
+    assert ("the stream fraud has finished too few batches to have a usual gap" in seen.notes) is (gap is None)
+
+
+def test_a_declared_stream_that_cannot_be_read_is_unknown(run: Run) -> None:
+    writes(run, "a", 5 * MINUTE, 30 * MINUTE)
+    run.lake.positions["fraud"] = lambda place: UnknownStream("fraud", place, "access is denied")
+    run.terms = WindowSettings(canary=terms(stop_if="stopped > 0"))
+    report = run.apply(declared(run))
+    assert canary(report).reason.startswith("it cannot be told whether `--stop-if` holds (stopped > 0)")
+
+
 # The choice
 
 
@@ -240,9 +274,7 @@ def test_more_than_all_tables_leave_none_to_stop(run: Run) -> None:
     run.terms = WindowSettings(canary=terms(9))
     report = run.apply()
     assert outcomes(report) == {"a": "applied", "b": "applied", "c": "applied"}
-    assert canary(report).notes == (
-        "all 3 tables are changed first, so no table is left to stop: their logs were not watched",
-    )
+    assert canary(report).notes == ("all 3 tables are changed first, so no table is left to stop: nothing was watched",)
     assert canary(report).tables[0] == CanaryTable(table=NAMES["a"])
     assert run.clock.now == 1000
 

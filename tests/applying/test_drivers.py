@@ -192,6 +192,11 @@ def test_several_drivers_are_never_the_writers_own() -> None:
     assert "on a local disk two drivers can overwrite each other's commits" in run.apply().notes[0]
 
 
+def test_one_server_of_several_is_not_the_writers_own_either() -> None:
+    run = Run().tables("a").drivers("one")
+    assert "on a local disk two drivers can overwrite each other's commits" in run.apply().notes[0]
+
+
 # Placement
 
 

@@ -15,6 +15,7 @@ from tablectl.delta.schema import Field, Schema
 from tablectl.leases.guards import HERE, GuardMode
 from tablectl.leases.lease_records import Gate, parse_record, tail
 from tablectl.model.errors import WindowError
+from tablectl.model.table_window import TableWindow
 from tests.applying.fake_lake import COLUMNS, FakeEngine, FakeTable, at, contended, fails, parse_sql
 from tests.applying.world import DIGEST, WITH_VECTORS, Kill, World, settle
 from tests.applying.writers import FakeGuard
@@ -228,6 +229,13 @@ def test_the_limit_is_the_users(world: World) -> None:
     world.terms = WindowSettings(drain=20)
     alive(world, guard(world))
     run = world.run(world.plan(**settle()))
+    assert (run.outcome, round(run.drain_ms, -3)) == (RunOutcome.NOT_DRAINED, 20_000)
+
+
+def test_a_table_has_a_limit_of_its_own(world: World) -> None:
+    world.terms = WindowSettings(drain=300)
+    alive(world, guard(world))
+    run = world.run(replace(world.plan(**settle()), window=TableWindow(drain=20)))
     assert (run.outcome, round(run.drain_ms, -3)) == (RunOutcome.NOT_DRAINED, 20_000)
 
 

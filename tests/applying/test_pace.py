@@ -1,4 +1,4 @@
-"""``window.max_bytes_per_hour``, and rewrites beside short statements, on a clock that the test moves."""
+"""``window.max_bytes_per_hour``, and rewrites next to short statements, on a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_no_smaller_rewrite_overtakes_the_next_one() -> None:
     assert began["b"] <= began["c"]
 
 
-def test_progress_counts_what_waits_for_the_pace_and_it_is_told_since_when() -> None:
+def test_progress_counts_what_waits_for_the_pace_and_events_say_since_when() -> None:
     bench = Bench(limit=100)
     bench.run(a=80, b=70)
     assert Progress(done=1, running=0, waiting=1, queued=0) in bench.told

@@ -150,7 +150,7 @@ def test_without_a_quiet_moment_the_table_is_not_started() -> None:
     assert (busy.engine.sent, busy.kinds("a"), busy.clock.now) == ([], [], 1000)
 
 
-def test_a_steady_stream_is_told_at_once_that_no_hour_is_below_the_limit() -> None:
+def test_a_steady_stream_ends_at_once_because_no_hour_is_below_the_limit() -> None:
     steady = run(within=48 * HOUR)
     writes(one(steady), lambda _hour: True, minutes=60)
     report = steady.apply()
@@ -160,12 +160,12 @@ def test_a_steady_stream_is_told_at_once_that_no_hour_is_below_the_limit() -> No
     assert table.message.endswith("failed writes, 1,683 s of work")
     assert table.hint == (
         "no hour of the week is below the limit: guard the writers, so that they wait; "
-        "set `window.quiet: 0.5` in tablectl.yaml, or leave out `--when quiet`"
+        "set `window.quiet: 0.6` in tablectl.yaml, or leave out `--when quiet`"
     )
 
 
 def test_the_limit_of_the_hint_starts_a_steady_stream() -> None:
-    steady = run(limit=0.5)
+    steady = run(limit=0.6)
     writes(one(steady), lambda _hour: True, minutes=60)
     times = started(steady)
     assert (outcomes(steady.apply()), times["a"]) == ({"a": "applied"}, NOW)
@@ -215,7 +215,7 @@ def test_too_short_a_history_starts_once_nothing_was_written_for_ten_minutes() -
     table = only(new.apply(), "a")
     assert (table.outcome, times["a"] - NOW) == (RunOutcome.APPLIED, timedelta(minutes=6))
     assert table.quiet is not None
-    assert (table.quiet.failed, table.quiet.unknown) == (None, "1 write in 30 days, and at least 30 are needed")
+    assert (table.quiet.failed, table.quiet.unknown) == (None, "1 write in 30 days, and an estimate needs 30")
 
 
 def test_the_calendar_bounds_it() -> None:

@@ -416,6 +416,8 @@ ALONE = {
     RunOutcome.HOOK_FAILED: 4,
     RunOutcome.OUTSIDE: 4,
     RunOutcome.NOT_QUIET: 4,
+    RunOutcome.NOT_STARTED: 4,
+    RunOutcome.STREAM_BEHIND: 4,
     RunOutcome.FAILED: 1,
     RunOutcome.UNVERIFIED: 5,
     RunOutcome.ELSEWHERE: 5,

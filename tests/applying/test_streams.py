@@ -86,7 +86,7 @@ def test_an_unknown_position_counts_as_behind(run: Run, monkeypatch: pytest.Monk
     run.lake.positions["fraud"] = lambda checkpoint: UnknownStream("fraud", checkpoint, "access is denied")
     report = run.apply(planned(run, monkeypatch, stops=True))
     assert outcomes(report) == {"a": "stream behind"}
-    assert "its position is unknown: access is denied" in only(report, "a").message
+    assert "the stream fraud has an unknown position: access is denied" in only(report, "a").message
 
 
 def test_a_reason_to_proceed_goes_on_without_the_stream(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tablectl.changed_policies import policies_at
+from tablectl.policies.config import load_config
 from tests.cli.conftest import Cli, Repository
 
 
@@ -83,3 +85,57 @@ def test_a_commit_that_git_does_not_know_is_an_error(committed: Repository, cli:
     assert ran.code == 64
     assert "fetch-depth: 0" in ran.err
     assert not Path("x").exists()
+
+
+@pytest.fixture
+def split(committed: Repository) -> Repository:
+    """The tables in files of their own, and the pattern in a third."""
+    for file in Path("policies").glob("*.yaml"):
+        file.unlink()
+    lake = committed.lake
+    write_file("orders", f"  delta.`{lake}/orders`: {{isolation: Serializable}}\n")
+    write_file("events", f"  delta.`{lake}/events`: {{properties: {{owner.team: web}}}}\n")
+    write_file("shared", f"  delta.`{lake}/[eo]*`: {{properties: {{debug: 'on'}}}}\n")
+    git("add", "-A", "policies")
+    git("commit", "-q", "-m", "split")
+    return committed
+
+
+def write_file(name: str, tables: str) -> None:
+    Path("policies", f"{name}.yaml").write_text(f"version: 1\ntables:\n{tables}")
+
+
+def unchanged() -> list[str]:
+    """The files that are not parsed for the commit."""
+    found = policies_at("main", Path(), load_config(Path(), {}, ""), {}, {})
+    return sorted(Path(file).name for file in found.unchanged)
+
+
+def test_a_file_that_is_as_it_was_is_not_parsed_again(split: Repository, cli: Cli) -> None:
+    assert (planned(cli), unchanged()) == ([], ["events.yaml", "orders.yaml"])
+    write_file("events", f"  delta.`{split.lake}/events`: {{properties: {{owner.team: payments}}}}\n")
+    assert (planned(cli), unchanged()) == (["events"], ["orders.yaml"])
+
+
+def test_a_changed_pattern_changes_tables_of_files_that_are_as_they_were(split: Repository, cli: Cli) -> None:
+    write_file("shared", f"  delta.`{split.lake}/[eo]*`: {{properties: {{debug: 'off'}}}}\n")
+    assert (planned(cli), unchanged()) == (["events", "orders"], [])
+
+
+def test_a_pattern_that_is_gone_changes_them_too(split: Repository, cli: Cli) -> None:
+    Path("policies", "shared.yaml").unlink()
+    assert (planned(cli), unchanged()) == (["events", "orders"], [])
+
+
+def test_a_changed_variable_changes_them_too(split: Repository, cli: Cli) -> None:
+    Path("tablectl.yaml").write_text("policies: policies\nvariables: {TEAM: web}\n")
+    write_file("events", f"  delta.`{split.lake}/events`: {{properties: {{owner.team: '${{TEAM}}'}}}}\n")
+    git("add", "-A", "policies", "tablectl.yaml")
+    git("commit", "-q", "-m", "a variable")
+    Path("tablectl.yaml").write_text("policies: policies\nvariables: {TEAM: payments}\n")
+    assert (planned(cli), unchanged()) == (["events"], [])
+
+
+def test_an_entry_that_is_gone_leaves_the_table_to_the_pattern(split: Repository, cli: Cli) -> None:
+    write_file("orders", f"  delta.`{split.lake}/raw/a`: {{isolation: Serializable}}\n")
+    assert planned(cli) == ["a", "orders"]

@@ -59,6 +59,18 @@ def test_a_foreign_change_is_reported_with_who_when_and_how(repo: Repository, cl
     )
 
 
+def test_a_change_from_a_databricks_notebook_names_it(repo: Repository, cli: Cli) -> None:
+    table = repo.table("orders", properties={"owner.team": "web"})
+    repo.policies({"orders": "{properties: {owner.team: web}}"})
+    set_property(table, "owner.team", "payments")
+    made = {"userName": "jane@example.com", "engineInfo": "Databricks-Runtime/15.4.x-scala2.12", "isBlindAppend": True}
+    rewrite(table, 2, **made, notebook={"notebookId": "4431"}, clusterId="0514-ab", isolationLevel="WriteSerializable")
+    said = " ".join(cli("drift").out.split())
+    assert "jane@example.com (Databricks 15.4), notebook 4431, cluster 0514-ab" in said
+    (found,) = json.loads(cli("drift", "--format", "json").out)["tables"]
+    assert found["differences"][0]["since"]["job"] == {"notebookId": "4431", "clusterId": "0514-ab"}
+
+
 def test_an_overwrite_that_cleared_the_clustering_is_named_next_to_our_own_apply(
     repo: Repository, cli: Cli, fake_spark: object
 ) -> None:

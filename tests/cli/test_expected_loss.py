@@ -55,7 +55,7 @@ def test_every_format_tells_the_loss(cli: Cli, nightly: Repository) -> None:
         cli("show", "p.json").out,
         *((nightly.root / f).read_text() for f in ("p.md", "p.html")),
     ):
-        assert "expected loss now (" in flat(text).replace("</dt> <dd>", " ").replace("</dt><dd>", " ")
+        assert "expected loss: now (" in flat(text)
         assert "failed writes" in text
 
 
@@ -68,7 +68,7 @@ def test_the_loss_does_not_depend_on_the_time_of_the_plan(cli: Cli, nightly: Rep
 def test_a_new_table_cannot_tell(cli: Cli, repo: Repository) -> None:
     repo.table("a")
     repo.policies({"a": "{isolation: Serializable}"})
-    assert "cannot tell: 1 write in 30 days, and at least 30 are needed" in flat(cli("plan").out)
+    assert "cannot tell: 1 write in 30 days, and an estimate needs 30" in flat(cli("plan").out)
 
 
 def test_many_tables_are_not_read_for_it(cli: Cli, nightly: Repository, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from tablectl.conflicts.facts import fact_ids
 from tablectl.conflicts.sources import FACTS, SECTIONS
 from tablectl.model.lint_rules import RULES
 from tablectl.model.tool_terms import find_tool_term, tool_terms
+from tablectl.reports.sarif import RULES as SARIF_RULES
 from tests.cli.conftest import Cli, Repository
 from tests.docs.publish_facts import FILE, page
 
@@ -78,3 +79,8 @@ def test_every_page_exists() -> None:
         word = find_tool_term(name)
         assert word is not None
         assert (ROOT / word.page.partition("#")[0]).is_file(), word.page
+
+
+def test_every_rule_of_a_sarif_file_can_be_explained() -> None:
+    unknown = [rule for rule in SARIF_RULES if rule not in RULES and find_tool_term(rule) is None]
+    assert unknown == []

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from tablectl.policies.branch import combined
+from tablectl.reports.context import Context
+from tablectl.reports.notification import Notification, NotifiedTable, for_slack
 from tests.cli.conftest import Cli, FakeSpark, Repository
 from tests.cli.log_lake import set_property
 
@@ -108,6 +110,20 @@ def test_a_command_gets_the_event_as_json_and_no_shell(cli: Cli, one: Repository
     assert [each["state"] for each in told["tables"]] == ["applied and verified"]
     assert told["table_count"] == 1
     assert not Path("pwned").exists()
+
+
+def test_the_owner_of_a_table_is_named_and_cannot_mention_people(
+    cli: Cli, one: Repository, fake_spark: FakeSpark
+) -> None:
+    one.policies({"orders": '{isolation: Serializable, owner: "@acme/pay <!here>"}'})
+    command = json.loads(saving("event.json"))
+    configure(one, f"{{command: {json.dumps(command)}}}")
+    assert cli("apply", "--yes").code == 0
+    told = json.loads(Path("event.json").read_text().removeprefix("applied"))
+    assert told["tables"][0]["owner"] == "@acme/pay <!here>"
+    table = NotifiedTable("a.b", "applied and verified", owner="@acme/pay <!here>")
+    (text,) = for_slack(Notification("applied", "Apply", (), (table,)), Context()).values()
+    assert text.endswith("applied and verified (owner: @\u200bacme/pay &lt;!here&gt;)")
 
 
 def test_drift_is_reported_with_who_and_without_masked_values(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:

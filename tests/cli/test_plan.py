@@ -74,7 +74,8 @@ def test_the_same_state_gives_the_same_bytes(
 
 def test_saving_says_how_to_go_on_on_standard_error(cli: Cli, two: Repository) -> None:
     result = cli("plan", "--out", "plans/my plan.json")
-    assert result.err == "saved to plans/my plan.json; run `tablectl apply 'plans/my plan.json'` to make it so\n"
+    how = "to apply exactly this plan, run `tablectl apply 'plans/my plan.json'`"
+    assert result.err == f"saved to plans/my plan.json; {how}\n"
 
 
 def test_a_plan_with_nothing_to_do_does_not_ask_to_be_applied(cli: Cli, repo: Repository) -> None:
@@ -347,3 +348,10 @@ def test_a_plan_fits_80_columns_but_for_its_sql(cli: Cli, repo: Repository, monk
 def test_a_changed_table_is_planned_again(cli: Cli, two: Repository) -> None:
     set_property(two.lake / "a", "delta.isolationLevel", "Serializable")
     assert names(cli("plan", "--format", "json").out) == ["b"]
+
+
+@pytest.mark.parametrize("options", [("--on", "flink"), ("--on", "spark", "--as", "databricks")])
+def test_a_plan_runs_on_nothing_but_spark_and_for_its_own_dialect(cli: Cli, options: tuple[str, ...]) -> None:
+    ran = cli("plan", *options)
+    assert ran.code == 64
+    assert "write `--on spark`, without --merge and --as" in ran.err

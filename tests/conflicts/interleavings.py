@@ -579,9 +579,9 @@ _OPERATIONS = {
 }
 
 
-def cell_of(case: Case) -> tuple[MatrixCell, bool] | None:
-    """The cell of the matrices that a case measures, and whether it is where the two meet: losers work on the rows with
-    ``a``. ``None`` for what the matrices do not tell apart.
+def cell_of(case: Case, client: Client = DELTA) -> tuple[MatrixCell, bool] | None:
+    """The cell of a client's matrices that a case measures, and whether it is where the two meet: losers work on the
+    rows with ``a``. ``None`` for what the matrices do not tell apart.
     """
     committed, _, letter = case.committed.rpartition(" ")
     name, separate = (committed, letter == "b") if letter in {"a", "b"} else (case.committed, False)
@@ -589,7 +589,7 @@ def cell_of(case: Case) -> tuple[MatrixCell, bool] | None:
     prepared = bool(case.prepare) and case.committed != "unset"
     if prepared or twice or case.committed == "restore" or not {name, case.current} <= _OPERATIONS.keys():
         return None
-    setting = _SETTINGS[case.layout]
+    setting = replace(_SETTINGS[case.layout], client=client)
     won, lost = operation(_OPERATIONS[name]), operation(_OPERATIONS[case.current])
     if not (won.fits(setting) and lost.fits(setting)):
         return None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tablectl.delta.credentials import server_text
-from tablectl.engine.connect import any_running
+from tablectl.engine.connect import ConnectLink, any_running
 from tablectl.log.reader import read_commits
 
 SLOW = "INSERT INTO {table} SELECT id FROM range(1) WHERE java_method('java.lang.Thread', 'sleep', 20000L) IS NULL"
@@ -189,3 +189,40 @@ def test_an_operation_whose_result_a_dead_client_never_took_does_not_run(state: 
 
 def test_a_server_before_spark_4_2_cannot_tell_what_runs() -> None:
     assert any_running(object(), []) is None
+
+
+class LostSession:
+    """A session whose server was started again, and does not know it any more."""
+
+    def __init__(self) -> None:
+        self.client = self.conf = self
+        self._stub, self._session_id, self._user_id = object(), "0" * 36, "ann"
+        self._builder = self
+        self.host = "spark:15002"
+        self.lost = False
+
+    def get(self, _key: str, _default: object) -> str:
+        if self.lost:
+            raise RuntimeError("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid. Session changed")
+        return "UTC"
+
+    def set_retry_policies(self, _policies: object) -> None:
+        """Nothing is retried here."""
+
+    def interrupt_tag(self, tag: str) -> list[str]:
+        raise AssertionError(f"{tag}: a server is not asked about a session that it does not know")
+
+
+def test_a_server_that_was_started_again_is_dead_for_its_old_session_and_runs_nothing_of_it() -> None:
+    session = LostSession()
+    link = ConnectLink(session, every=3600, dead_after=7200)
+    try:
+        link.heartbeat.ask()
+        assert link.alive()
+        session.lost = True
+        link.heartbeat.ask()
+        assert (link.alive(), link.heartbeat.alive()) == (False, True), "it answers, but not for this session"
+        assert link.why_dead() == "the engine was started again, and does not know the session of this run any more"
+        assert link.interrupt("tablectl-r1-1", "") is False
+    finally:
+        link.heartbeat.stop()

@@ -30,7 +30,7 @@ from tablectl.planning.plan_table import plan_table
 
 pytestmark = pytest.mark.spark
 
-_SMALL, _LARGE = 12, 400
+_SMALL, _LARGE = 24, 400
 _SPANS = ("interval 6 hours", "3 days", "interval 1 week", "20 days", "interval 30 days", "45 days", "P1D", "1 month")
 _BOOLEANS = ("true", "false", None)
 _PROPERTIES: dict[str, Sequence[str | None]] = {

@@ -197,6 +197,9 @@ for name, sql in wrong.items():
         found[name] = [error.condition, error.message]
 engine.close()
 engine.close()
+fresh = SparkSession.builder.remote(url).create()  # its server does not know it before its first request
+wrap_spark(fresh).close()
+fresh.stop()
 theirs = SparkSession.builder.remote(url).create()
 theirs.conf.set(STAMP_KEY, "theirs")
 theirs.conf.set("spark.databricks.delta.write.txnAppId", "nightly")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from obstore.store import MemoryStore
 
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
@@ -27,7 +28,11 @@ def checkpoint(place: Path, *batches: list[str], finished: int | None = None) ->
         (place / folder).mkdir(parents=True)
     (place / "metadata").write_text('{"id":"query-1"}')
     for number, sources in enumerate(batches):
-        lines = ["v1", json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1_790_000_000_000}), *sources]
+        lines = [
+            "v1",
+            json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1_790_000_000_000 + 60_000 * number}),
+            *sources,
+        ]
         (place / "offsets" / str(number)).write_text("\n".join(lines))
         (place / "offsets" / f".{number}.crc").write_bytes(b"crc")
         if number < (len(batches) if finished is None else finished):
@@ -49,7 +54,13 @@ def position(place: Path) -> tuple[int, int | None]:
 
 def test_the_last_finished_batch_says_which_version_was_read(tmp_path: Path) -> None:
     place = checkpoint(tmp_path / "c", [offset(3)], [offset(5)])
-    assert read(place) == StreamPosition("fraud", str(place), "query-1", 1, 1_790_000_000_000, 4)
+    assert read(place) == StreamPosition("fraud", str(place), "query-1", 1, 1_790_000_060_000, 4)
+
+
+def test_the_newest_batches_say_how_often_it_runs(tmp_path: Path) -> None:
+    state = read(checkpoint(tmp_path / "c", *([offset(version)] for version in range(1, 30))))
+    assert isinstance(state, StreamPosition)
+    assert (state.batch, state.gap) == (28, 60.0)
 
 
 def test_a_batch_that_still_runs_does_not_count(tmp_path: Path) -> None:
@@ -119,3 +130,16 @@ def test_names_that_are_no_batches_are_ignored(tmp_path: Path) -> None:
         _write(place, f"offsets/{name}", "x")
         _write(place, f"commits/{name}", "x")
     assert position(place) == (0, 2)
+
+
+def test_a_checkpoint_in_an_object_store_is_read_the_same_way(tmp_path: Path) -> None:
+    place, store = checkpoint(tmp_path / "c", [offset(3)], [offset(5)]), MemoryStore()
+    for file in place.rglob("*"):
+        if file.is_file():
+            store.put(f"lake/c/{file.relative_to(place)}", file.read_bytes())
+    with Stores(StoreOptions(memory=store)) as stores:
+        found, missing = read_streams(stores, [("fraud", "memory://x/lake/c"), ("none", "memory://x/lake/d")], TABLE)
+    assert isinstance(found, StreamPosition), found.why
+    assert (found.batch, found.read) == (1, 4)
+    assert isinstance(missing, UnknownStream)
+    assert "it has no file `metadata`" in missing.why

@@ -92,7 +92,7 @@ def test_what_stays_is_apart_from_what_fails_during_the_apply(plan: Plan) -> Non
     _, _, stays, passing = cells(plan_markdown(plan, Context()), "lake.sales.orders")
     assert "cannot be undone: clustering can never be dropped" in stays
     assert "readers need protocol 3" in stays
-    assert passing.startswith("all concurrent writes fail once")
+    assert passing.startswith("• all concurrent writes fail once<br>• ")
     assert "concurrent writes" not in stays
 
 

@@ -24,7 +24,7 @@ def test_the_whole_of_it(run_report: RunReport, golden: Golden) -> None:
 def test_all_is_well(run_report: RunReport) -> None:
     done = replace(run_report, tables=run_report.tables[:2], failures=(), proceed="", override="")
     text = run_markdown(done, Context(ci="https://ci.example/7"))
-    assert text.startswith("**✅ Apply: Applied and verified** · 1 applied; 1 already; 2 commits made\n")
+    assert text.startswith("**✅ Apply: Applied and verified** · 1 applied; 1 unchanged; 2 commits made\n")
     assert '<a href="https://ci.example/7">CI run</a>' in text
 
 

@@ -40,6 +40,17 @@ def test_the_demo_ends_with_nothing_but_the_one_refusal(
         assert again.code == (3 if command[0] == "plan" else 0), again.err  # the refusal is left
     assert "3 tables match their policies" in cli("plan", "--tag", "sales").out
 
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    first, *then = page.split("```sh\n")[1].split("```")[0].replace("\\`", "`").splitlines()
+    assert shlex.split(first, comments=True) == ["tablectl", "demo", "my-lake"]
+    for line in then:
+        program, *arguments = shlex.split(line.replace("$PWD/my-lake", str(root)), comments=True)
+        if program == "cd":
+            monkeypatch.chdir(tmp_path / arguments[0])
+        else:
+            assert cli(*arguments).code == 0, line
+
 
 def test_the_demo_overwrites_nothing(cli: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()

@@ -21,7 +21,7 @@ from tablectl.workflow import Control
 from tests.conflicts.log_records import Log
 from tests.interleaving import Writer
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 _BUSY = timedelta(hours=2)
 _MINUTE = 60.0
@@ -108,7 +108,8 @@ def test_an_apply_waits_for_the_quiet_hour_and_a_write_of_the_busy_one_commits(
     assert clock.utc() >= hour + _BUSY
     assert waited[0].startswith(f"the next quiet moment is {hour + _BUSY:%Y-%m-%d %H:%M} UTC; now: "), waited
     assert run.quiet is not None
-    assert (run.quiet.failed, run.quiet.seconds, run.quiet.actual) == (0.0, 0.0, 0)
+    assert (run.quiet.failed, run.quiet.seconds) == (0.0, 0.0)
+    assert run.quiet.actual == len(run.possible_failures)  # a bound: failed transactions leave no trace
     assert run.quiet.waited_ms > 55 * _MINUTE * 1000
     operations = [json.loads(line)["commitInfo"]["operation"] for line in _infos(table)]
     assert operations[-2:] == ["WRITE", "SET TBLPROPERTIES"]

@@ -30,13 +30,18 @@ class Session:
         return [{"operation": "CREATE TABLE AS SELECT"}] if self.asked[-1].startswith("DESCRIBE HISTORY") else []
 
 
+def answers(path: str) -> Any:
+    assert path.endswith("/tables/probe")
+    return {"metadata": {"etag": "e", "properties": {}}, "commits": []}
+
+
 def schema_of(session: Session) -> str:
     return session.asked[0].removeprefix("CREATE SCHEMA ")
 
 
 def test_every_form_is_tried_in_a_schema_of_its_own() -> None:
     session = Session()
-    facts = fact_sheet(session, "main", 10, lambda: date(2026, 11, 22))
+    facts = fact_sheet(session, "main", 10, lambda: date(2026, 11, 22), get=answers)
     tried = [fact["sql"] for fact in facts["facts"] if fact["what"].startswith("form: ")]
     assert [form_of(sql).id for sql in tried] == [form.id for form in FORMS]
     schema = schema_of(session)
@@ -46,8 +51,16 @@ def test_every_form_is_tried_in_a_schema_of_its_own() -> None:
     assert session.asked[-1] == f"DROP SCHEMA {schema} CASCADE"
 
 
+def test_the_open_api_of_the_catalog_is_asked() -> None:
+    def refused(_path: str) -> Any:
+        raise RuntimeError("404\nno such path")
+
+    told = [fact_sheet(Session(), "main", 10, get=each)["facts"][-1]["outcome"] for each in (answers, refused)]
+    assert told == ["works: etag, properties, commits, metadata", "404 no such path"]
+
+
 def test_a_refused_statement_is_a_fact() -> None:
-    facts = fact_sheet(Session("SET MANAGED"), "main", 10)["facts"]
+    facts = fact_sheet(Session("SET MANAGED"), "main", 10, get=answers)["facts"]
     (fact,) = [each for each in facts if each["what"] == "form: set managed"]
     assert "SET MANAGED is not known" in fact["outcome"]
 
@@ -55,7 +68,7 @@ def test_a_refused_statement_is_a_fact() -> None:
 def test_the_schema_is_dropped_whatever_happens() -> None:
     session = Session("DESCRIBE HISTORY")
     with pytest.raises(RuntimeError):
-        fact_sheet(session, "main", 10)
+        fact_sheet(session, "main", 10, get=answers)
     assert session.asked[-1] == f"DROP SCHEMA {schema_of(session)} CASCADE"
 
 

@@ -1,0 +1,133 @@
+"""``plan --on spark``: tables are read and planned on the executors of a cluster, whose credentials reach the lake.
+
+The tables are located here, by the policies and the catalogs. Each executor gets the policies and a part of the
+locations, runs the function that plans a shard, and returns the plan file of its part. The parts are merged as shards
+are, so the result equals a plan that was made at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tablectl.delta.names import parse_table
+from tablectl.engine.port import Executors, RemoteWork
+from tablectl.model.errors import EngineError, UsageError
+from tablectl.model.plan import Plan, TableFailure
+from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
+from tablectl.planning.plan_file import dump_plan, load_plan
+from tablectl.policies.config import FILE, load_config
+from tablectl.policies.repository import Paths, Repository, variables_for
+from tablectl.policies.resolve import expand
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.project import Project
+from tablectl.selection import LocatedTable, Selection
+from tablectl.version import __version__
+from tablectl.workflow import MOST_WITH_LOSSES, locate_tables, plan_located, sorted_failures
+
+_A_PART = 50
+"""The number of tables that one task plans, if there are few enough."""
+_PREFIX = "TABLECTL_"
+
+
+def plan_on_cluster(project: Project, paths: Paths, selection: Selection) -> Plan:
+    """The plan of the selected tables, made on the executors of the engine.
+
+    Raises as ``make_plan``; ``UsageError`` for an engine without executors, and ``EngineError`` if they lack tablectl
+    or have another version of it.
+    """
+    repository, specs = project.repository(paths)
+    located = locate_tables(project, specs, selection)
+    engine = project.engines.start()
+    if not isinstance(engine, Executors):
+        raise UsageError("this engine has no executors", "leave `--on spark` out")
+    if not located.tables:
+        return plan_located(project, specs, located, selection.shard, losses=False)
+    parts = _parts(located)
+    common = _bundle(project, repository, losses=len(located.tables) <= MOST_WITH_LOSSES)
+    texts = engine.on_executors(RemoteWork(__name__, plan_part.__name__, common), parts)
+    names = [f"part {number}" for number in range(1, len(parts) + 1)]
+    merged = merge_plans([(name, load_plan(text.encode(), name)) for name, text in zip(names, texts, strict=True)])
+    if merged.policies != specs.digest:
+        raise EngineError("the executors read other policies", "install the same version of tablectl on them")
+    failures = {*merged.failures, *located.failures}
+    return replace(
+        merged,
+        failures=sorted_failures(failures),
+        unmatched=located.unmatched,
+        shard=selection.shard.text if selection.shard else "",
+    )
+
+
+def _parts(located: LocatedTable) -> list[str]:
+    """The tables and their locations, divided among tasks: as JSON, each with the number of its part."""
+    tables = [(spec.name.text, where) for spec, where in located.tables]
+    count = min(MOST_SHARDS, -(-len(tables) // _A_PART))
+    return [
+        json.dumps({"shard": Shard(number + 1, count).text, "tables": tables[number::count]}) for number in range(count)
+    ]
+
+
+def _bundle(project: Project, repository: Repository, *, losses: bool) -> str:
+    """What all executors need: the configuration, the policies, the values of variables. No credentials."""
+    config = project.directory / FILE
+    environ = {key: value for key, value in project.environ.items() if key.startswith(_PREFIX)}
+    return json.dumps(
+        {
+            "version": __version__,
+            "config": config.read_text("utf-8") if config.is_file() else "",
+            "environment": project.config.environment,
+            "environ": environ,
+            "variables": dict(project.given),
+            "policies": repository.texts(),
+            "losses": losses,
+        }
+    )
+
+
+def plan_part(common: str, part: str) -> str:
+    """The plan file of one part, made on an executor. Both texts are JSON, of ``_bundle`` and ``_parts``."""
+    bundle, given = json.loads(common), json.loads(part)
+    if bundle["version"] != __version__:
+        raise RuntimeError(f"this executor has tablectl {__version__}, and the plan is made by {bundle['version']}")
+    with TemporaryDirectory(prefix="tablectl-plan-") as directory:
+        (Path(directory) / FILE).write_text(bundle["config"], "utf-8")
+        # The locations are known, and the cluster's credentials reach them: no catalog is asked here.
+        config = replace(load_config(Path(directory), bundle["environ"], bundle["environment"]), catalogs={})
+    variables = variables_for(config, bundle["variables"], bundle["environ"])
+    project = Project(config, given=bundle["variables"], environ=bundle["environ"])
+    specs = Repository({}, variables, config).read(bundle["policies"])
+    locations = {parse_table(name): where for name, where in given["tables"]}
+    known = {spec.name.key: spec for spec in expand(specs, locations).tables}
+    tables = tuple((known[name.key], where) for name, where in locations.items())
+    return dump_plan(_plan(project, specs, tables, Shard.parse(given["shard"]), losses=bundle["losses"])).decode()
+
+
+def _plan(
+    project: Project, specs: Specs, tables: Sequence[tuple[TableSpec, str]], shard: Shard, *, losses: bool
+) -> Plan:
+    """The plan of some tables. An unexpected error costs only its own table."""
+
+    def plan(some: Sequence[tuple[TableSpec, str]]) -> Plan:
+        return plan_located(project, specs, LocatedTable(tuple(some), (), ()), shard, losses=losses)
+
+    try:
+        return plan(tables)
+    except Exception:  # noqa: BLE001  # found out one by one
+        made, failures = [plan(())], list[TableFailure]()
+    for spec, where in tables:
+        try:
+            made.append(plan([(spec, where)]))
+        except Exception as error:  # noqa: BLE001  # see above
+            failures.append(
+                TableFailure(name=spec.name.text, message=f"unexpected error: {type(error).__name__}: {error}")
+            )
+    return replace(
+        made[0],
+        tables=tuple(sorted((table for each in made for table in each.tables), key=lambda table: table.name)),
+        unchanged=tuple(sorted(name for each in made for name in each.unchanged)),
+        failures=(*(failure for each in made for failure in each.failures), *failures),
+    )
