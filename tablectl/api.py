@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from time import time
 from typing import Any, TypedDict, Unpack
@@ -12,6 +12,7 @@ from tablectl.advice.records import LakeAdvice
 from tablectl.applying.run_report import RunReport
 from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
+from tablectl.frozen import frozen
 from tablectl.lake_advice import DEFAULT_DAYS, MOST_DAYS, AdviceDepth, collect_advice
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
@@ -147,7 +148,7 @@ class ApplyOptions(Tables, total=False):
     """Lets the caller follow the run and stop it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _PlaceOptions:
     """``Place`` with its defaults."""
 
@@ -164,7 +165,7 @@ class _PlaceOptions:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _TableOptions(_PlaceOptions):
     """``Tables`` with its defaults."""
 
@@ -177,31 +178,31 @@ class _TableOptions(_PlaceOptions):
         return Selection(_texts(self.select), _texts(self.tags), _texts(self.exclude))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _DriftOptions(_TableOptions):
     look_back: int = MOST_COMMITS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _StatusOptions(_DriftOptions):
     tables: Sequence[str] = ()
     debt: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _AdviseOptions(_TableOptions):
     tables: Sequence[str] = ()
     days: int = DEFAULT_DAYS
     list_files: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ConflictReportOptions(_PlaceOptions):
     clients: Sequence[tuple[Client, bool | None]] = ()
     auto_compact: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ApplyOptions(_TableOptions):
     """``ApplyOptions`` with its defaults."""
 

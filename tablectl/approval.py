@@ -8,7 +8,7 @@ compared with its policy before a run (``check_declared``), and planned again fr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from threading import Lock
 
 from tablectl.applying.context import StopTableError
@@ -17,6 +17,7 @@ from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.policy import attribute
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.frozen import frozen
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import LiveError, PlanFileError
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
@@ -130,7 +131,7 @@ def _other_names(table: TablePlan, spec: TableSpec, specs: Specs) -> Iterator[st
         yield from (each.target.text for each in specs.declarations.matching(TableName("", (table.location,))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Approval:
     """Plans each table again under its lease, from its state at that time. Call it with the table's plan."""
 

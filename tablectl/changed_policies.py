@@ -7,12 +7,12 @@ import os
 import subprocess
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, UsageError
 from tablectl.policies.config import FILE, Config, load_config
 from tablectl.policies.find_files import read_files
@@ -25,7 +25,7 @@ _SECONDS = 120
 _MOST_BYTES = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EarlierPolicies:
     """The policies of an earlier commit."""
 

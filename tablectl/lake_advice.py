@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.advice.advise import advise
 from tablectl.advice.facts import TableFacts
 from tablectl.advice.jobs import find_jobs
 from tablectl.advice.records import Advice, LakeAdvice, TableAdvice
 from tablectl.delta.names import TableName, parse_table
+from tablectl.frozen import frozen
 from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import ReadRequest, read_many
@@ -29,7 +30,7 @@ DEFAULT_DAYS = 30
 MOST_DAYS = 365
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class AdviceDepth:
     """How much to read."""
 

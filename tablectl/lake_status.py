@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.applying.stamp import read_stamp
 from tablectl.attributes.policy import attribute
@@ -11,6 +11,7 @@ from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
 from tablectl.delta.names import canonical_location, column_text
 from tablectl.delta.protocol import Protocol
+from tablectl.frozen import frozen
 from tablectl.log.blame import BlameQuery, BlameResult, read_and_blame
 from tablectl.log.reader import ReadRequest
 from tablectl.model.errors import LiveError, one_line
@@ -33,7 +34,7 @@ _DEFAULT_LOG = "30 days (default)"
 _DEFAULT_FILES = "1 week (default)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StatusDepth:
     """How to collect."""
 
@@ -45,7 +46,7 @@ class StatusDepth:
     """Milliseconds since the epoch."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Found:
     spec: TableSpec
     live: LiveTable

@@ -19,6 +19,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.engine.delta_support import check_delta
 from tablectl.engine.port import Catalog, Engine
+from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, PlanFileError, UsageError
 from tablectl.policies.config import ENV, Config, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
@@ -47,7 +48,7 @@ def _silent(_what: str) -> None:
     """Reports nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunEngines:
     """The engines of an apply."""
 
@@ -62,7 +63,7 @@ class RunEngines:
             engine.close()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineSource:
     """Where a command gets its engine, if not from the configuration."""
 

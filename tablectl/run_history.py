@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from tablectl.applying.past_runs import PastRun, PastRuns, past_runs, stamped
+from tablectl.frozen import frozen
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.errors import LiveError, one_line
@@ -22,7 +22,7 @@ MOST_COMMITS = 1000
 _STATE = Depth(0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunUndo:
     """What a run changed, table by table, and what an undo makes of it."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog
+from tablectl.frozen import frozen
 from tablectl.log.catalog import find_tables, locate_tables
 from tablectl.log.directories import find_paths
 from tablectl.log.pattern_matches import PatternMatches
@@ -27,7 +27,7 @@ from tablectl.storage.records import real_place
 _DEFAULT_STORES = StoreOptions()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """The tables that a command selects: those that match any glob and any tag. An empty selection selects
     all tables.
@@ -105,7 +105,7 @@ table.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocatedTable:
     """The selected tables with their locations."""
 

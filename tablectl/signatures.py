@@ -12,11 +12,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from tablectl.files import read_regular, size_text
+from tablectl.frozen import frozen
 from tablectl.model.errors import PlanFileError, TablectlError
 
 NAMESPACE = "tablectl-plan"
@@ -35,7 +35,7 @@ _KEPT = ("PATH", "TZ", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP")
 """What ssh-keygen needs of the environment to verify. ``TZ`` counts for ``valid-before``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Answer:
     code: int
     out: bytes

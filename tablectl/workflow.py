@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from functools import partial
 from threading import Event
@@ -29,6 +29,7 @@ from tablectl.conflicts.context import NO_ASSUMPTION, Assumption
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.engine.port import Engine, MaySend, always
+from tablectl.frozen import frozen
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
@@ -224,7 +225,7 @@ def lint_tables(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Imported:
     """The policies written from live tables."""
 
@@ -365,7 +366,7 @@ def read_conflicts(
     return conflict_report(live, spec.policy, project.dialect, assumption, replace(spec.options, max_bytes=None))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogReader:
     """The ``LiveReader`` that reads the Delta log. Commits are read once, and nothing on disk is used instead."""
 
@@ -407,7 +408,7 @@ class LogReader:
         return free_bytes(path) if path.startswith("/") else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CanaryOptions:
     """What ``--canary N --soak MINUTES --stop-if CONDITION`` say; ``None`` where they say nothing."""
 
@@ -435,7 +436,7 @@ def canary_options(tables: int | None, soak: float | None, stop_if: str | None) 
         raise UsageError(f"--stop-if {cut(stop_if)!r} is not a condition", str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Control:
     """Lets a caller watch a run and stop it."""
 
@@ -594,7 +595,7 @@ def _schedule(project: Project, stamp: Stamp) -> Schedule:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _NoEngine:
     """Replaces the engine if a plan has nothing to run, so that an empty apply starts no Spark."""
 

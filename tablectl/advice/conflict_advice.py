@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.advice.conflict_loss import ConflictLoss, Layout, conflict_loss
 from tablectl.advice.facts import LEAST_WRITES, TableFacts, enough
@@ -11,6 +11,7 @@ from tablectl.advice.jobs import Job, Jobs
 from tablectl.advice.records import Advice, Declared, confidence_of
 from tablectl.conflicts.context import LEVEL, VECTORS, ConflictContext
 from tablectl.delta.dialects import dialect_of
+from tablectl.frozen import frozen
 from tablectl.model.commits import Kind
 from tablectl.model.text import size_text
 
@@ -30,7 +31,7 @@ _COMPUTED = (
 _TYPES = frozenset({"byte", "short", "integer", "long", "boolean", "date", "string"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Found:
     """The conflicts of a table."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from tablectl.advice.jobs import Job, Jobs, Write
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.rules.decide import decide
 from tablectl.conflicts.transactions import NOTHING, ConflictResult, CurrentTransaction, Reads
+from tablectl.frozen import frozen
 from tablectl.model.commit_files import PartitionValues
 from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
 from tablectl.model.expected_loss import HOUR, HOURS, Period, hour_of_week, hours_between
@@ -34,7 +34,7 @@ Decide = Callable[[CommittedTransaction, CurrentTransaction], ConflictResult]
 _WHOLE = frozenset({Kind.OVERWRITE, Kind.READING_INSERT})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """The partitions of a table, real or assumed."""
 
@@ -84,7 +84,7 @@ def _values(partition: PartitionValues) -> Partition:
     return tuple(value for _, value in partition)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairLoss:
     """What one job costs another."""
 
@@ -98,7 +98,7 @@ class PairLoss:
     """The seconds of work of these writes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConflictLoss:
     """What all jobs of a table cost each other."""
 
@@ -169,7 +169,7 @@ def _pairs(
     return [PairLoss(job.name, name, *each) for name, *each in zip(names, failed, seconds, strict=True) if each[0] > 0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Hours:
     """The hours by which arrivals are counted: of the week, of the day, or one for all, as the time allows."""
 

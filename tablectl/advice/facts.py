@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tablectl.advice.jobs import Jobs
 from tablectl.attributes.policy import Policy
 from tablectl.conflicts.context import ConflictContext
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field
+from tablectl.frozen import frozen
 from tablectl.model.commit_files import PastCommits
 from tablectl.model.streams import StreamState
 from tablectl.model.table import LiveTable
@@ -23,7 +22,7 @@ LEAST_SHARE = 0.05
 """The share of all writer-seconds, below which the same holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableFacts:
     """One table: its state, its past, and what its policy says."""
 

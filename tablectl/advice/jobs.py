@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from tablectl.advice.predicates import Condition, read_predicate
 from tablectl.conflicts.past_writers import is_write, kind_of, known_period, write_seconds
+from tablectl.frozen import frozen
 from tablectl.model.commit_files import CommitFiles
 from tablectl.model.commits import Kind
 from tablectl.model.expected_loss import Period
@@ -22,7 +22,7 @@ _ID = 8
 _LONGEST_NAME = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Write:
     """A write of the past."""
 
@@ -46,7 +46,7 @@ class Write:
         return frozenset.intersection(*found) if found else frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """Writes of the past by one job: the same operation, client, name and columns in the condition."""
 
@@ -80,7 +80,7 @@ class Job:
         return tuple(dict.fromkeys(each.column for write in self.writes for each in write.conditions))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Jobs:
     """All jobs of a table, and the time in which all their writes are known."""
 

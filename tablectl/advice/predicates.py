@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from tablectl.frozen import frozen
 
 Shape = Literal["equals", "range", "join", "other"]
 
@@ -24,7 +25,7 @@ _COMPARISON = re.compile(r"(?P<left>\S+)\s+(?P<sign><=>|>=|<=|=|>|<|IN)\s+(?P<ri
 _EQUAL = frozenset({"=", "<=>"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """A part of a conjunction: one column, and how it is restricted."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.report_methods import ReportMethods
@@ -21,7 +22,7 @@ Declared = tuple[str, str, Value]
 """An attribute or option, the key of a map (otherwise empty), and the value to declare."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Advice:
     """One change of a table, or of a job that writes it."""
 
@@ -44,7 +45,7 @@ class Advice:
     """How the benefit was computed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableAdvice:
     """The advice for one table, the best first."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 from tablectl.applying.canary_observation import LOOK_BACK, Baseline, baseline_of, observe
@@ -12,6 +11,7 @@ from tablectl.applying.context import CanaryTerms, RunContext
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import CanaryRun, CanaryTable, TableRun
 from tablectl.applying.stamp import read_stamp
+from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError
 from tablectl.model.errors import ExitCode, TablectlError, one_line
 from tablectl.model.plan import TablePlan
@@ -29,7 +29,7 @@ _NOW = 0.001
 _MOST_SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chosen:
     """The tables that are changed first."""
 

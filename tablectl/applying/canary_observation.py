@@ -12,6 +12,7 @@ from tablectl.applying.context import LiveReader
 from tablectl.applying.observed_writers import is_writer, name_of
 from tablectl.applying.run_report import CanaryTable
 from tablectl.conflicts.past_writers import write_seconds
+from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.plan import TablePlan
 from tablectl.model.streams import StreamPosition
@@ -27,7 +28,7 @@ _LEAST_YOUNG = 60.0
 """Seconds for which a file without a commit may belong to a write that has not ended yet, however short writes are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UsualWriter:
     """A writer before the change."""
 
@@ -44,7 +45,7 @@ class UsualWriter:
         return now - max(last, self.last) > LATE * self.gap
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Baseline:
     """A table directly after its change."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Event as Flag
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from tablectl.applying.stamp import Stamp
 from tablectl.applying.statement_turns import Turns
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Engine
+from tablectl.frozen import frozen
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.managed_table import CatalogEntry
@@ -62,7 +63,7 @@ class LiveReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuietTerms:
     """What ``--when quiet`` asks for."""
 
@@ -72,7 +73,7 @@ class QuietTerms:
     """The expected number of failed writes below which a moment is quiet."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CanaryTerms:
     """What ``--canary`` asks for."""
 
@@ -86,7 +87,7 @@ class CanaryTerms:
     """The names of the plan's tables in groups of equal changes, the most important group first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WindowSettings:
     """How a run treats the writers of its tables."""
 
@@ -126,7 +127,7 @@ def _never(_table: TableName) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunContext:
     """What all tables of a run share."""
 

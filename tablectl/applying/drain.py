@@ -6,8 +6,9 @@ docs/guards.md, "How writers and applies wait".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tablectl.frozen import frozen
 from tablectl.leases.clock import Clock
 from tablectl.leases.guards import HERE, GuardRecord, delete_dead_guard, newest_beats, read_guard
 from tablectl.leases.lease import LeaseLost
@@ -20,7 +21,7 @@ _LONGEST_PAUSE = 1.0
 _UNREAD = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DrainWait:
     """What a drain still waits for, or why it does not know."""
 
@@ -61,7 +62,7 @@ def _forget(_guards: Sequence[str]) -> None:
     """Records nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DrainOptions:
     """The writers that a drain waits for, and how it ends."""
 
@@ -128,7 +129,7 @@ def _elsewhere(guards: Iterable[GuardRecord]) -> str:
     return next((guard.waits for guard in guards if guard.waits), "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Seen:
     record: GuardRecord
     beat: int

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tablectl.engine.port import Engine
+from tablectl.frozen import frozen
 from tablectl.leases.lease_records import PATIENCE, RunningStatement
 from tablectl.model.plan import TablePlan
 
@@ -22,7 +23,7 @@ _LOOK_EVERY = 5.0
 """Seconds between two checks of a driver that does not answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Driver:
     """One engine of a run."""
 
@@ -94,12 +95,12 @@ class Placement:
         return name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stay:
     """The driver answers, or is the only one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WaitForEnd:
     """The driver does not answer, and a statement that was sent to it may still commit."""
 
@@ -108,14 +109,14 @@ class WaitForEnd:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MoveTo:
     """The driver is dead, and nothing of the job runs there."""
 
     driver: Driver
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoDriver:
     """The driver does not answer, and no other one does."""
 

@@ -6,8 +6,9 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from tablectl.frozen import frozen
 
 PROGRESS = "progress"
 """The step of an event that reports progress."""
@@ -23,7 +24,7 @@ _SOON = 5.0
 """Seconds before the time left is estimated."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """How far a run is."""
 
@@ -35,7 +36,7 @@ class Standing:
     """What is waited for, ``for a lease``, and by how many tables."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunEvent:
     """A step of a run on one table. Tests also use events to stop a run at a step."""
 
@@ -53,7 +54,7 @@ class RunEvent:
     """Of a progress event: about how many seconds are left, if there is something to tell it from."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     """The progress of a run, in jobs."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.hooks import TableHooks
 from tablectl.applying.retry import longest_watch
 from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
+from tablectl.frozen import frozen
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.lease import Renewer
 from tablectl.leases.lease_records import tail
@@ -17,7 +17,7 @@ from tablectl.model.errors import TablectlError
 from tablectl.storage.records import RecordStore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwedHookTable:
     """A table by name and location."""
 

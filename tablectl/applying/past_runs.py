@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from tablectl.applying.stamp import Stamp, read_stamp
+from tablectl.frozen import frozen
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Commit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class RunOnTable:
     """The commits of a run on one table."""
 
@@ -19,7 +19,7 @@ class RunOnTable:
     """The oldest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PastRun:
     """One apply, as far as its commits tell."""
 
@@ -49,7 +49,7 @@ class PastRun:
         return tuple(dict.fromkeys(commit.user or commit.client.text() for commit in self.commits))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PastRuns:
     """The runs on some tables."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tablectl.applying.context import QuietTerms, RunContext
 from tablectl.conflicts.past_writers import PastWriters, loss_of, past_writers
+from tablectl.frozen import frozen
 from tablectl.leases.guards import newest_beats, read_guard
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.errors import WindowError
@@ -36,7 +36,7 @@ _DEEP = Depth(LOOK_BACK, losses=lambda _live: True)
 _HINT = "wait longer (`--within`), set a higher `window.quiet`, or leave out `--when quiet`"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuietForecast:
     """What a table's window is expected to cost."""
 
@@ -61,12 +61,12 @@ HARMLESS = QuietForecast((ExpectedLoss(),) * 168, ExpectedLoss())
 """The forecast of statements that fail no write."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StartNow:
     """The moment is quiet."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WaitUntil:
     """A later moment may be quiet."""
 
@@ -74,7 +74,7 @@ class WaitUntil:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoMoment:
     """No moment in time is quiet."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
 from tablectl.applying.calendar_check import opening
 from tablectl.applying.context import RunContext
 from tablectl.applying.run_report import RunOutcome, TableRun
+from tablectl.frozen import frozen
 from tablectl.leases.acquire import LONGEST_PAUSE, Sighting
 from tablectl.leases.lease_records import PATIENCE
 from tablectl.model.plan import TablePlan
@@ -58,7 +58,7 @@ class LeaseWait(Enum):
     """Poll while the run works on other tables, and once more when it has none left."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Poll:
     """When to poll leases again."""
 

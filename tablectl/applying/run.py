@@ -44,6 +44,7 @@ from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement import may_renew
 from tablectl.applying.streams import STREAM_POLL, StreamTarget, continued_streams, positions_of, targets_of
 from tablectl.delta.names import canonical_location, matches
+from tablectl.frozen import frozen
 from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, Renewer
@@ -72,7 +73,7 @@ Runs = Mapping[str, TableRun]
 """The runs of a job's tables by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """How tables are scheduled: how many at a time, for which claim, and where their lease records are."""
 

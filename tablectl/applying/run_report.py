@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Phase, Refusal, TableFailure
 from tablectl.model.report_methods import ReportMethods
@@ -76,7 +77,7 @@ _CODES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CommitRun:
     """A commit seen in the log, of this run or of others."""
 
@@ -95,7 +96,7 @@ class CommitRun:
     """The name of its writer, as in ``WriterRun.name``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StatementRun:
     """A statement that was sent."""
 
@@ -114,7 +115,7 @@ class StatementRun:
     """The number of metadata commits if each of its keys and columns lists had its own statement."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PossibleFailure:
     """A writer that may have failed once because of the run."""
 
@@ -125,7 +126,7 @@ class PossibleFailure:
     """What fails, and how, because of the statement that did not wait for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WriterRun:
     """A writer found in the table's history before the run."""
 
@@ -138,7 +139,7 @@ class WriterRun:
     """Whether it has committed since the run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class GateRun:
     """The time for which a gate had one value, in milliseconds since the epoch by the wall clock."""
 
@@ -148,7 +149,7 @@ class GateRun:
     until: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class QuietStart:
     """The moment at which a table of an apply with ``--when quiet`` was started: what was expected, and what came."""
 
@@ -168,7 +169,7 @@ class QuietStart:
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StreamRun:
     """A declared streaming query before and after the run, by its checkpoint."""
 
@@ -188,7 +189,7 @@ class StreamRun:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableRun:
     """The run on one table."""
 
@@ -287,7 +288,7 @@ class TableRun:
         return ExitCode.WINDOW if code is ExitCode.DONE and self.owed else code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CanaryTable:
     """A table that was changed before the others, and what was seen of it since."""
 
@@ -315,7 +316,7 @@ class CanaryTable:
         return bool(self.orphans or self.silent or self.stopped)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CanaryRun:
     """The tables that were changed first, with ``--canary``, and what was decided."""
 

@@ -11,7 +11,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.applying.calendar_check import outside
 from tablectl.applying.context import RunContext, StopTableError, interrupted
@@ -47,6 +47,7 @@ from tablectl.applying.statement import (
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
 from tablectl.delta.columns import own_metadata
 from tablectl.delta.schema import Schema
+from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import EngineError, TablectlError, WindowError, is_conflict
@@ -176,7 +177,7 @@ def _check_metadata(session: TableSession, live: LiveTable) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Failed:
     """A statement that returned an error."""
 

@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Event as Flag
 from typing import Generic, TypeVar
 
 from tablectl.applying.events import Progress
 from tablectl.applying.pace import Pace
+from tablectl.frozen import frozen
 from tablectl.leases.clock import Clock, StoppedError
 
 TICK = 1.0
@@ -35,7 +36,7 @@ _NOW = 0.001
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueuedJob:
     """A job before it starts."""
 
@@ -49,7 +50,7 @@ class QueuedJob:
     """The bytes that it rewrites; 0 for a job that rewrites nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Later(Generic[T]):
     """The end of a step that does not end its job."""
 
@@ -66,7 +67,7 @@ class Later(Generic[T]):
     is dead."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules(Generic[T]):
     """The callbacks of a scheduler."""
 
@@ -88,7 +89,7 @@ _NEVER = float("-inf")
 STOPPED = "stopped before its turn"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Waiting(Generic[T]):
     job: QueuedJob
     at: float
@@ -109,7 +110,7 @@ class _Waiting(Generic[T]):
         return self.later is not None and self.later.ends_when_idle
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Load:
     """What the drivers work on, by driver."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+
+from tablectl.frozen import frozen
 
 LONGEST_REASON = 500
 """Maximum length of an operator's reason, in characters. User metadata read back from a log is cut to a fixed length,
 and a stamp must be complete."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamp:
     """The run that made a commit, its plan, and the operator's reasons for exceptions."""
 

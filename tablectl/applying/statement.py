@@ -11,7 +11,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from uuid import uuid4
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
@@ -21,6 +20,7 @@ from tablectl.applying.table_session import TableSession
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.engine.port import Engine
+from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement
@@ -40,7 +40,7 @@ _OF_OTHERS = 50
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sent:
     """A statement that was sent, and the state that it was decided from."""
 
@@ -51,7 +51,7 @@ class Sent:
     """Whether it rewrites the whole table, which always makes a commit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Landed:
     """It is in the log of the planned table."""
 
@@ -61,7 +61,7 @@ class Landed:
     """Metadata commits of others between the version that it was decided from and its last commit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LandedElsewhere:
     """It is in the log of another table, to which the name resolved when the engine looked it up."""
 
@@ -69,12 +69,12 @@ class LandedElsewhere:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotLanded:
     """It made no commit and is not running."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnknownOutcome:
     """It may have landed or may still run."""
 

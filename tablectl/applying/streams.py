@@ -5,11 +5,12 @@ they continued (docs/streams.md).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.applying.context import RunContext
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import StreamRun, TableRun
+from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.plan import TablePlan
@@ -24,7 +25,7 @@ Positions = Mapping[str, StreamState]
 """How far the declared streams of a table are, by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamTarget:
     """A stream that the statements of a table stop, and the version that it must have read before them."""
 

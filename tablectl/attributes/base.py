@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
 from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.frozen import frozen
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One operation of an action."""
 
@@ -41,7 +41,7 @@ class Step:
     """The ids of other changes that this step makes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Action:
     """The steps of a change, in the order of their dependencies."""
 
@@ -49,7 +49,7 @@ class Action:
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeTarget:
     """The planned state of the table, for checks that look at more than one attribute."""
 
@@ -75,7 +75,7 @@ def put_back(key: str, basis: Basis) -> Operation:
     return UnsetProperties((key,)) if text is None else SetProperties(((key, text),))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Needs:
     """What a declaration depends on besides the table's state: how deep the log must be read."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from tablectl.delta.dialects import EVERY_DIALECT
+from tablectl.frozen import frozen
 
 Declared = str | tuple[str, ...] | Mapping[str, str | None]
 """The value of an attribute in a policy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FieldType:
     """One value of an attribute that is a map with fixed keys."""
 
@@ -35,7 +35,7 @@ class FieldType:
         return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ValueType:
     """The values that a policy may declare for one attribute."""
 

@@ -8,7 +8,6 @@ the parameters ``table_type`` or ``classification``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
@@ -16,6 +15,7 @@ from tablectl.catalogs.port import CatalogTable, Listed, Operation
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import TableName, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
+from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.storage.access import TemporaryCredentials
@@ -47,7 +47,7 @@ class GlueClient(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GlueCatalog:
     """``CatalogReader`` on AWS Glue. Storage is read with the credentials of the environment."""
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.message import Message
 from http.client import HTTPException
 from ipaddress import ip_address
@@ -23,6 +23,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 from tablectl.delta.credentials import HIDDEN, scrub
 from tablectl.files import size_text
+from tablectl.frozen import frozen
 from tablectl.log.budget import BudgetError, check_json
 from tablectl.model.errors import LiveError
 from tablectl.model.text import printable
@@ -81,7 +82,7 @@ class Secrets:
         return scrub(text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """How long one request may take, and how large its answer may be."""
 
@@ -94,7 +95,7 @@ class Bounds:
     """Waits before a request is sent again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HttpClient:
     """A REST API at one base URL. Thread-safe."""
 

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.errors import TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.storage.access import TemporaryCredentials
@@ -16,7 +16,7 @@ from tablectl.storage.access import TemporaryCredentials
 Operation = Literal["READ", "READ_WRITE"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogTable:
     """A Delta table as its catalog lists it."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tablectl.catalogs.port import CatalogTable, Listed, Operation
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog
+from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.storage.access import TemporaryCredentials
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SparkCatalog:
     """``CatalogReader`` on the engine's ``SHOW`` and ``DESCRIBE`` statements. Spark vends nothing to other programs."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any
@@ -19,6 +18,7 @@ from tablectl.catalogs.unity_tables import catalog_entry, managed_table, parse_l
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import TableName, canonical_location, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
+from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.storage.access import TemporaryCredentials
@@ -42,7 +42,7 @@ _NO_SCHEMA = frozenset({"NoSuchSchemaException", "SCHEMA_NOT_FOUND", "SCHEMA_DOE
 _NO_CATALOG = frozenset({"NoSuchCatalogException", "CATALOG_NOT_FOUND", "CATALOG_DOES_NOT_EXIST"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnityCatalog:
     """``CatalogReader`` on Unity Catalog. ``names`` maps the keys of ``catalogs:`` to names on the server."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tablectl.delta.names import canonical_location
 from tablectl.delta.protocol import READER_FEATURES, Protocol
+from tablectl.frozen import frozen
 from tablectl.log.actions import expect_integer, expect_object, expect_text, expect_texts, parse_json
 from tablectl.log.budget import FEATURE_LENGTH, FEATURES
 from tablectl.model.errors import LiveError
@@ -36,7 +36,7 @@ _STAGED = re.compile(r"(?P<version>[0-9]{20})\.[0-9a-fA-F-]{36}\.json")
 _MOST_COMMITS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadedTable:
     """The parts of an answer, with their types checked."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tablectl.ci.github import GitHub
+from tablectl.frozen import frozen
 from tablectl.reports.markdown import LIMIT
 from tablectl.reports.since import read_groups, since_text
 
@@ -23,7 +23,7 @@ _MOST_NODES = 100
 """The maximum number of nodes in one query."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comment:
     """A comment that the identity of the token wrote."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tablectl.ci.rest_api import ApiError, RestApi
+from tablectl.frozen import frozen
 from tablectl.model.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GitHub(RestApi):
     """One repository of one server."""
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from tablectl.ci.comment import DEFAULT, addition, body_of, marker
 from tablectl.ci.rest_api import ApiError, RestApi
+from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, TablectlError
 from tablectl.model.output_escapes import escape_output
 from tablectl.planning.plan_file import digest_of
@@ -23,7 +23,7 @@ PLAN = "plan.json"
 _NUMBER = re.compile(r"[0-9]{1,19}\Z")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GitLab(RestApi):
     """One project of one server."""
 
@@ -36,7 +36,7 @@ class GitLab(RestApi):
         return "PRIVATE-TOKEN", self.token
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """A note that the account of the token wrote."""
 

@@ -9,11 +9,12 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
+from tablectl.frozen import frozen
 from tablectl.model.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}\Z")
@@ -23,7 +24,7 @@ _NUMBER = re.compile(r"[0-9]{1,19}\Z")
 _REPOSITORY = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\Z")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandResult:
     """The result of a command: its exit code and its standard error."""
 
@@ -51,7 +52,7 @@ def run_tablectl(args: Sequence[str]) -> CommandResult:
     return CommandResult(process.returncode, "".join(said))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CiJob:
     """One job. No field of its event is assumed to have a certain form; names and numbers are checked when used."""
 

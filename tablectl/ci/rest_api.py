@@ -6,12 +6,13 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http.client import HTTPException
 from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from tablectl.frozen import frozen
 from tablectl.model.errors import TablectlError, UsageError
 
 _TIMEOUT = 30
@@ -31,7 +32,7 @@ class ApiError(TablectlError):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestApi(ABC):
     """One repository of one server. The token is sent to that server and nowhere else."""
 

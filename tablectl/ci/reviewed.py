@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tablectl.ci.comment import digest_in, find_comment, marker
 from tablectl.ci.github import GitHub
+from tablectl.frozen import frozen
 from tablectl.model.errors import PlanFileError
 
 BY_HAND = (
@@ -21,7 +21,7 @@ _SHORT = 10
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReviewedPlan:
     """An artifact with a plan."""
 
@@ -33,7 +33,7 @@ class ReviewedPlan:
     """The digest of the reviewed plan."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArtifactOrigin:
     """Who applies a plan: for which use of tablectl, and from where plans are accepted."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import context_here, selection_of
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
+from tablectl.frozen import frozen
 from tablectl.lake_advice import AdviceDepth, collect_advice, policies_text
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.reports.documents import document_of_advice
@@ -16,7 +16,7 @@ from tablectl.reports.render import render
 from tablectl.written_files import check_writable, write_file
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AdviseCommandOptions:
     """The options of ``advise``."""
 

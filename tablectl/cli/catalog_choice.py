@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from tablectl.delta.names import DEFAULT_CATALOG
+from tablectl.frozen import frozen
 from tablectl.model.errors import UsageError
 from tablectl.policies.catalog_config import why_no_catalog
 
@@ -23,7 +23,7 @@ class CatalogKind(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogChoice:
     """The options of ``init`` about its catalog."""
 

@@ -6,10 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tablectl.applying.events import DONE, PROGRESS, RELEASED, RunEvent, Standing, left_text, progress_text
+from tablectl.frozen import frozen
 from tablectl.model.output_escapes import escape_output
 from tablectl.model.text import printable
 from tablectl.reports.style import printable_lines
@@ -33,7 +33,7 @@ _PLAIN_STEPS = frozenset({"hook says", "note", "proceed"})
 """Steps that stay on the screen when the next one comes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _State:
     words: str
     since: float

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from importlib import metadata
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from tablectl.cli.request import CommandRequest
 from tablectl.delta.credentials import server_text
 from tablectl.delta.names import TableName
 from tablectl.engine.java import java_problem
+from tablectl.frozen import frozen
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.policies.spec import TableSpec
@@ -45,7 +46,7 @@ class Health(StrEnum):
     FAIL = "fail"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """The result of one check."""
 
@@ -55,7 +56,7 @@ class Check:
     fix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DoctorOptions:
     """What to check beyond reading."""
 

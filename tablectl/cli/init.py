@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +13,7 @@ from tablectl.cli.lock import lock_files, recorded_source, wheel_hashes
 from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.cli.scaffold import CI_FILES, KEPT, POLICIES, scaffold
+from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import CiSystem, InstallSource
 from tablectl.policies.find_files import shown_path
@@ -23,7 +23,7 @@ from tablectl.workflow import import_policies
 from tablectl.written_files import write_file
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InitOptions:
     """What a new repository has besides policies."""
 

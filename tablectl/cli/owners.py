@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 
 from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
+from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode
 from tablectl.model.text import printable
 from tablectl.policies.declarations import Declaration, rank
@@ -29,7 +30,7 @@ class OwnersFormat(StrEnum):
     CODEOWNERS = "codeowners"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnedTable:
     """A table or a pattern with its owner."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from tablectl.cli.plan_reports import Started, limit_exceeded, plan_context, pla
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
 from tablectl.delta.dialects import dialect_of
+from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import merge_plans
@@ -75,7 +76,7 @@ def _check_files(save: Path | None, reports: ReportFiles) -> None:
         check_writable(save)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Target:
     """Where a plan goes."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from time import monotonic, time
 
@@ -13,6 +13,7 @@ from tablectl.cli.report_files import ReportFiles, below_root
 from tablectl.cli.report_origin import with_origin
 from tablectl.cli.request import CommandRequest
 from tablectl.cluster_plan import plan_on_cluster
+from tablectl.frozen import frozen
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.log.stream_checkpoint import read_streams
@@ -34,7 +35,7 @@ from tablectl.workflow import make_plan
 _NOTHING = Context()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Started:
     """When a command began to read tables."""
 

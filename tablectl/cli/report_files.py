@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tablectl.cli.output import Output
+from tablectl.frozen import frozen
 from tablectl.model.errors import TablectlError, UsageError, one_line
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
@@ -18,7 +19,7 @@ FILES = SUFFIXES
 Render = Callable[[ReportFormat, Style], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReportFiles:
     """The format that is printed, and the files that are written."""
 

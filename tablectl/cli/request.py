@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from tablectl.applying.stamp import LONGEST_REASON
 from tablectl.cli.output import Output
 from tablectl.delta.client_families import find_family
 from tablectl.delta.protocol import Client
+from tablectl.frozen import frozen
 from tablectl.model.errors import UsageError
 from tablectl.model.table_options import parse_size
 from tablectl.policies.variables import is_variable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # they load what only plans need, and what reads YAML: `--hel
     from tablectl.workflow import CanaryOptions
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandRequest:
     """The options that several commands share."""
 
@@ -61,7 +61,7 @@ class CommandRequest:
         return Project.open(directory, env=self.env, variables=self.variables, source=source, plan=plan, cached=cached)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BreakOptions:
     """The options of ``window break``."""
 
@@ -69,7 +69,7 @@ class BreakOptions:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApplyCommandOptions:
     """The options of ``apply``."""
 
@@ -89,7 +89,7 @@ class ApplyCommandOptions:
     """The tables to change first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriftCommandOptions:
     """The options of ``drift``."""
 
@@ -98,7 +98,7 @@ class DriftCommandOptions:
     yes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunsOptions:
     """The options of ``runs``."""
 
@@ -107,7 +107,7 @@ class RunsOptions:
     verbose: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UndoOptions:
     """The options of ``undo``."""
 
@@ -120,7 +120,7 @@ class UndoOptions:
     """The plan file to write."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportOptions:
     """The options of ``import``."""
 
@@ -175,7 +175,7 @@ def variables(pairs: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConflictOptions:
     """The options of ``conflicts``."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from time import time
@@ -12,6 +11,7 @@ from tablectl.cli.plan_reports import context_here, selection_of
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
 from tablectl.cli.status_rows import append_rows, parquet_bytes
+from tablectl.frozen import frozen
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.model.errors import ExitCode
 from tablectl.reports.documents import document_of_status
@@ -19,7 +19,7 @@ from tablectl.reports.render import render
 from tablectl.written_files import check_writable, write_file
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatusRequest:
     """The options of ``status``."""
 

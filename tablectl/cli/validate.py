@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tablectl.cli.output import Output, problems_json
 from tablectl.cli.report_files import below_root
 from tablectl.cli.request import CommandRequest
+from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, InputError, Problem
 from tablectl.model.json_form import json_form
 from tablectl.planning.lint import Linted, LintedTable, lint
@@ -23,7 +24,7 @@ from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Checked:
     """The policies of one environment, and their lint findings."""
 

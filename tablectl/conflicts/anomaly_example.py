@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.conflicts.context import LEVEL, ConflictContext
@@ -16,6 +15,7 @@ from tablectl.conflicts.transactions import ConflictOutcome, Level
 from tablectl.delta.names import ColumnPath, column_sql, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
+from tablectl.frozen import frozen
 from tablectl.model.table import LiveTable
 
 _LITERALS: Mapping[str, str] = MappingProxyType(
@@ -46,7 +46,7 @@ EXAMPLE = LiveTable(
 """The table of the example if the user names none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnomalyExample:
     """Two transactions, and the outcome of the one that began first at each level."""
 

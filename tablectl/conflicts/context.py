@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tablectl.conflicts.transactions import Level, Platform
 from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.frozen import frozen
 from tablectl.model.operations import Operation, SetProperties, TableState
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.table import NOTHING_SET, Commit, LiveTable
@@ -19,7 +20,7 @@ _AUTO_OPTIMIZE = "delta.autoOptimize"
 """The older property that also turns on automatic compaction."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assumption:
     """What to assume about the sessions that write a table."""
 
@@ -37,7 +38,7 @@ def _compacted(commit: Commit) -> bool:
     return commit.operation == "OPTIMIZE" and commit.parameters.get("auto", "").lower() == "true"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ConflictContext:
     """One table as seen by one of its clients."""
 

@@ -6,12 +6,12 @@ Source: ``PreDowngradeTableFeatureCommand.scala`` and ``AlterTableDropFeatureDel
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.conflicts.context import VECTORS, ConflictContext
 from tablectl.delta import keys
 from tablectl.delta.protocol import PROTECTION, READER_FEATURES, needs_protection
+from tablectl.frozen import frozen
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 
 Commits = tuple[CommittedTransaction, ...]
@@ -22,7 +22,7 @@ _BARRIER = 3
 """Empty commits with a checkpoint each, so that no client reads history that it does not know."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Found:
     setting: ConflictContext
     traces: bool

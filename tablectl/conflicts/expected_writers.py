@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.conflicts.transactions import CurrentTransaction, Platform, Reads
 from tablectl.conflicts.writer_evidence import declared_clients, expects_unknown
@@ -11,6 +11,7 @@ from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.protocol import Client
+from tablectl.frozen import frozen
 from tablectl.model.commits import LIVE, Kind
 from tablectl.model.plan import Basis
 
@@ -18,7 +19,7 @@ _ALL = Reads(partitions=None, files=(LIVE.path,))
 _UNKNOWN = Client(UNKNOWN.name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectedWriters:
     """The facts about a table that decide which writers to expect. The tables of a lake share a few such values."""
 
@@ -57,7 +58,7 @@ class ExpectedWriters:
         return replace(self, clients=(*self.clients, _UNKNOWN), schema_writers=True, overwrites=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriterProfile:
     """A transaction to expect, with the least favourable reads and writes of its kind."""
 

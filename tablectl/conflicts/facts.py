@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from pkgutil import get_data
 
 from tablectl.conflicts.sources import SECTIONS, page_of
+from tablectl.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fact:
     """A fact about Databricks, or a section about Delta."""
 

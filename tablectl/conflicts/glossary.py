@@ -8,15 +8,15 @@ only ``WITH_PARTITION_HINT`` and ``WITHOUT_HINT`` of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.conflicts.sources import FACTS, SECTIONS, page_of
 from tablectl.conflicts.transactions import Conflict, Level
 from tablectl.delta.client_families import COMMIT_FAILED, DELTA_RS
+from tablectl.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Term:
     """One explained term."""
 

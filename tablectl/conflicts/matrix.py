@@ -8,13 +8,14 @@ them.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.operations import OperationGroup, Place, TableOperation, operations_of
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult, CurrentTransaction
+from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction
 
 
@@ -37,7 +38,7 @@ class CellVerdict(StrEnum):
 _MARKS = {"commits": ".", "depends": "~", "cannot tell": "?", "fails": "X"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatrixCell:
     """The outcome of the current operation after the committed one."""
 
@@ -58,7 +59,7 @@ class MatrixCell:
         return CellVerdict.FAILS if self.separate.result is ConflictResult.FAILS else CellVerdict.DEPENDS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matrix:
     """All cells of one context: current operation by current operation, each in the order of the committed ones."""
 
@@ -116,7 +117,7 @@ def _made_by(current: TableOperation, setting: ConflictContext) -> bool:
     return setting.client.family.runs_sql or current.group in {OperationGroup.ROWS, OperationGroup.FILES}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatrixDifference:
     """A cell that differs in another context of the same table; ``None`` on a side that does not support the pair."""
 

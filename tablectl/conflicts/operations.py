@@ -7,7 +7,7 @@ operations at one place touch the same data. At two places they touch different 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal
@@ -17,6 +17,7 @@ from tablectl.conflicts.dropped_features import drop_feature_commits
 from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
+from tablectl.frozen import frozen
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations import ClusterBy, Operation, Repartition, SetProperties, UnsetProperties
 
@@ -35,7 +36,7 @@ class OperationGroup(StrEnum):
     SETTINGS = "settings"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transaction:
     """A commit and what it read: enough to be the committed or the current transaction."""
 
@@ -70,7 +71,7 @@ class Transaction:
 Transactions = Callable[[ConflictContext, Place], tuple[Transaction, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableOperation:
     """An operation: a row and a column of the matrices."""
 

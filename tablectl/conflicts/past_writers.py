@@ -7,12 +7,13 @@ follows from their commits.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from tablectl.conflicts.expected_writers import ExpectedWriters, expected_writers
 from tablectl.conflicts.rules.decide import decide, decide_all
 from tablectl.conflicts.transactions import CurrentTransaction
+from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.expected_loss import (
     DAYS,
@@ -52,7 +53,7 @@ _SOURCES = ("jobName", "jobId", "notebookId")
 WriterKey = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastWriter:
     """Writes of the past by one writer: one operation of one client, job, stream or user."""
 
@@ -63,7 +64,7 @@ class PastWriter:
     writes: tuple[PastWrite, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastWriters:
     """The writers of a table, and the time in which all their writes are known."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.operations import operation
 from tablectl.conflicts.rules.databricks import row_level, row_level_limits
+from tablectl.frozen import frozen
 
 STATEMENTS = ("update", "delete", "merge")
 """The operations with row-level concurrency. An INSERT that reads the table counts as a MERGE (D36)."""
@@ -29,7 +29,7 @@ _LIMITS: Mapping[str, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowLevel:
     """The answer for one statement."""
 

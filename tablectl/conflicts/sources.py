@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from tablectl.frozen import frozen
 
 _DELTA = "https://github.com/delta-io/delta/blob/v4.4.0"
 _SPARK = f"{_DELTA}/spark/src/main/scala/org/apache/spark/sql/delta"
@@ -17,7 +18,7 @@ _CONFLICTS = "https://docs.databricks.com/aws/en/optimizations/isolation-level"
 _ACID = "https://docs.databricks.com/aws/en/lakehouse/acid"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReferenceSection:
     """A section of ``docs/reference/delta.md``."""
 

@@ -7,7 +7,7 @@ free when all of them continue; it belongs to the rewrite phase when it rewrites
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from tablectl.conflicts.expected_writers import ExpectedWriters, WriterProfile, expected_writers
@@ -18,6 +18,7 @@ from tablectl.conflicts.writer_evidence import declared_clients, evidence_text, 
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
+from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.plan import Basis, Phase
 
@@ -31,7 +32,7 @@ _NOBODY_SAYS = "unknown: no source says whether concurrent writes fail"
 _UNDOCUMENTED = "an undocumented error"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PhaseVerdict:
     """A phase, why, and which concurrent writes would fail if they did not wait."""
 
@@ -40,7 +41,7 @@ class PhaseVerdict:
     fails: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Forecast:
     """The outcome of one writer that is in flight while a statement runs."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tablectl.delta.dialects import DIALECTS, OPEN_SOURCE, dialect_of
+from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.plan import ReaderKind
 
@@ -27,7 +27,7 @@ class ReaderEffect(StrEnum):
         return list(ReaderEffect).index(self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReaderStop:
     """The effect of a commit on a stream that reads the table."""
 

@@ -5,10 +5,10 @@ The client of the current transaction decides (delta-2), so the client belongs t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tablectl.delta.protocol import Client
+from tablectl.frozen import frozen
 from tablectl.model.commits import File, Kind, Partition
 
 
@@ -20,7 +20,7 @@ class Level(StrEnum):
     SNAPSHOT = "SnapshotIsolation"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Reads:
     """What a transaction read of the table."""
 
@@ -49,7 +49,7 @@ class Reads:
 NOTHING = Reads()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Platform:
     """The facts that Databricks' rules need in addition to the transaction. ``None`` is unknown."""
 
@@ -67,7 +67,7 @@ class Platform:
     """Whether the table has identity columns (D23)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CurrentTransaction:
     """A transaction that read an older version and tries to commit after the committed one."""
 
@@ -148,7 +148,7 @@ class ConflictResult(StrEnum):
     FAILS = "fails"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConflictOutcome:
     """The result of the current transaction, its reason and its source."""
 

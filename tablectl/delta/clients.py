@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
+from tablectl.frozen import frozen
 
 Version = tuple[int, ...]
 Access = Literal["read", "write"]
@@ -42,7 +43,7 @@ class ClientFeatures(StrEnum):
     UNDOCUMENTED = "undocumented"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Probe:
     """The results of testing one release of a client on real tables."""
 
@@ -57,7 +58,7 @@ class Probe:
     """Feature → outcome of an append, with the error."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WrongRows:
     """A table state in which a client returns wrong rows without an error."""
 
@@ -67,7 +68,7 @@ class WrongRows:
     source: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ClientData:
     """One client, as documented and as probed."""
 
@@ -113,7 +114,7 @@ class ClientData:
         return f"{self.source}; as of {self.as_of}{tried}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClientAnswer:
     """What is known about a client's support for one feature."""
 
@@ -217,7 +218,7 @@ def _text(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LockedOut:
     """A client that a protocol upgrade locks out, or that reads wrong rows after it."""
 
@@ -230,7 +231,7 @@ class LockedOut:
     data: ClientData
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unknown:
     """A client for which no source says whether it supports the features that a protocol upgrade adds."""
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tablectl.delta.names import ColumnPath
+from tablectl.frozen import frozen
 
 _MAPPING = "delta.columnMapping."
 _TYPE_CHANGES = "delta.typeChanges"
 """The types that the column has in older data files (Delta protocol, "Type Change Metadata")."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """One field of a schema, at any depth."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from tablectl.delta import keys
+from tablectl.frozen import frozen
 
 Version = tuple[int, int]
 Evidence = Literal["measured", "documented", "third party"]
@@ -33,7 +33,7 @@ _ALL_WRITERS = "every concurrent write, and every stream (D15, D22)"
 _UNSAID = "unknown: no source says what it does to concurrent writes"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Runtime:
     """The runtime of an engine."""
 
@@ -43,7 +43,7 @@ class Runtime:
     """``None`` for serverless compute, which is always the newest runtime."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Capability:
     """One statement on one feature."""
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SOURCE
 from tablectl.delta.names import ColumnPath, fold_column, join_parts, split_parts
+from tablectl.frozen import frozen
 
 _UNIT_MICROS = {
     "microsecond": 1,
@@ -58,7 +58,7 @@ def parse_interval(text: str) -> int:
     return total
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PropertyValues:
     """The values of a property."""
 
@@ -130,7 +130,7 @@ _COLUMNS = PropertyValues(parse_columns, "a list of columns")
 _FORMAT_VERSION = PropertyValues(_parse_format_version, "a version of the Parquet format such as 2.12.0")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PropertyType:
     """A ``delta.*`` property that policies may declare under ``properties``."""
 

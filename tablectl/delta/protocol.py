@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.delta.client_families import ClientFamily, family_of
+from tablectl.frozen import frozen
 
 _LEGACY_WRITER: Mapping[str, int] = MappingProxyType(
     {
@@ -52,7 +52,7 @@ _TABLE_FEATURES_READER = 3
 _TABLE_FEATURES_WRITER = 7
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Protocol:
     """A table's protocol versions and features. Feature lists are empty below reader 3 and writer 7."""
 
@@ -130,7 +130,7 @@ def needs_protection(feature: str, *, truncate_history: bool, protocol: Protocol
     return feature in READER_FEATURES and not truncate_history and not protocol.has(PROTECTION)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Client:
     """The writer of a commit, from ``commitInfo.engineInfo``: ``Apache-Spark/4.2.0 Delta-Lake/4.4.0``."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any
 
 from tablectl.delta.names import ColumnPath
+from tablectl.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """One column or nested field. ``type`` is Delta's name for it: ``long``, ``decimal(10,2)``, ``struct``, ``map``."""
 
@@ -32,7 +32,7 @@ class Field:
     """Whether strings compare byte by byte. False for ``CHAR``, which is padded, and for collations."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schema:
     """The columns of a table, in order."""
 

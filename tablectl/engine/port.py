@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.errors import TablectlError
 
 SIMPLE_NAME = re.compile(r"[A-Za-z0-9_]+")
@@ -137,7 +137,7 @@ class Catalog(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoteWork:
     """A function of tablectl that takes two texts and returns one. Executors import it by its name."""
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from importlib import import_module
 from typing import IO, Any, TypeVar
@@ -30,6 +30,7 @@ from tablectl.engine.facts import delta_location, not_found, schema_name, shown_
 from tablectl.engine.java import java_problem
 from tablectl.engine.port import SIMPLE_NAME, MaySend, RemoteWork, always
 from tablectl.engine.store_conf import store_conf, store_packages
+from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tablectl.model.store_options import NO_STORES
 from tablectl.model.table import NOTHING_SET
@@ -57,7 +58,7 @@ _STARTING = threading.Lock()
 """Two threads that need a local Spark at the same moment get the same one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SparkOptions:
     """Where the session comes from: ``remote`` (``sc://…``, ``databricks``), else a local one with ``conf``."""
 
@@ -81,7 +82,7 @@ class SparkOptions:
 _DEFAULTS = SparkOptions()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SessionFacts:
     """What is known about a session that an engine uses."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
 from tablectl.delta import keys
 from tablectl.delta.protocol import Protocol
+from tablectl.frozen import frozen
 from tablectl.log.budget import FEATURE_LENGTH, FEATURES, PATH_LENGTH, BudgetError, check_json
 from tablectl.model.table import AppTransaction
 
@@ -25,7 +26,7 @@ _LIQUID, _ZCUBE, _ZCUBE_COLUMNS = "liquid", "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 _MARK_LIMIT = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metadata:
     """A ``metaData`` action, with its schema still as text."""
 
@@ -36,7 +37,7 @@ class Metadata:
     properties: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DomainMetadata:
     """A ``domainMetadata`` action: the configuration of a domain from this version on, or its removal."""
 
@@ -49,7 +50,7 @@ Partition = tuple[tuple[str, str | None], ...]
 """The values of a file's partition columns, sorted by physical name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileAction:
     """An ``add`` or ``remove``. ``key`` is the path with the deletion vector: the identity that log replay uses."""
 
@@ -63,7 +64,7 @@ class FileAction:
     """Whether the commit changes rows with it. Checkpoints do not tell it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counts:
     """The totals of a version's files."""
 

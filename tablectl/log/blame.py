@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
 
+from tablectl.frozen import frozen
 from tablectl.log.catalog_managed import open_log
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
@@ -26,7 +26,7 @@ _DEFAULT = StoreOptions()
 _NO_CACHE = NoCache()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlameQuestion:
     """A fact of a table whose origin is requested."""
 
@@ -37,7 +37,7 @@ class BlameQuestion:
     """Set if a commit alone shows that it brought the fact. The values are then not compared."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """The origin of a fact of a table."""
 
@@ -50,7 +50,7 @@ class Origin:
     """Set without a commit: the fact held before this version, and the available log does not show since when."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlameQuery:
     """One table in its current state, and the questions about it."""
 
@@ -59,7 +59,7 @@ class BlameQuery:
     most: int = MOST_COMMITS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlameResult:
     """The answers to a query, one per question, and the walked commits, newest first."""
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TypeVar
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.log.actions import Metadata
 from tablectl.log.listing import commit_name
 from tablectl.log.table_facts import check_protocol, frozen_properties, logical_columns, read_schema
@@ -75,7 +75,7 @@ def _columns(table: LiveTable) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in table.schema.fields)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogLog:
     """A ``TableLog`` with the commits that only the catalog knows. A staged file that the catalog does not list was
     never ratified, and is not part of the log.

@@ -6,9 +6,8 @@ overwritten. It can be missing, incomplete, left over from an earlier table at t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tablectl.delta.protocol import Protocol
+from tablectl.frozen import frozen
 from tablectl.log.actions import (
     CLUSTERING,
     DomainMetadata,
@@ -23,7 +22,7 @@ from tablectl.log.actions import (
 from tablectl.log.commits import ParsedCommit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checksum:
     """The contents of a ``.crc`` file."""
 

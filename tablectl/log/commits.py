@@ -16,6 +16,7 @@ from typing import Any
 
 from tablectl.delta.client_families import client_in
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.frozen import frozen
 from tablectl.log.actions import (
     CLUSTERING,
     ROW_TRACKING,
@@ -62,7 +63,7 @@ class CommitSyntaxError(ValueError):
         self.line = line
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParsedCommit:
     """All parts of a commit that the reader uses."""
 

@@ -6,12 +6,12 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tablectl.delta.layout import LOG
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, is_local, parse_table
+from tablectl.frozen import frozen
 from tablectl.log.pattern_matches import PatternMatches
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.pattern_index import PatternIndex, index_globs
@@ -48,7 +48,7 @@ def find_paths(patterns: Iterable[PathPattern], options: StoreOptions = _DEFAULT
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Linked:
     """The target of a link, and its path below the base of the pattern; "" if it is not below the base."""
 
@@ -102,7 +102,7 @@ def _may_be_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Buckets:
     """Prefixes in object stores."""
 
@@ -121,7 +121,7 @@ class _Buckets:
         return self.stores.open_object(location).folders()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Globs:
     """The globs of one level, each with the patterns that have it there."""
 
@@ -154,7 +154,7 @@ _Level = dict[_Steps, list[int]]
 """Directories that match the same number of path segments, each with the patterns that lead to it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Walk:
     """The search for all patterns of one base, level by level."""
 

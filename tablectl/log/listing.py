@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from tablectl.frozen import frozen
 from tablectl.storage.table_log import STAGED
 
 _DIGITS = 20
@@ -27,7 +27,7 @@ class GapError(ValueError):
     """The listed files do not form the version: the log is damaged, or it was cleaned up during the listing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkpoint:
     """A complete checkpoint: all its parts, or its single V2 file."""
 
@@ -35,7 +35,7 @@ class Checkpoint:
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogFiles:
     """The relevant files of a listing."""
 
@@ -51,7 +51,7 @@ class LogFiles:
     """Whether these are all files of the log."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Segment:
     """One version: its newest checkpoint, and every commit after that."""
 

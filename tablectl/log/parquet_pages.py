@@ -11,8 +11,9 @@ Parquet format, ``parquet.thrift`` ("PageHeader"), "Encodings" and "Data Pages";
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from tablectl.frozen import frozen
 
 PAGE_BYTES = 32 << 20
 """The maximum size of one unpacked page. Writers close a page at about 1 MB, but one value can be larger."""
@@ -47,7 +48,7 @@ Unpack = Callable[[bytes, int], bytes]
 """Takes stored bytes and their unpacked size, returns the unpacked bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """One page, from its header."""
 
@@ -63,7 +64,7 @@ class Page:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaf:
     """The facts about a column in the schema and the footer."""
 
@@ -78,7 +79,7 @@ class Leaf:
         return self.width or longest_value(dictionary, self.unpack)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """The cost of the pages of one column in one row group."""
 
@@ -273,7 +274,7 @@ def _count_packed(data: bytes, width: int, highest: int, count: int) -> tuple[in
     return present, full
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chunk:
     """The position of a column's bytes in a row group, from the footer."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.errors import TablectlError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatternMatches:
     """The live Delta tables that were found, and the failures."""
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.log.catalog_managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.clustering_state import find_clustering_state
 from tablectl.log.file_counts import replay
@@ -40,7 +41,7 @@ _log = logging.getLogger(__name__)
 _NO_CACHE = NoCache()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadRequest:
     """A table to read. ``depth`` chooses how much from the table's state: most tables match their policy and need no
     more.
@@ -51,7 +52,7 @@ class ReadRequest:
     depth: Callable[[LiveTable], Depth]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Extent:
     """What is to be read of one table."""
 
@@ -66,7 +67,7 @@ class _Extent:
 _NEWEST = _Extent()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """A table that was just read."""
 

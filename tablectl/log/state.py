@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablectl.delta.protocol import Protocol
+from tablectl.frozen import frozen
 from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
 from tablectl.log.checksum import Checksum
 from tablectl.log.commits import ParsedCommit
@@ -18,7 +19,7 @@ from tablectl.model.errors import LiveError
 _NOT_CLUSTERED = DomainMetadata(CLUSTERING, "", removed=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """The table-level actions of a version's log, not yet interpreted."""
 

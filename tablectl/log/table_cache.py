@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
+from tablectl.frozen import frozen
 from tablectl.log.state import State
 from tablectl.model.table import Commit
 
 _NO_COMMITS: Mapping[int, Commit] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownState:
     """The state of a table at a version."""
 

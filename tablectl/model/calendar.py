@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
 from tablectl.delta.names import TableName, matches
+from tablectl.frozen import frozen
 
 LONGEST = timedelta(days=31)
 """The longest window. Several rules can express a longer one."""
@@ -28,7 +28,7 @@ month.
 _FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Rule:
     """Recurring windows: when they begin, how long each lasts, and which tables they cover."""
 
@@ -81,7 +81,7 @@ class Rule:
         raise ValueError(f"no window of {self.cron} is open at {now}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Calendar:
     """The rules of a repository. Deny takes precedence. If allow rules exist, one must be open. Without rules an apply
     may always run.

@@ -7,9 +7,9 @@ name and a backtick has no escapes. In Python every name is a literal made by ``
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
+from tablectl.frozen import frozen
 from tablectl.model.text import printable
 
 _PYTHON = "(spark."
@@ -17,7 +17,7 @@ _PYTHON = "(spark."
 _SQL = re.compile(r"'(?:[^'\\]|\\.)*'|`[^`]*`|(?P<end>\n)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Code:
     """A statement. ``lines`` hold the statement unchanged: a name in a line can contain control characters."""
 

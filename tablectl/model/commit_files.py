@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tablectl.frozen import frozen
 from tablectl.model.table import Commit
 
 PartitionValues = tuple[tuple[str, str | None], ...]
 """The values of a file's partition columns, sorted by physical name; ``()`` without partitions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommitFiles:
     """A commit with the files that it adds and removes."""
 
@@ -24,7 +23,7 @@ class CommitFiles:
     removed_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnnamedFiles:
     """Data files that no commit names, of a time in which all commits are known. Failed writes leave them behind."""
 
@@ -34,7 +33,7 @@ class UnnamedFiles:
     """The length of that time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastCommits:
     """The commits of a table, newest first, with their files."""
 

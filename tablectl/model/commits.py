@@ -6,9 +6,10 @@ A partition is the values of a file in the order of the table's partition column
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
+
+from tablectl.frozen import frozen
 
 Partition = tuple[str | None, ...]
 
@@ -57,7 +58,7 @@ class Kind(StrEnum):
     """An append of files, on Databricks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class File:
     """A data file."""
 
@@ -65,7 +66,7 @@ class File:
     partition: Partition = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MetadataChange:
     """A ``metaData`` action, as its differences from the version before it. All empty: it repeats the previous one."""
 
@@ -84,7 +85,7 @@ class MetadataChange:
     """Delta's tag on the commit: only identity high-water marks moved, or only row tracking was enabled."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProtocolChange:
     """A ``protocol`` action, as its differences from the version before it."""
 
@@ -92,7 +93,7 @@ class ProtocolChange:
     removes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CommittedTransaction:
     """A commit that took its version before the current transaction could."""
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from tablectl.frozen import frozen
 
 HOUR = 3600.0
 HOURS = 168
@@ -31,7 +32,7 @@ _SAME = 0.0005
 """Expected numbers of failed writes that differ by less are equal."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastWrite:
     """A write of the past that committed."""
 
@@ -41,7 +42,7 @@ class PastWrite:
     """Its duration: at least 0, at most ``LONGEST_WRITE``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Period:
     """The time in which all writes of a table are known, in seconds since the epoch."""
 
@@ -54,7 +55,7 @@ class Period:
         return max(self.end - self.start, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectedLoss:
     """What one moment costs."""
 
@@ -72,7 +73,7 @@ class ExpectedLoss:
         return f"{self.failed:,.1f} failed writes, {work} of work"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommitWindow:
     """The commits of an apply that fail a writer."""
 

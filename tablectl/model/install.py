@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from tablectl.frozen import frozen
 
 DISTRIBUTIONS = ("tablectl-guard", "tablectl")
 """In the order in which they are installed: the second needs the first."""
@@ -30,7 +31,7 @@ class CiSystem(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstallSource:
     """A repository at a commit, or a folder of wheels."""
 

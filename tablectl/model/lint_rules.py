@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Literal
 
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, matches
+from tablectl.frozen import frozen
 from tablectl.model.table import LiveTable
 
 Severity = Literal["note", "warning", "error", "ignored"]
@@ -17,7 +18,7 @@ Severity = Literal["note", "warning", "error", "ignored"]
 Seen = Literal["validate", "plan", "lint"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LintRule:
     """One code: its documentation and its default severity."""
 
@@ -38,7 +39,7 @@ class LintRule:
     """The table properties that the rule is about, in Delta's spelling."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LintSetting:
     """The setting of one code in ``lint:`` of the configuration."""
 
@@ -61,7 +62,7 @@ def _no_checks(_live: LiveTable) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Severities:
     """The severity of each code in a repository, and the rules that it adds."""
 

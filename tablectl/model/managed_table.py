@@ -5,15 +5,16 @@ known to its catalog first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tablectl.delta.protocol import Protocol
+from tablectl.frozen import frozen
 
 CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
 """The table features with which a table's commits go through its catalog (Delta protocol, "Catalog-managed tables")."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogEntry:
     """What a catalog says about a table besides its state. ``None`` and empty texts mean that it does not say."""
 
@@ -27,7 +28,7 @@ class CatalogEntry:
     """Whether the table has a row filter or column masks of its own: readers see less than what is stored."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ManagedTable:
     """One answer of a catalog about a table that it manages."""
 

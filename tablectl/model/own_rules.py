@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
+from tablectl.frozen import frozen
 from tablectl.model.lint_rules import LintRule
 
 GROUP = "tablectl.lint_rules"
@@ -20,7 +20,7 @@ def is_own_code(text: str) -> bool:
     return re.fullmatch(OWN_CODE[1:-1], text) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableToLint:
     """A table and its policy, as a rule sees them."""
 
@@ -46,7 +46,7 @@ Check = Callable[[TableToLint], Iterable[str]]
 """A rule: one message for each problem that it finds on a table."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnRule:
     """One entry point."""
 

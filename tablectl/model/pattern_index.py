@@ -11,10 +11,10 @@ import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from tablectl.delta.names import TableName, matches, name_texts
+from tablectl.frozen import frozen
 from tablectl.model.patterns import CatalogPattern, TablePattern, escape_glob, literal_characters
 
 _GRAM = 3
@@ -22,7 +22,7 @@ _Key = tuple[str, str]
 _EVERY: _Key = ("every", "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatternIndex:
     """Patterns filed by a text that they require."""
 
@@ -59,7 +59,7 @@ def index_globs(globs: Sequence[str]) -> PatternIndex:
     return PatternIndex({key: tuple(places) for key, places in filed.items()}, lengths)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NameGlobs:
     """Globs of table names as ``delta.names.matches`` reads them: ten thousand of them for as many tables."""
 
@@ -84,7 +84,7 @@ class NameGlobs:
         return frozenset(place for place in asked if matches(name, self.globs[place]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GlobBeginnings:
     """How globs begin: which names they may match can often be told from that."""
 

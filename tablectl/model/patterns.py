@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tablectl.delta.names import (
@@ -20,6 +19,7 @@ from tablectl.delta.names import (
     parse_table,
 )
 from tablectl.delta.sql import quote_name
+from tablectl.frozen import frozen
 
 MAGIC = "*?["
 _TOKEN = re.compile(r"(?P<many>\*+)|(?P<one>\?)|\[(?P<not>!?)(?P<chars>[^\]]+)\]|(?P<literal>.)", re.DOTALL)
@@ -60,7 +60,7 @@ def check_glob(glob: str) -> None:
             raise NameSyntaxError(f"a [ in {glob!r} is never closed: write [[] for the character itself")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogPattern:
     """Matches tables of a catalog. ``schema`` and ``table`` are globs. The catalog is literal, because Spark does not
     list catalogs that were not used before.
@@ -115,7 +115,7 @@ def _folded_match(text: str, glob: str) -> bool:
     return fnmatchcase(text.casefold(), glob.casefold())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathPattern:
     """Matches tables by location: directories below ``base``, one level for each glob in ``steps``."""
 

@@ -11,6 +11,7 @@ from typing import Literal
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.frozen import frozen
 from tablectl.model.json_form import OMITTED
 from tablectl.model.lint_rules import Severity
 from tablectl.model.report_methods import ReportMethods
@@ -68,7 +69,7 @@ def strictest(*phases: Phase) -> Phase:
     return max(phases, key=lambda phase: phase.rank)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ColumnFact:
     """The assumption of a change about a column that it names."""
 
@@ -76,7 +77,7 @@ class ColumnFact:
     type: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Change:
     """One difference: an attribute of a table has the value ``before``, and the policy declares ``after``."""
 
@@ -98,7 +99,7 @@ class Change:
         return f"{self.attribute}.{self.key}" if self.key else self.attribute
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CommitEffect:
     """The contents of a statement's commits that matter for concurrent transactions (delta-2)."""
 
@@ -128,7 +129,7 @@ class CommitEffect:
     """Whether the table's location is another one afterwards."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Rewrite:
     """Data that a statement may rewrite. ``None`` means unknown."""
 
@@ -142,7 +143,7 @@ class Rewrite:
     bytes_at_most: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Backfill:
     """Files whose log entries are written again so that their rows get ids. The files themselves do not change."""
 
@@ -155,7 +156,7 @@ class Backfill:
 ReaderKind = Literal["every", "with schema tracking", "on Databricks"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Statement:
     """One statement of a plan, with everything that a reviewer needs to know about it."""
 
@@ -199,7 +200,7 @@ class Statement:
     """What cannot be undone and stays, as a noun phrase."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Refusal:
     """Why a change is not made. A table with a refusal is excluded from the apply as a whole."""
 
@@ -211,7 +212,7 @@ class Refusal:
     """The error class that the engine would return, or the code of a finding with severity error."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Finding:
     """Information about a planned table for reviewers. ``code`` is stable (``model.lint_rules``)."""
 
@@ -224,7 +225,7 @@ class Finding:
     """The configured reason for the severity."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ProtocolFact:
     """A protocol in a plan file."""
 
@@ -255,7 +256,7 @@ DROP FEATURE alone.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FeatureFact:
     """A protocol feature that a plan adds."""
 
@@ -265,7 +266,7 @@ class FeatureFact:
     leaves: Leaves
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Basis:
     """The inputs from which a table's statements are derived: live facts and the options of the policy. They are enough
     to derive the statements again when the plan is loaded.
@@ -324,7 +325,7 @@ class Basis:
         return tuple(Client(client.engine, client.version) for client in self.clients)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TablePlan:
     """The plan of one table."""
 
@@ -365,7 +366,7 @@ class TablePlan:
         return bool(self.changes) and not self.refusals
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableFailure:
     """A table that could not be read. The other tables are still planned."""
 

@@ -7,12 +7,12 @@ of the table: no statement was ever run on Databricks here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
 from tablectl.delta.databricks_runtimes import for_form
 from tablectl.delta.dialects import OPEN_SOURCE
+from tablectl.frozen import frozen
 
 _NAME = r"`(?:[^`]|``)+`"
 _PATH = rf"{_NAME}(?:\.{_NAME})*"
@@ -37,7 +37,7 @@ NOWHERE: frozenset[str] = frozenset()
 UNVERIFIED: Final = "documented, not verified here"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StatementForm:
     """One form."""
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+from tablectl.frozen import frozen
 
 Term = Literal["failed", "orphans", "silent", "stopped"]
 TERMS: tuple[Term, ...] = get_args(Term)
@@ -23,7 +24,7 @@ _OR = re.compile(r"\s+or\s+", re.ASCII)
 _EXAMPLE = "for example `failed > 0 or silent > 2`"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Count:
     """How many of something were observed."""
 
@@ -35,7 +36,7 @@ class Count:
 Counts = Mapping[Term, Count]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CountComparison:
     """One count against a limit."""
 
@@ -55,7 +56,7 @@ class CountComparison:
         return True if reached else None if count.unknown else False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StopCondition:
     """Comparisons, one of which must hold."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tablectl.frozen import frozen
 from tablectl.model.text import time_text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamPosition:
     """How far a query is."""
 
@@ -41,7 +40,7 @@ class StreamPosition:
         return f"{what}, by batch {self.batch}{f' at {when}' if when else ''}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnknownStream:
     """A query of which it cannot be told how far it is."""
 

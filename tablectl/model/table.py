@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from tablectl.delta.names import ColumnPath, TableName
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Schema
+from tablectl.frozen import frozen
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.table_options import Optimize
 
@@ -17,7 +18,7 @@ UNKNOWN_CLIENT = Client("unknown")
 _MANY_CLIENTS = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AppTransaction:
     """A ``txn`` action: the last batch that an application, usually a stream, wrote to the table with this commit."""
 
@@ -28,7 +29,7 @@ class AppTransaction:
     """Milliseconds since the epoch, by the writer's clock; 0 if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commit:
     """One entry of a table's history: what the commit did, and the contents of its ``commitInfo``.
 
@@ -82,7 +83,7 @@ class Commit:
         return self.user or (f"cluster {cluster}" if cluster else "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriteHistory:
     """The commits of the last 30 days, as far as they show who writes a table, and how."""
 
@@ -92,7 +93,7 @@ class WriteHistory:
     """Whether older commits of these days were not read, because there are too many or one is damaged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class FileGroup:
     """Data files with the same clustering columns."""
 
@@ -104,7 +105,7 @@ class FileGroup:
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ClusteringState:
     """The clustering of a table's data, by file."""
 
@@ -135,7 +136,7 @@ class ClusteringState:
         return FileGroup(files=sum(part.files for part in parts), bytes=sum(part.bytes for part in parts))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryTruncation:
     """The age condition for deleting the history that a dropped feature left behind."""
 
@@ -145,7 +146,7 @@ class HistoryTruncation:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartitionLayout:
     """How the files of a partitioned table are distributed over its partitions, from the log."""
 
@@ -160,7 +161,7 @@ LOOK_BACK = 20
 """The number of commits to search for writers, if writers matter."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Depth:
     """How much of a table to read in addition to protocol, metadata and domains, whose cost does not depend on its
     size.
@@ -192,7 +193,7 @@ WITH_HISTORY = Depth(LOOK_BACK)
 """A table with its history, as far as writers matter."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogDifference:
     """One fact that a catalog and the log of its table tell differently."""
 
@@ -202,7 +203,7 @@ class CatalogDifference:
     log: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogFacts:
     """What a catalog says about a table whose commits go through it."""
 
@@ -215,7 +216,7 @@ class CatalogFacts:
     """Why the log could not be read, if it should have been; empty otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LiveTable:
     """One table at one version. ``None`` in a count means unknown, not zero."""
 

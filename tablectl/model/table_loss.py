@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from tablectl.frozen import frozen
 from tablectl.model.expected_loss import HOURS, ExpectedLoss, WeekOfLoss
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StatementLoss:
     """The expected loss of one statement for writers without a guard, by the hour of the week in UTC."""
 
@@ -24,7 +24,7 @@ class StatementLoss:
         _check(self.failed, self.seconds, {HOURS})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableLoss:
     """The expected loss of all blocking and rewriting statements of a table in one window."""
 

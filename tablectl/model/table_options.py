@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+from tablectl.frozen import frozen
 
 _SIZE = re.compile(r"(\d{1,18})\s*(B|kB|MB|GB|TB|PB)?\Z", re.IGNORECASE)
 _UNITS = ("b", "kb", "mb", "gb", "tb", "pb")
@@ -17,7 +18,7 @@ CONSENTS: tuple[Consent, ...] = get_args(Consent)
 """The permitted values of ``allow``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableOptions:
     """The options of one table. The defaults apply if no policy sets an option."""
 

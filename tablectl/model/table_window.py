@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tablectl.frozen import frozen
 from tablectl.model.calendar import Calendar, parse_rule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableWindow:
     """How the protected window of one table differs from the configuration's."""
 

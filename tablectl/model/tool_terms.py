@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tablectl.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolTerm:
     """One word."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tablectl.frozen import frozen
 from tablectl.model.table import Commit, LiveTable
 
 _KEEPS_ROWS = frozenset(
@@ -18,7 +18,7 @@ _CREATES = frozenset({"ErrorIfExists", "Ignore"})
 """Modes of a write that fails, or does nothing, if the table exists."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ClientFact:
     """A client in a table's history."""
 
@@ -30,7 +30,7 @@ class ClientFact:
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WriterEvidence:
     """The commits from which a table's writers are known."""
 
@@ -44,7 +44,7 @@ class WriterEvidence:
 NO_EVIDENCE = WriterEvidence()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PartitionWriter:
     """A writer in a table's history that names the table's partition columns, or a stream that may."""
 

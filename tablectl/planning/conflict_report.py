@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
@@ -10,6 +10,7 @@ from tablectl.conflicts.context import NO_ASSUMPTION, Assumption, ConflictContex
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.matrix import Matrix, matrix
 from tablectl.delta.protocol import Client
+from tablectl.frozen import frozen
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
@@ -17,7 +18,7 @@ from tablectl.planning.change_actions import actions_for, refusals_for
 from tablectl.planning.diff import diff
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextComparison:
     """The matrices of one client, or of several clients with equal outcomes."""
 
@@ -27,7 +28,7 @@ class ContextComparison:
     """The matrix after the policy is applied; ``None`` if it changes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConflictReport:
     """The conflicts on one table."""
 

@@ -5,17 +5,18 @@ for loaded plans, and under the lease.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.attributes.base import Action
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Protocol
+from tablectl.frozen import frozen
 from tablectl.model.plan import Basis, Change, Statement
 from tablectl.planning.change_actions import actions_for
 from tablectl.planning.order import order, undo_order
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DerivedTable:
     """Each part is computed once per table and passed on."""
 

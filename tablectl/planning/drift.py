@@ -9,6 +9,7 @@ from tablectl.attributes.clustering import CLUSTERED_DATA
 from tablectl.attributes.deletion_vectors import FEATURE, DeletionVectors
 from tablectl.attributes.policy import attribute
 from tablectl.delta.protocol import PROTECTION
+from tablectl.frozen import frozen
 from tablectl.log.blame import BlameQuestion, Origin
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, TableFailure, Value
@@ -21,7 +22,7 @@ from tablectl.policies.yaml_nodes import SourceFile
 _ADDED = "numDeletionVectorsAdded"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Difference:
     """One attribute or property that differs from its declaration."""
 
@@ -33,7 +34,7 @@ class Difference:
     """The commit that caused the difference, if known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableDrift:
     """A table that differs from its policy, or its catalog from its log."""
 

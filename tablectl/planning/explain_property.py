@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tablectl.attributes.policy import OWNED, OWNED_KEYS, attribute, why_refused
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.statement_phases import PhaseVerdict, phase_of
 from tablectl.delta.databricks_runtimes import CAPABILITIES, Capability
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import canonical_key, find_anywhere, find_known, why_never_declared
+from tablectl.frozen import frozen
 from tablectl.model.lint_rules import RULES
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, ProtocolFact
@@ -18,7 +17,7 @@ from tablectl.model.writers import ClientFact
 _SAMPLE = "true"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PropertyExplanation:
     """The explanation of one property key."""
 

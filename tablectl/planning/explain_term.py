@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.conflicts.anomaly_example import EXAMPLE, AnomalyExample, anomaly_example
 from tablectl.conflicts.context import ConflictContext
@@ -16,11 +16,12 @@ from tablectl.conflicts.transactions import Level
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_for
 from tablectl.delta.protocol import Client
+from tablectl.frozen import frozen
 from tablectl.model.table import LiveTable
 from tablectl.planning.conflict_report import conflict_report
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TermContext:
     """A kind of table, or one of its clients, and the pairs of operations that fail there in the way the term
     describes.
@@ -31,7 +32,7 @@ class TermContext:
     cells: tuple[MatrixCell, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TermExplanation:
     """A term with the places where it applies."""
 

@@ -9,9 +9,9 @@ refusals, they are protected by the plan's digest.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, RULES, Seen, Severities
 from tablectl.model.plan import Change, Finding, Refusal, TableFailure
@@ -19,7 +19,7 @@ from tablectl.planning.lint_rules import clients, partitions, runtimes, settings
 from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LintedTable:
     """The findings on one table."""
 
@@ -27,7 +27,7 @@ class LintedTable:
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Linted:
     """The result of ``tablectl lint``."""
 

@@ -6,9 +6,10 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.delta.names import canonical_location
+from tablectl.frozen import frozen
 from tablectl.model.errors import PlanFileError, UsageError
 from tablectl.model.plan import Plan
 
@@ -18,7 +19,7 @@ _AGAIN = "plan all shards again, at one commit of the policies"
 _TOLD = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shard:
     """One of ``count`` parts of all tables, from 1."""
 

@@ -8,7 +8,7 @@ not fail concurrent writes keeps a SET of its own: any other key in it would fai
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from tablectl.attributes.base import Action, Step
@@ -18,6 +18,7 @@ from tablectl.conflicts.streaming_readers import stopped_readers
 from tablectl.delta.databricks_runtimes import for_form
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties, render
 from tablectl.model.plan import Basis, Phase, Statement, strictest
@@ -25,7 +26,7 @@ from tablectl.model.statement_forms import UNVERIFIED, form_of
 from tablectl.model.text import LONGEST_VALUE, is_cut
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Unit:
     """A step with its phase and the change it serves."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tablectl.frozen import frozen
 from tablectl.model.errors import LimitError
 from tablectl.model.plan import Plan, Statement
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanLimits:
     """``None`` means no limit."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
+from tablectl.frozen import frozen
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.planning.change_actions import actions_for
 from tablectl.planning.order import commits_by_statement
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamStop:
     """A statement that stops every query that reads the table."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.attributes.policy import ATTRIBUTES, attribute
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.drift import declarable
@@ -15,7 +16,7 @@ from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.spec import TableSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ValueUndo:
     """A value that a run changed. ``change`` leads from what the run found (``before``) to what it left (``after``)."""
 
@@ -34,7 +35,7 @@ class ValueUndo:
         return not self.undone and not _agrees(self.change, self.found, self.change.after)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableUndo:
     """What a run changed on one table, and what an undo makes of it."""
 

@@ -8,11 +8,12 @@ parsed again and checked before it is accepted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.attributes.policy import attribute
 from tablectl.delta.names import NameSyntaxError, TableName
 from tablectl.delta.properties import canonical_key
+from tablectl.frozen import frozen
 from tablectl.model.errors import InputError
 from tablectl.model.plan import Value
 from tablectl.policies.declarations import Declaration
@@ -28,7 +29,7 @@ Texts = Mapping[str, str]
 """File name in messages → text of the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AdoptableValue:
     """A value of a live table that its policy should declare."""
 
@@ -45,7 +46,7 @@ class AdoptableValue:
         return f"{self.attribute}.{self.key}" if self.key else self.attribute
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Adoption:
     """The changed files, and the values that could not be adopted."""
 
@@ -56,7 +57,7 @@ class Adoption:
     """Values that could not be adopted, each with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Written:
     """The state of the edits so far."""
 
@@ -67,7 +68,7 @@ class _Written:
     left: tuple[tuple[AdoptableValue, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Adopter:
     """The inputs of an adoption besides the files. ``read`` parses files into specs, in the same way as before."""
 

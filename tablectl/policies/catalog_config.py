@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from tablectl.frozen import frozen
 from tablectl.policies.fields import Section, Text, Word
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -13,7 +13,7 @@ _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,40}")
 _TOKEN = "UNITY_CATALOG_TOKEN"  # noqa: S105  # the name of a variable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CatalogConfig:
     """One catalog."""
 

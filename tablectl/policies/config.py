@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from tablectl.delta.credentials import find_credentials, server_text
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
+from tablectl.frozen import frozen
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import InputError, PlanFileError, Problem, UsageError
 from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
@@ -59,7 +60,7 @@ ENV = "TABLECTL_ENV"
 """Names the environment if nothing else does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class EngineConfig:
     """How statements reach the tables."""
 
@@ -94,7 +95,7 @@ class EngineConfig:
         return self.remotes or ((self.remote,) if self.remote else ())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WindowConfig:
     """How the protected window runs."""
 
@@ -131,7 +132,7 @@ class WindowConfig:
         return Calendar(allow=self.allow, deny=self.deny)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StoresConfig:
     """How to reach object stores, by store kind: obstore's options without secrets."""
 
@@ -146,7 +147,7 @@ class StoresConfig:
         return {family: given for family, given in (("s3", self.s3), ("gs", self.gs), ("az", self.az)) if given}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ReportsConfig:
     """What reports show."""
 
@@ -158,7 +159,7 @@ NotifyEvent = Literal["applied", "failed", "drift", "refused"]
 NOTIFY_EVENTS: tuple[NotifyEvent, ...] = get_args(NotifyEvent)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class NotifyConfig:
     """One receiver of notifications. Either ``webhook`` or ``command`` is set."""
 
@@ -171,7 +172,7 @@ class NotifyConfig:
     """Seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class InstallConfig:
     """Where CI and the pages install tablectl from. At the top alone."""
 
@@ -181,7 +182,7 @@ class InstallConfig:
     """The hashes of the two wheels, if ``source`` is a URL."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class SignaturesConfig:
     """Who may sign plans. At the top alone: a plan names its environment, and must not choose who vouches for it."""
 
@@ -191,7 +192,7 @@ class SignaturesConfig:
     """Whether only signed plans are applied."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Config:
     """The configuration of one repository. Relative paths are relative to its directory."""
 

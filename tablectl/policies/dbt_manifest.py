@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tablectl.delta.names import TableName
 from tablectl.files import NotRegularError, TooLargeError, read_regular
+from tablectl.frozen import frozen
 from tablectl.model.errors import UsageError
 
 LARGEST = 256 << 20
@@ -31,7 +31,7 @@ _PARTITIONING = "partition_by"
 _PROPERTIES = "tblproperties"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DbtTable:
     """A Delta table that a dbt project builds, with the settings of its configuration."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby, islice
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.pattern_index import PatternIndex, index_patterns
 from tablectl.model.patterns import TablePattern
 from tablectl.policies.entries import AttributeEntries
@@ -18,7 +19,7 @@ MOST_MATCHING = 64
 _EMPTY = PatternIndex({}, {})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declaration:
     """One key of ``tables`` and the map below it."""
 
@@ -51,7 +52,7 @@ class Declaration:
         return _layer(LayerKind.TABLE, self.block)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Profile:
     """A named bundle of settings, which tables and patterns attach by its name."""
 
@@ -65,7 +66,7 @@ def _layer(kind: LayerKind, block: AttributeEntries, name: str = "") -> Layer:
     return Layer(kind, name, block.declared, {name: each.source for name, each in block.unmanaged.items()})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declarations:
     """All declarations in the files, before live tables are listed."""
 

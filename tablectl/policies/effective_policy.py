@@ -4,12 +4,11 @@ live table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.delta.properties import find_known
+from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC
 from tablectl.policies.declarations import Declaration, rank
@@ -19,7 +18,7 @@ from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.suggestions import nearest, shown
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explanation:
     """Everything that the policies declare for one table."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.properties import canonical_key, find_known
+from tablectl.frozen import frozen
 from tablectl.policies.policy_fields import INHERITED, OF_A_TABLE, read_field
 from tablectl.policies.precedence import Declared
 from tablectl.policies.property_values import refused_hint
@@ -29,7 +30,7 @@ _OF_A_PROFILE: Mapping[str, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cancelled:
     """One name in ``unmanaged``, as written in the file."""
 
@@ -37,7 +38,7 @@ class Cancelled:
     source: SourceFile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AttributeEntries:
     """The declarations of ``defaults`` or of one entry of ``tables``."""
 

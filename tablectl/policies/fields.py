@@ -11,12 +11,13 @@ import re
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from tablectl.delta.credentials import find_credentials
+from tablectl.frozen import frozen
 from tablectl.model.calendar import parse_duration
 from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import ValueReader
@@ -43,7 +44,7 @@ def key_text(keys: Keys) -> str:
     return f"`{name}`" if name.isprintable() else shown(name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldName:
     """How messages name a field."""
 
@@ -75,7 +76,7 @@ class FieldName:
         return FieldName((*self.keys, key), f"{what} of {self}" if what else "", self.example)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class YamlField(ABC):
     """What one key takes."""
 
@@ -110,7 +111,7 @@ class YamlField(ABC):
         reading.report(node.source, f"{name} takes {self.takes}, not {given}", name.hint or hint)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Text(YamlField):
     """A single value that ``parse`` converts."""
 
@@ -145,7 +146,7 @@ class Text(YamlField):
         return dict(self.values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Word(YamlField):
     """One of several words."""
 
@@ -185,7 +186,7 @@ class Word(YamlField):
         return {"anyOf": [enum, dict(WITH_VARIABLE)]} if variables else enum
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ListOf(YamlField):
     """A list, read as a tuple."""
 
@@ -220,7 +221,7 @@ class ListOf(YamlField):
         return {"type": "array", "items": self.of.schema(variables=variables)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class MapOf(YamlField):
     """A map with user-defined keys."""
 
@@ -260,7 +261,7 @@ class MapOf(YamlField):
         return {"type": "object", **names, "additionalProperties": self.of.schema(variables=variables)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CommandLine(YamlField):
     """A command: a list of arguments, or a text that is split as a shell would split it. No shell runs it."""
 
@@ -293,7 +294,7 @@ class CommandLine(YamlField):
         return {"anyOf": [{"type": "string"}, words], "examples": [["./pause.sh", "nightly"]]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LibraryOptions(YamlField):
     """A map of single values with the keys of another library. Only the names of the keys are checked."""
 
@@ -336,7 +337,7 @@ class LibraryOptions(YamlField):
         return {"type": "object", "additionalProperties": False, "properties": known}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Section(YamlField):
     """A map of known keys. ``make`` creates the record that holds them, with its defaults."""
 

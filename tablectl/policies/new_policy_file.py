@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.attributes.policy import VALUE_TYPES
+from tablectl.frozen import frozen
 from tablectl.model.text import printable
 from tablectl.policies.yaml_text import write_key, write_text, write_value
 
@@ -19,7 +20,7 @@ version: 1
 _LONGEST = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableEntry:
     """The entry of one table in the new file."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import DEFAULT_CATALOG, TableName
+from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, Problem
 from tablectl.policies.declarations import Declaration, Declarations, Profile, attached
 from tablectl.policies.entries import AttributeEntries, check_unmanaged, read_block, read_defaults, read_profile
@@ -99,7 +99,7 @@ def _check_profiles(documents: Iterable[_Document], declarations: Declarations, 
                     reading.report(block.declared["profiles"].source, f"no profile is called {shown(name)}", hint)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Document:
     """The contents of one file."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.attributes.value_types import FieldType, ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
+from tablectl.frozen import frozen
 from tablectl.model.table_options import CONSENTS, TableOptions, parse_size
 from tablectl.model.table_window import TableWindow
 from tablectl.policies.fields import (
@@ -43,7 +43,7 @@ LONGEST_OWNER = 200
 _TAG = r"[A-Za-z0-9_./-]+"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ColumnsField(YamlField):
     """A list of columns, or one of several words. Read as a tuple of column names in their shortest spelling."""
 
@@ -131,7 +131,7 @@ class ColumnsField(YamlField):
         return {"anyOf": [listed, *words, *([dict(WITH_VARIABLE)] if variables else [])]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LocationField(YamlField):
     """The location of a table."""
 

@@ -5,11 +5,12 @@ entry.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
 from tablectl.attributes.policy import CONTRADICTIONS, EXCLUSIVE, VALUE_TYPES, Policy, attribute
+from tablectl.frozen import frozen
 from tablectl.model.errors import Problem
 from tablectl.policies.policy_fields import OF_A_TABLE
 from tablectl.policies.value_reader import GivenValue
@@ -28,7 +29,7 @@ class LayerKind(StrEnum):
     DEFAULTS = "defaults"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layer:
     """One map of a file that applies to a table."""
 
@@ -53,7 +54,7 @@ Ranks = Sequence[Sequence[Layer]]
 """The highest precedence first. Layers of the same rank must not contradict each other."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeclaredValue:
     """One layer's declaration for one key: a value, or ``None`` for unmanaged."""
 
@@ -73,7 +74,7 @@ class DeclaredValue:
                 return f"{self.kind} {self.name}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResolvedValue:
     """The declarations of all layers for one key."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tablectl.attributes.policy import declarable_keys, why_refused
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import canonical_key, find_anywhere, find_known
+from tablectl.frozen import frozen
 from tablectl.policies.fields import TEXT, FieldName, Schema, YamlField
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import cut, nearest, shown
@@ -18,7 +18,7 @@ _EXAMPLE = "`owner.team: payments`, or `null` to unset it"
 _VALUE: Schema = {"type": [*TEXT["type"], "null"]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PropertiesField(YamlField):
     """A map of property keys to texts, or to null."""
 

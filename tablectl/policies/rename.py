@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from tablectl.delta.names import NameSyntaxError, TableName
+from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, UsageError
 from tablectl.policies.adopt import Texts, key_like, key_node
 from tablectl.policies.declarations import Declaration
@@ -18,7 +18,7 @@ from tablectl.policies.yaml_text import write_key
 _MOST_MENTIONS = 50
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Renamed:
     """The changed file, and what the rename did not change."""
 
@@ -27,7 +27,7 @@ class Renamed:
     """What else names the old table, and what its policy declares differently under the new name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Renamer:
     """The inputs of a rename besides the files. ``read`` parses files into specs, in the same way as before."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tablectl.attributes.masked_values import MaskedKeys
+from tablectl.frozen import frozen
 from tablectl.model.errors import Problem
 from tablectl.policies.config import Config
 from tablectl.policies.find_files import find_files, read_files, shown_path
@@ -32,7 +32,7 @@ def policy_paths(paths: Paths, config: Config, directory: str | Path) -> list[Pa
     return [Path(path) for path in given] or [Path(directory) / config.policies]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repository:
     """Policy files with their bytes, so that they can be rewritten."""
 

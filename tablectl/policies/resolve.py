@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, Problem
 from tablectl.policies.declarations import MOST_MATCHING, Declaration, Declarations, Profile, rank
 from tablectl.policies.policy_fields import options_of, window_of
@@ -104,7 +105,7 @@ def check_patterns(declarations: Declarations) -> Iterator[Problem]:
             yield exclusive
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Tie:
     """Two layers of one rank with different declarations for a key, and the affected tables."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.names import TableName, canonical_location
+from tablectl.frozen import frozen
 from tablectl.model.errors import Problem
 from tablectl.model.json_form import json_form
 from tablectl.model.patterns import TablePattern
@@ -22,7 +22,7 @@ from tablectl.policies.yaml_nodes import SourceFile
 _NONE = Declarations()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableSpec:
     """The declarations for one table, including defaults and patterns."""
 
@@ -44,7 +44,7 @@ class TableSpec:
     """Who is responsible for the table; empty if no policy says."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Specs:
     """The specs of all tables in all files, sorted by ``name.key``."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from tablectl.attributes.masked_values import HIDDEN, NO_MASK, MaskedKeys
 from tablectl.delta.names import NameSyntaxError
+from tablectl.frozen import frozen
 from tablectl.model.errors import Problem
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import cut, did_you_mean, shown
@@ -23,7 +24,7 @@ MOST_HINTS = 200
 """The number of problems in all files after which no more suggestions are computed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenValue:
     """A value and the position of its key."""
 
@@ -39,7 +40,7 @@ class GivenValue:
         return (self.spelling or HIDDEN) if self.hidden and self.value is not None else self.value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ValueReader:
     """The context for reading files: variables, dialect, catalog, masks. ``problems`` is appended to."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tablectl.delta.names import NameSyntaxError
+from tablectl.frozen import frozen
 
 ENVIRON_PREFIX = "TABLECTL_VAR_"
 VARIABLE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
@@ -31,7 +32,7 @@ class UndefinedVariableError(ValueError):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variables:
     """The sources of values. ``given`` overrides ``environ``, which overrides ``configured``."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import yaml  # noqa: TID251 - the parser's events; yaml_document.py runs the parser
 from yaml import resolver as yaml_resolver  # noqa: TID251 - as above
 
+from tablectl.frozen import frozen
 from tablectl.model.errors import Problem
 from tablectl.policies.suggestions import shown
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile
@@ -44,7 +45,7 @@ class _Open:
     height: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Anchored:
     node: Node
     size: int

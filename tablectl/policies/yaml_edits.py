@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import yaml  # noqa: TID251 - the positions that the parser reports
 
+from tablectl.frozen import frozen
 from tablectl.policies.variables import variables_of
 from tablectl.policies.yaml_text import write_key, write_value
 
@@ -123,7 +124,7 @@ def cut(text: str, made: Sequence[Cut]) -> str:
     return "".join([*parts, text[last:]])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Splice:
     text: str
     step: int

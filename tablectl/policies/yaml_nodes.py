@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablectl.delta.credentials import scrub
+from tablectl.frozen import frozen
 from tablectl.model.errors import Problem
 
 
@@ -24,7 +25,7 @@ class SourceFile:
         return Problem(self.file, self.line, self.column, scrub(message), scrub(hint))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scalar:
     """One text. ``text`` is the file's text, not YAML's interpretation: ``010`` stays ``010``."""
 
@@ -57,7 +58,7 @@ class Scalar:
                 return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListNode:
     """A list."""
 
@@ -65,7 +66,7 @@ class ListNode:
     source: SourceFile
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One key of a map and its value. ``source`` is the key's position."""
 
@@ -74,7 +75,7 @@ class Entry:
     value: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapNode:
     """A map with unique keys in the order of the file."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from string import ascii_lowercase
 
 from tablectl.conflicts.context import ConflictContext
@@ -16,6 +15,7 @@ from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, strea
 from tablectl.conflicts.transactions import Conflict, ConflictOutcome
 from tablectl.delta.dialects import dialect_for
 from tablectl.delta.protocol import Client
+from tablectl.frozen import frozen
 from tablectl.model.text import printable, value_text
 from tablectl.planning.conflict_report import ConflictReport, ContextComparison
 from tablectl.reports.style import Style, plural
@@ -104,7 +104,7 @@ def _grid(found: Matrix, rows: Sequence[TableOperation], letters: Mapping[str, s
     return [*lines, *wrapped(legend, 2, style, "dim")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Why:
     """What the cells of a group have in common."""
 

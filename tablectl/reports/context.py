@@ -5,10 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from urllib.parse import quote
 
+from tablectl.frozen import frozen
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable
 from tablectl.policies.policy_lines import Sources
@@ -17,7 +18,7 @@ from tablectl.policies.yaml_nodes import SourceFile
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?=&%+-]+\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Context:
     """Where things are found. Every field may be unknown."""
 

@@ -7,9 +7,10 @@ No renderer splits text into lines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.timeline import Timeline
@@ -19,7 +20,7 @@ Tone = Kind | Literal["", "quiet"]
 """The colour of a text; empty for none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """A text in a table."""
 
@@ -36,7 +37,7 @@ Lines = tuple[Cell, ...]
 """The lines of one cell of a table."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """A row of a table."""
 
@@ -47,7 +48,7 @@ class Row:
     """More text by which a search finds the row, such as the names that are not shown."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grid:
     """A table."""
 
@@ -57,7 +58,7 @@ class Grid:
     sortable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Paragraph:
     """Prose."""
 
@@ -65,14 +66,14 @@ class Paragraph:
     tone: Tone = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """Labels and prose."""
 
     pairs: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeRow:
     """One value before and after."""
 
@@ -83,7 +84,7 @@ class ChangeRow:
     result: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changes:
     """Values before and after. ``labels`` are the names of the two columns."""
 
@@ -93,7 +94,7 @@ class Changes:
     tones: tuple[Tone, Tone] = ("bad", "good")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """Code, facts about it, and the code that undoes it."""
 
@@ -104,7 +105,7 @@ class Listing:
     """Facts that come after the undo."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names:
     """A list of names with a title."""
 
@@ -114,7 +115,7 @@ class Names:
     """Whether text shows it too: a pattern that matches no table may be a typing error."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heading:
     """A heading within a card, such as a phase and its effect."""
 
@@ -124,7 +125,7 @@ class Heading:
     """A word that selects its colour: a phase, or empty."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """Blocks that are folded until they are asked for. Text shows them only with ``--verbose``."""
 
@@ -132,7 +133,7 @@ class Fold:
     blocks: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Picture:
     """The timeline of a run. Only HTML draws it; a table with the same events comes after it."""
 
@@ -143,7 +144,7 @@ class Picture:
 Block = Picture | Paragraph | Facts | Changes | Listing | Names | Heading | Fold | Grid
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Card:
     """One part of a report: a table, or a group of tables for which the same holds."""
 
@@ -170,7 +171,7 @@ class Card:
 Level = Literal["error", "warning", "note"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """A refusal, a failure or a finding, for tools that annotate lines."""
 
@@ -188,7 +189,7 @@ class Result:
     """Why the repository ignores it; empty if it does not."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """One table as a test case."""
 
@@ -218,7 +219,7 @@ def _no_data() -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForPrograms:
     """What formats for programs need beyond the parts that people read. Made when such a format is rendered."""
 
@@ -236,7 +237,7 @@ class ForPrograms:
     """When it began, in milliseconds since the epoch; 0 if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommentEnd:
     """The end of a comment on a pull request. All of it is HTML."""
 
@@ -251,7 +252,7 @@ def _no_end() -> CommentEnd:
     return CommentEnd()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """A whole report."""
 

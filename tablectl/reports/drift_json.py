@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tablectl.applying.stamp import read_stamp
+from tablectl.frozen import frozen
 from tablectl.model.json_form import OMITTED, json_form
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.table import Commit
@@ -14,7 +15,7 @@ from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.policies.adopt import AdoptableValue, Adoption
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CommitFact:
     """A commit, as far as its log describes it."""
 
@@ -37,7 +38,7 @@ class CommitFact:
     """The digest of that run's plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class PlaceFact:
     """A place in a policy file. Line and column start at 1."""
 
@@ -46,7 +47,7 @@ class PlaceFact:
     column: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DifferenceFact:
     """An attribute or a property that is not as declared."""
 
@@ -66,7 +67,7 @@ class DifferenceFact:
     was_known: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class CatalogFact:
     """One fact that a catalog and the log of its table tell differently. Null: not set."""
 
@@ -76,7 +77,7 @@ class CatalogFact:
     log: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableFact:
     """A table that is not as declared."""
 
@@ -96,7 +97,7 @@ class TableFact:
     """Who is responsible for the table, by its policy; empty if no policy says."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WishFact:
     """A value of a table, for its policy."""
 
@@ -106,7 +107,7 @@ class WishFact:
     value: Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LeftFact:
     """A value that was not adopted."""
 
@@ -117,7 +118,7 @@ class LeftFact:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class AdoptionFact:
     """The result of `--adopt`."""
 
@@ -128,7 +129,7 @@ class AdoptionFact:
     left: tuple[LeftFact, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class DriftReport:
     """What differs between policies and live tables, and since when."""
 

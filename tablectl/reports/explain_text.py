@@ -5,11 +5,11 @@ overrides.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from tablectl.delta.databricks_runtimes import Capability, Runtime, can
+from tablectl.frozen import frozen
 from tablectl.model.text import printable, value_text
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.precedence import DeclaredValue, ResolvedValue
@@ -20,7 +20,7 @@ from tablectl.reports.style import Style
 _WIDEST_VALUE = 32
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuntimeNeed:
     """What a value needs of the Databricks Runtime, if the table does not have the value yet."""
 

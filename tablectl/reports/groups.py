@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from functools import lru_cache
 from typing import TypeVar
 
 from tablectl.delta.names import NameSyntaxError, parse_table
+from tablectl.frozen import frozen
 from tablectl.model.plan import (
     Backfill,
     Change,
@@ -82,7 +83,7 @@ class Weight(IntEnum):
 _WORDS = ("refused", "full rewrite", "lockout", "irreversible", "blocking", "rewrite", "safe")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Effect:
     """One thing that a group does to others."""
 
@@ -93,7 +94,7 @@ class Effect:
     """Whether it is still so after the apply."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PolicyConsent:
     """An option of the policy that permits an effect of the changes."""
 
@@ -103,7 +104,7 @@ class PolicyConsent:
     """Key and value as in the policy: ``allow: [lockout]``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """Tables with equal changes."""
 
@@ -135,7 +136,7 @@ class Group:
         return "" if self.weight is Weight.REFUSED else _lost(self.first) or _left_protocol(self.first)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailureGroup:
     """Tables that cannot be read for the same reason."""
 

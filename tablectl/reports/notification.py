@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from tablectl.applying.run_report import RunOutcome, RunReport
+from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, TablectlError
 from tablectl.model.text import natural_key, printable
 from tablectl.planning.drift import Drift, TableDrift
@@ -26,7 +27,7 @@ _NO_OWNERS: Mapping[str, str] = MappingProxyType({})
 _REFUSED = frozenset({RunOutcome.REFUSED, RunOutcome.STALE})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotifiedTable:
     """A table that the receiver should look at, or that was changed."""
 
@@ -37,7 +38,7 @@ class NotifiedTable:
     """Who is responsible for the table, by its policy; empty if no policy says."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notification:
     """One event."""
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tablectl.frozen import frozen
 from tablectl.model.plan import Change, Plan, TableFailure
 from tablectl.model.text import natural_key, printable, value_text
 from tablectl.reports.groups import Group, plan_groups
@@ -22,7 +23,7 @@ _NOT_READABLE = "not readable"
 _CANNOT_BE_READ = "the log cannot be read"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupRecord:
     """The tables of a plan with equal changes of equal weight. What the changes cost may differ."""
 
@@ -42,7 +43,7 @@ Records = Mapping[str, GroupRecord]
 """The groups of a plan by a short digest of weight and changes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OneSided:
     """The tables, or the effects, that only one of two records has."""
 
@@ -50,7 +51,7 @@ class OneSided:
     removed: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupDifference:
     """How one group differs. A group that only one plan has is ``None`` in the other one."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from tablectl.frozen import frozen
 from tablectl.model.plan import Phase, Plan, TablePlan
 from tablectl.model.text import size_text
 from tablectl.reports.groups import LOCKOUT, Group, Weight, first_rewrites
@@ -12,7 +12,7 @@ from tablectl.reports.style import plural
 from tablectl.reports.wording import PlanVerdict, shown_findings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """One entry of a plan's summary."""
 

@@ -9,10 +9,10 @@ import hashlib
 import json
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from tablectl.frozen import frozen
 from tablectl.model.errors import Problem
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
@@ -34,7 +34,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 _LEVELS: Sequence[Level] = ("error", "warning", "note")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SarifRule:
     """A kind of result."""
 

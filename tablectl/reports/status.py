@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode
 from tablectl.model.json_form import OMITTED
 from tablectl.model.plan import TableFailure
@@ -37,7 +38,7 @@ STATES: tuple[TableState, ...] = (
 """From the most to the least important one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableStatus:
     """One table. ``None`` and an empty text mean unknown or none."""
 

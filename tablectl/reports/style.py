@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from tablectl.frozen import frozen
 from tablectl.model.text import printable
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -16,7 +16,7 @@ _CODES: Mapping[str, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Style:
     """The style of a text: ``colour`` off gives plain text, ``width`` is where prose wraps. SQL is never wrapped."""
 

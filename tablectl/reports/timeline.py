@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from tablectl.applying.run_report import CommitRun, GateRun, StatementRun, TableRun
+from tablectl.frozen import frozen
 from tablectl.model.text import time_text
 from tablectl.reports.wording import late_text, span_text
 
@@ -16,7 +16,7 @@ _NEAR = 5.0
 """Percent of the width below which the labels of two marks would overlap."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bar:
     """An interval. Positions and widths are percentages of the picture."""
 
@@ -26,7 +26,7 @@ class Bar:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """A commit."""
 
@@ -37,7 +37,7 @@ class Mark:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TimelineEvent:
     """A row of the table with the same events."""
 
@@ -48,7 +48,7 @@ class TimelineEvent:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timeline:
     """A picture and the same events as a table."""
 
@@ -66,7 +66,7 @@ class Timeline:
         return bool(self.gates or self.statements) or len(self.marks) > 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Scale:
     start: int
     end: int

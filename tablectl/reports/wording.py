@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 from typing import Literal
 
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun, WriterRun
+from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import (
     Backfill,
@@ -76,7 +76,7 @@ GOOD = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, Ru
 Kind = Literal["good", "pending", "bad"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanVerdict:
     """The verdict that a report starts with."""
 

@@ -5,10 +5,10 @@ A statement that tablectl itself can send is the ``Operation`` of ``model.operat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from tablectl.delta.names import ColumnPath
+from tablectl.frozen import frozen
 from tablectl.model.commits import Kind
 from tablectl.model.operations import Operation
 
@@ -17,24 +17,24 @@ ColumnAspect = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Send:
     """A statement that tablectl can send, too."""
 
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Describe:
     """``COMMENT ON TABLE``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddColumns:
     """``ADD COLUMNS``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeColumns:
     """``ALTER``, ``RENAME`` and ``DROP COLUMN``, ``REPLACE COLUMNS``, ``COMMENT ON COLUMN``: one commit for all changes
     of one statement.
@@ -43,21 +43,21 @@ class ChangeColumns:
     aspects: frozenset[ColumnAspect]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddConstraint:
     """``ADD CONSTRAINT … CHECK``."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DropConstraint:
     """``DROP CONSTRAINT``."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rearrange:
     """``OPTIMIZE`` or ``REORG … APPLY (PURGE)``. The condition of WHERE is the statement's node."""
 
@@ -65,12 +65,12 @@ class Rearrange:
     zorder: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Restore:
     """``RESTORE``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replace:
     """``CREATE OR REPLACE TABLE`` or ``REPLACE TABLE``."""
 
@@ -80,22 +80,22 @@ class Replace:
     """Whether the table is filled from a query, and not left empty."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clone:
     """``CREATE OR REPLACE TABLE … CLONE``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Vacuum:
     """``VACUUM`` that deletes files."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CopyInto:
     """``COPY INTO``, which only Databricks has."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoCommit:
     """A statement that changes a catalog, or nothing: it makes no commit."""
 

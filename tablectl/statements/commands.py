@@ -7,13 +7,13 @@ INTO`` of Databricks. Any other text raises a ``StatementError`` that names the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NoReturn
 
 from sqlglot import exp
 
 from tablectl.delta.names import ColumnPath
+from tablectl.frozen import frozen
 from tablectl.model.commits import Kind
 from tablectl.model.operations import ClusterBy, DropFeature, SetProperties, UnsetProperties, UpgradeUniform
 from tablectl.model.text import printable
@@ -73,7 +73,7 @@ FORMS: Mapping[str, str] = MappingProxyType(
 _OPENS, _CLOSES = frozenset("([{<"), frozenset(")]}>")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A parsed statement."""
 

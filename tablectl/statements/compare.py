@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.conflicts.context import NO_ASSUMPTION, Assumption, ConflictContext
@@ -11,6 +11,7 @@ from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.delta.client_families import FAMILIES, UNKNOWN
 from tablectl.delta.protocol import Client
+from tablectl.frozen import frozen
 from tablectl.model.plan import Basis
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
@@ -21,7 +22,7 @@ from tablectl.statements.suggestions import Suggestions, suggest
 from tablectl.statements.target import StatementTable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClientComparison:
     """The result of one client, or of several clients with the same result."""
 
@@ -30,7 +31,7 @@ class ClientComparison:
     ways: Suggestions
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """The comparison of two statements for all clients."""
 

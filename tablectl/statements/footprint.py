@@ -7,11 +7,12 @@ UPDATE, DELETE and MERGE register the same).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
+from tablectl.frozen import frozen
 from tablectl.model.commits import Kind, MetadataChange, ProtocolChange
 from tablectl.statements.errors import StatementError
 from tablectl.statements.literals import literal_of, stored
@@ -39,7 +40,7 @@ _PLAIN = (
 _EMPTY_TEXT = Values((Interval("", ""),))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Footprint:
     """Where a statement reads and writes."""
 
@@ -171,7 +172,7 @@ def _condition(node: exp.Expr) -> exp.Expr | None:
     return found.this if found else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Merge:
     node: exp.Merge
     scope: Scope
@@ -266,7 +267,7 @@ class _Merge:
         return _box({name: _value(name, values[name], self.scope, known) for name in partitions if name in values})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Insert:
     node: exp.Insert
     scope: Scope

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
@@ -20,6 +19,7 @@ from sqlglot import exp
 
 from tablectl.delta.schema import Field
 from tablectl.delta.sql import quote_text
+from tablectl.frozen import frozen
 from tablectl.statements.regions import NOT_NULL, Interval, Value, Values
 
 Kind = Literal["text", "integer", "decimal", "double", "boolean", "date", "timestamp", "timestamp_ntz", "null"]
@@ -61,7 +61,7 @@ _SIZES: Mapping[exp.DType, int] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownValue:
     """A literal: its kind and its value (string, ``int``, ``Decimal``, ``float``, ``bool``, days or microseconds)."""
 
@@ -69,7 +69,7 @@ class KnownValue:
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnDomain:
     """The values of a column. Days and microseconds count from 1970; booleans are numbers."""
 

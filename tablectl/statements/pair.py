@@ -11,12 +11,13 @@ flight, so it fails only if each of them does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.operations import Transaction
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import NOTHING, Conflict, ConflictOutcome, ConflictResult, Reads
+from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
 from tablectl.statements.effects import Footprints, commits_of
 from tablectl.statements.footprint import Footprint
@@ -31,7 +32,7 @@ _HERE, _ELSEWHERE = "here", "elsewhere"
 _MOST_SHOWN = 240
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairOutcome:
     """The outcome of one statement after the other committed, if both change rows or files."""
 
@@ -44,7 +45,7 @@ class PairOutcome:
     """What may happen to the commits that Delta adds to the statement; empty if nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatementPair:
     """Two statements on a table, for one client."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -16,6 +16,7 @@ from sqlglot.dialects import Databricks
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from tablectl.frozen import frozen
 from tablectl.model.commits import Kind
 from tablectl.model.text import printable
 from tablectl.statements.actions import Action
@@ -51,7 +52,7 @@ _VERBS: Mapping[type[exp.Expr], str] = MappingProxyType({exp.MultitableInserts: 
 _STARTS = frozenset({"UPDATE", "DELETE", "MERGE", "INSERT", "TRUNCATE", "WITH", "FROM"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParsedStatement:
     """A statement that writes one table."""
 

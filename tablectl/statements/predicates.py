@@ -7,13 +7,14 @@ three-valued logic. Whatever is not a comparison of a partition column with a li
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from types import MappingProxyType
 
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
+from tablectl.frozen import frozen
 from tablectl.statements.literals import ColumnDomain, certain_text, compared, interval_of, literal_of, near
 from tablectl.statements.regions import (
     ANYWHERE,
@@ -50,7 +51,7 @@ class ConditionPlace(Enum):
     UNCERTAIN = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """The names that a condition may use."""
 
@@ -86,7 +87,7 @@ class Scope:
         return found | ({ConditionPlace.UNCERTAIN} if has_subquery(condition) else set())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RegisteredRead:
     """What Delta registers for a condition."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
+from tablectl.frozen import frozen
 from tablectl.statements.literals import ColumnDomain, literal_of, passed_on, stored
 from tablectl.statements.predicates import Scope, admits, registered_by_scan
 from tablectl.statements.regions import EVERY_VALUE, UNKNOWN, Interval, Region, Values
@@ -19,7 +20,7 @@ _TIME_TRAVEL = ("version", "when")
 _ROWS = frozenset({"expressions", "from_", "where", "distinct", "limit", "order", "hint", "with_", "sort", "cluster"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnRead:
     """What one query on the written table registers."""
 
@@ -28,7 +29,7 @@ class OwnRead:
     """Whether it registers anything whatever the optimizer does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Queries:
     """The queries within one statement."""
 
@@ -111,7 +112,7 @@ class Queries:
         return OwnRead(region if outermost and not derived else replace(region, exact=False), certain=certain)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryLimits:
     """The possible values of a source's columns, according to its WHERE and the condition of a MERGE clause."""
 

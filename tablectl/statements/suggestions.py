@@ -6,7 +6,7 @@ Each fix is checked by the same analysis as the statements themselves, and is su
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ from sqlglot.dialects import Databricks
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.delta.names import join_parts
+from tablectl.frozen import frozen
 from tablectl.model.commits import Kind
 from tablectl.statements.actions import Action, Rearrange, Send
 from tablectl.statements.effects import commits_of
@@ -36,7 +37,7 @@ _STEPS: Mapping[str, int] = MappingProxyType({"timestamp": 10 * 86_400_000_000, 
 _QUOTED = ("date", "timestamp", "timestamp_ntz")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RewrittenStatement:
     """One of the two statements, with an added condition."""
 
@@ -47,7 +48,7 @@ class RewrittenStatement:
     """The condition under which it does the same as before; empty if it always does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SuggestedPartitioning:
     """Partition columns with which both statements commit unchanged."""
 
@@ -56,7 +57,7 @@ class SuggestedPartitioning:
     """Whether the table would lose its clustering."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suggestions:
     """All fixes; empty if none helps or none is needed."""
 
@@ -67,7 +68,7 @@ class Suggestions:
     """The statements that ``tablectl apply`` can make while guarded writers wait: 0 the first, 1 the second."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Added:
     """A condition on a partition column for one of the statements."""
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.delta.schema import Field, Schema
+from tablectl.frozen import frozen
 from tablectl.model.table import LiveTable
 from tablectl.statements.literals import ColumnDomain, domain_of
 from tablectl.statements.predicates import Scope
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class StatementTable:
     """The facts about the table that decide whether statements conflict."""
 

@@ -7,9 +7,9 @@ backslash escapes, comments with ``--`` or ``/* */``.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
 
+from tablectl.frozen import frozen
 from tablectl.statements.errors import StatementError, shown_start
 
 
@@ -24,7 +24,7 @@ class TokenKind(Enum):
     SYMBOL = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     """One token with its place in the statement."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tablectl.conflicts.transactions import ConflictOutcome, CurrentTransaction, commits
 from tablectl.delta.client_families import ClientFamily
 from tablectl.delta.protocol import Client
+from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class ClientRules:
     """The conflict rules of the clients of one family."""
 

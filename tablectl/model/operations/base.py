@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
 from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Protocol
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
@@ -20,7 +21,7 @@ PARTITIONS = "(partitions)"
 NO_PROPERTIES: Mapping[str, str | None] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class TableState:
     """The facts about a table that operations change and conflicts depend on."""
 

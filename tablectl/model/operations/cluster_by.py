@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import ColumnPath, TableName, column_sql
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import Operation, TableState, alter
@@ -17,7 +18,7 @@ from tablectl.model.plan import Basis, CommitEffect, Verb
 _FEATURES = ("clustering", "domainMetadata")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClusterBy(Operation):
     """Writes the clustering domain; data files stay. No columns means ``CLUSTER BY NONE``."""
 

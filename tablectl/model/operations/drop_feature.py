@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tablectl.delta import keys
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import PROTECTION, needs_protection
 from tablectl.delta.sql import quote_name
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import Operation, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DropFeature(Operation):
     """Removes a feature from the protocol (delta-1.3).
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind
 from tablectl.model.operations.base import Operation, TableState
 from tablectl.model.plan import Basis, CommitEffect, Verb
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptimizeData(Operation):
     """Clusters unclustered files. With ``full`` also files clustered by other columns."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind
 from tablectl.model.operations.base import Operation, TableState, reorg
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Purge(Operation):
     """Merges deletion vectors into their files.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tablectl.delta import keys
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange
 from tablectl.model.operations.base import Operation, TableState, alter
@@ -17,7 +17,7 @@ from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
 _VALUES = ((keys.COLUMN_MAPPING, "none"),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoveMapping(Operation):
     """Rewrites all data under the logical column names.
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange
 from tablectl.model.operations.base import PARTITIONS, Operation, TableState
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repartition(Operation):
     """Rewrites the whole table. No columns means an unpartitioned table.
 

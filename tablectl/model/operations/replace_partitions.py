@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import ColumnPath, TableName
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import PARTITIONS, Operation, TableState, alter
@@ -16,7 +17,7 @@ from tablectl.model.operations.cluster_by import clustering_sql, new_features
 from tablectl.model.plan import Basis, CommitEffect, Verb
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplacePartitions(Operation):
     """Turns a partitioned table into a clustered one. Data files stay until OPTIMIZE.
 

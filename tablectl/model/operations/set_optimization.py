@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.operations.base import Operation, alter
 from tablectl.model.operations.catalog_setting import CatalogSetting
@@ -14,7 +14,7 @@ from tablectl.model.plan import Verb
 OptimizationWord = Literal["ENABLE", "DISABLE", "INHERIT"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetOptimization(CatalogSetting, Operation):
     """A setting in the catalog. The table's log does not have it."""
 

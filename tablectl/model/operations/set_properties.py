@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from tablectl.delta import keys
 from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.sql import quote_text
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import Operation, TableState, alter, clauses
@@ -23,7 +23,7 @@ _TIMESTAMPS_SINCE = (keys.TIMESTAMPS_SINCE_VERSION, keys.TIMESTAMPS_SINCE_TIME)
 """The properties that remain after in-commit timestamps are disabled: since when they were enabled."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetProperties(Operation):
     """One commit for all keys (delta-1.0)."""
 

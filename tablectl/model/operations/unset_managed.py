@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.operations.base import Operation, alter
 from tablectl.model.operations.catalog_setting import CatalogSetting
 from tablectl.model.plan import Verb
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnsetManaged(CatalogSetting, Operation):
     """Back to an external table, where it was before ``SET MANAGED``."""
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tablectl.delta.names import TableName
 from tablectl.delta.sql import quote_text
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange
 from tablectl.model.operations.base import Operation, TableState, alter, clauses
 from tablectl.model.plan import Basis, CommitEffect, Verb
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnsetProperties(Operation):
     """One commit for all keys, never the same as a SET (delta-1.0)."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tablectl.delta import keys
 from tablectl.delta.names import TableName
+from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import Operation, TableState, reorg
@@ -15,7 +15,7 @@ from tablectl.model.operations.set_properties import mapped_schema
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UpgradeUniform(Operation):
     """Up to three commits (delta-1.10). Run again after an interruption, it continues."""
 

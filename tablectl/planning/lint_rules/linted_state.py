@@ -5,19 +5,19 @@ known.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tablectl.attributes.clustering import Clustering
 from tablectl.attributes.policy import Policy, planned_properties
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import ColumnPath, NameSyntaxError, parse_column
 from tablectl.delta.properties import find_anywhere
+from tablectl.frozen import frozen
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleFinding:
     """The finding of a rule."""
 
@@ -27,7 +27,7 @@ class RuleFinding:
     """The id of the attribute or property; empty if the finding concerns the whole table."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class LintedState:
     """The state that the rules check."""
 
