@@ -109,6 +109,12 @@ class _CheckedSource(RangeFile):
         """Registers the function that returns the checks for each read, or ``None`` where the read needs no more."""
         self._checks = checks
 
+    def release(self) -> None:
+        """Ends the reference to the reader. The reader's C++ part refers to this file, which Python's collector cannot
+        see: with both references, no file that was read would ever be freed.
+        """
+        self._checks = None
+
     def _checked(self, start: int, size: int) -> bytes:
         """The bytes of a read. Raises ``ValueError`` if they exceed the budget."""
         if self._checks is not None and size > _CHUNK_BYTES:
@@ -304,7 +310,12 @@ def open_checked(
             widest = max((_WIDEST, *(column.length for column in columns)))
             if widest > _WIDE:
                 raise ValueError(f"a column has values of {widest:,} bytes each, more than any checkpoint has")
-            yield CheckedParquet(file, spent, checked, footer, tuple(column.path for column in columns), widest, whole)
+            try:
+                yield CheckedParquet(
+                    file, spent, checked, footer, tuple(column.path for column in columns), widest, whole
+                )
+            finally:
+                checked.release()
 
 
 def _check_groups(count: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -129,3 +131,15 @@ def test_the_budget_of_the_state(monkeypatch: pytest.MonkeyPatch, limit: str, sa
     monkeypatch.setattr(checked_parquet, limit, 4_999)
     with pytest.raises(ValueError, match=said):
         values(FILE, "a")
+
+
+def test_a_file_that_was_read_is_freed() -> None:
+    """pyarrow's part in C++ refers to the source, so a reference back would keep both forever."""
+    sources = []
+    for _ in range(3):
+        with open_checked(io.BytesIO(FILE), Spent()) as file:
+            list(file.state(0, ["a"], 1_000))
+            sources.append(weakref.ref(file._source))
+        del file
+    gc.collect()
+    assert [source() for source in sources] == [None, None, None]
