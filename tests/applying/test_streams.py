@@ -12,6 +12,7 @@ from tablectl.applying.run_report import RunReport, StreamRun
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
 from tablectl.model.streams import StreamPosition, UnknownStream
+from tablectl.planning import stream_stops
 from tests.applying.lake_run import Run, only, outcomes
 
 STREAMS = (("fraud", "/checkpoints/fraud"),)
@@ -33,7 +34,7 @@ def reads(run: Run, version: int | None, batch: int = 0) -> None:
 
 def planned(run: Run, monkeypatch: pytest.MonkeyPatch, *, stops: bool) -> Plan:
     """A plan whose statements stop the stream, or do not."""
-    monkeypatch.setattr("tablectl.planning.stream_stops.stops_of", lambda *_: ("a stop",) if stops else ())
+    monkeypatch.setattr(stream_stops, "stops_of", lambda *_: ("a stop",) if stops else ())
     (table,) = run.plan().tables
     options = replace(table.basis.options, streams=STREAMS)
     return replace(run.plan(), tables=(replace(table, basis=replace(table.basis, options=options)),))

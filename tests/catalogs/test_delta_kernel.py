@@ -6,6 +6,7 @@ Its jars come with delta-spark. No Spark is started.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from tablectl.catalogs.spark import SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.delta.names import parse_table
 from tablectl.log.reader import read_table
+from tablectl.model.text import natural_key
 from tablectl.storage.object_stores import StoreOptions
 from tests.catalogs.unity_server import RECORDINGS, UnityServer
 
@@ -34,7 +36,10 @@ def jars() -> str:
     found = sorted(Path.home().glob(f".ivy2*/jars/{_KERNEL}"))
     if shutil.which("javac") is None or not found:
         pytest.skip("needs a JDK, and the jars that a first start of Spark with Delta downloads")
-    return f"{found[-1].parent}/*:{Path(pyspark.__file__).parent / 'jars'}/*"
+    newest: dict[str, Path] = {}  # other versions of Delta may have left theirs
+    for each in sorted(found[-1].parent.glob("*.jar"), key=lambda jar: natural_key(jar.name)):
+        newest[re.sub(r"-[0-9][^/]*$", "", each.name)] = each
+    return ":".join([*map(str, newest.values()), f"{Path(pyspark.__file__).parent / 'jars'}/*"])
 
 
 @pytest.fixture

@@ -156,14 +156,16 @@ def test_a_server_that_does_not_answer_is_given_up_soon(url: str, table: str, ho
 
 def test_clusters_of_one_workspace_are_different_addresses() -> None:
     """A session is known to its own cluster alone: another one would answer that nothing runs."""
-    from databricks.connect.auth import DatabricksChannelBuilder  # installed only for these tests
+    auth = pytest.importorskip("databricks.connect.auth")  # installed only for these tests
 
     config = SimpleNamespace(host="https://lake.example.com", hostname="lake.example.com", workspace_id=None)
 
     def address(**headers: str) -> str:
         given = {f"x-databricks-{name}-id": value for name, value in headers.items()}
         return address_of(
-            SimpleNamespace(_builder=DatabricksChannelBuilder(config, headers=given), _session_id="s", _user_id=None)
+            SimpleNamespace(
+                _builder=auth.DatabricksChannelBuilder(config, headers=given), _session_id="s", _user_id=None
+            )
         )
 
     compute = "00000000-0000-4000-8000-000000000000"

@@ -21,6 +21,7 @@ _OTHER_MEANINGS = {
     ("cli/doctor.py", "delta-spark"),
     ("catalogs/opening.py", "databricks"),
     ("engine/databricks.py", "databricks"),
+    ("policies/config.py", "databricks"),
     ("writers/spark_methods.py", "databricks"),
     ("policies/catalog_config.py", "databricks"),
     ("policies/dbt_manifest.py", "databricks"),

@@ -13,6 +13,7 @@ import pytest
 from tablectl.delta.names import TableName
 from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError
+from tablectl.model.store_options import CONCURRENCY
 from tablectl.model.table import Depth, LiveTable
 from tablectl.storage.object_stores import StoreOptions
 from tests.log.conftest import Requests
@@ -52,7 +53,7 @@ def test_requests_of_many_tables_are_bounded(put: Put, options: StoreOptions, re
     request = ReadRequest(TableName("", (LOCATION,)), LOCATION, lambda _table: Depth(look_back=20))
     tables = read_many([request] * 12, options=options)
     assert all(isinstance(table, LiveTable) for table in tables)
-    assert 30 < requests.most <= 80  # 64 commits and one request of each table's own thread
+    assert 30 < requests.most <= CONCURRENCY
 
 
 def test_a_local_disk_is_read_without_obstore(

@@ -99,7 +99,7 @@ def test_each_thing_that_is_wrong_has_its_message(
 ) -> None:
     s3.upload(table / "_delta_log", bucket, "t/_delta_log")
     missing = error("s3://no-such-bucket/t")
-    assert missing.message == "s3://no-such-bucket/t/_delta_log/: cannot be read: there is no such bucket"
+    assert missing.message == "s3://no-such-bucket/t/_delta_log: cannot be read: there is no such bucket"
     assert "check the location" in missing.hint
     with s3.faulty(denied=("t/_delta_log",)):
         denied = error(f"{bucket}/t")
@@ -138,7 +138,7 @@ def test_a_store_that_does_not_answer_is_waited_for_once(
     assert isinstance(results[-1], LiveTable)
     for location, result in zip(locations[:-1], results[:-1], strict=True):
         assert isinstance(result, LiveError)
-        assert result.message.startswith(f"{location}/_delta_log/")
+        assert result.message.startswith(f"{location}/_delta_log")
         assert "http://127.0.0.1:9 cannot be reached" in result.message
         assert "check the network" in result.hint
 
