@@ -24,8 +24,6 @@ settings.load_profile("tablectl")
 CONNECT_PACKAGE = "org.apache.spark:spark-connect_2.13"
 
 
-_FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Tests run most code once: the optimizing compiler costs more than it saves, a sixth of all CPU."""
 _NUMBERS = count()
 
 
@@ -82,7 +80,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home / 'metastore'};create=true",
-        "spark.driver.extraJavaOptions": f"{_FAST_START} -Dderby.stream.error.file={home / 'derby.log'}",
+        "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={home / 'derby.log'}",
     }
     engine = open_spark(SparkOptions(conf=conf))
     session = pyspark.sql.SparkSession.getActiveSession()
