@@ -47,10 +47,9 @@ class Style:
         return [line for label, text in pairs for line in self.prose(label, text, indent, pad)]
 
     def sentence(self, opening: str, parts: list[str]) -> list[str]:
-        """A bold word and a list that wraps between its entries. Colour codes do not count towards the width."""
+        """A bold word and a list that wraps behind commas and semicolons. Colour codes have no width."""
         lines, used = [self.paint(opening, "bold") + ":"], len(opening) + 1
-        for index, part in enumerate(parts):
-            text = part + (";" if index < len(parts) - 1 else ".")
+        for text in re.split(r"(?<=[,;]) ", "; ".join(parts) + "."):
             length = len(_ANSI.sub("", text)) + 1
             if used + length > self.width:
                 lines.append(" ")

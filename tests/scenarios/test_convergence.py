@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tablectl
+from tablectl.delta.dialects import OPEN_SOURCE
+from tablectl.delta.properties import find_known
 from tablectl.model.table import LiveTable
 from tests.builders import read_path
 
@@ -61,9 +63,16 @@ def bring(spark: Any, root: Path, table: Path, policy: Mapping[str, Any]) -> Liv
     return read_path(str(table), counts=True)
 
 
+def meaning(key: str, text: str | None) -> str | None:
+    known = find_known(key, OPEN_SOURCE.name)
+    if known is None:
+        return text
+    return (known.default if text is None else text.lower()) or None
+
+
 def managed(live: LiveTable, policy: Mapping[str, Any]) -> dict[str, object]:
-    """What a policy manages, as the table has it."""
-    found: dict[str, object] = {key: live.property(key) for key in policy["properties"]}
+    """What a policy manages, as the table has it: an unset property counts as its default, in any spelling."""
+    found: dict[str, object] = {key: meaning(key, live.property(key)) for key in policy["properties"]}
     if "isolation" in policy:
         found["isolation"] = live.property("delta.isolationLevel")
     if "clustering" in policy:
