@@ -127,6 +127,11 @@ def test_a_pattern_that_is_gone_changes_them_too(split: Repository, cli: Cli) ->
     assert (planned(cli), unchanged()) == (["events", "orders"], [])
 
 
+def test_a_file_that_lost_its_pattern_changes_them_too(split: Repository, cli: Cli) -> None:
+    write_file("shared", f"  delta.`{split.lake}/raw/a`: {{isolation: Serializable}}\n")
+    assert (planned(cli), unchanged()) == (["a", "events", "orders"], [])
+
+
 def test_a_changed_variable_changes_them_too(split: Repository, cli: Cli) -> None:
     Path("tablectl.yaml").write_text("policies: policies\nvariables: {TEAM: web}\n")
     write_file("events", f"  delta.`{split.lake}/events`: {{properties: {{owner.team: '${{TEAM}}'}}}}\n")
