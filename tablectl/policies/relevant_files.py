@@ -22,7 +22,7 @@ _COMMENT_LINE = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
 _UNCLEAR = re.compile(
     rb"""[*?\\\x80-\xff]            # globs, aliases, escapes, and letters that fold into other letters
     | [^\s\[,{:]\[                  # a class of characters in a glob; a list has a space or a bracket before it
-    | \$\{[^}]*\}(?![./])           # a variable in the last part of a name or of a location
+    | \$\{[^}]*\}(?![./]+[a-z0-9_$`])  # a variable in the last part of a name or of a location
     | ^(?!version:|defaults:|tables:|---)[^\s#]  # another key of the file, or a file in one pair of braces
     """,
     re.MULTILINE | re.VERBOSE,

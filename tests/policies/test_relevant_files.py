@@ -60,6 +60,11 @@ def test_a_file_that_names_the_location_is_kept() -> None:
     assert kept(data, parse_table("delta.`s3://lake/sales/orders`", "spark_catalog"))
 
 
+@pytest.mark.parametrize("location", ["${PLACE}", "${PLACE}/", "'${PLACE}//'", "/lake/${NAME}/"])
+def test_a_file_whose_location_ends_in_a_variable_is_kept(location: str) -> None:
+    assert kept(PLAIN % b"lake.sales.customers" + f"    location: {location}\n".encode())
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -99,7 +104,9 @@ KEYS = st.sampled_from(
         "lake.sales.customers",
     ]
 )
-LOCATIONS = st.sampled_from(["", "/lake/orders", "/lake//orders/", "file:/lake/${NAME}", "/else/where"])
+LOCATIONS = st.sampled_from(
+    ["", "/lake/orders", "/lake//orders/", "file:/lake/${NAME}", "/lake/${NAME}/", "${PLACE}/", "/else/where"]
+)
 
 
 def policy_file(key: str, location: str, isolation: str) -> bytes:
@@ -108,7 +115,7 @@ def policy_file(key: str, location: str, isolation: str) -> bytes:
 
 
 def found(files: dict[str, bytes], table: TableName) -> TableSpec | str | None:
-    values = {"CATALOG": "lake", "NAME": "orders", "HALF": "or"}
+    values = {"CATALOG": "lake", "NAME": "orders", "HALF": "or", "PLACE": "/lake/orders"}
     try:
         reading = ValueReader(Variables(values, {}), "oss", "lake", [])
         return spec_for(read_specs(files.items(), reading), table)
