@@ -322,8 +322,7 @@ def status(paths: Paths = None, **options: Unpack[StatusOptions]) -> LakeStatus:
     """
     given = _StatusOptions(**options)
     with given.open() as project:
-        texts = _texts(given.tables)
-        others = requested_tables(texts, project.catalog, project.variables) if texts else None
+        others = project.requested(_texts(given.tables))
         depth = StatusDepth(look_back=given.look_back, debt=given.debt, now=int(time() * 1000))
         return collect_status(project, project.any_policies(paths), others, given.selection, depth)
 
@@ -339,8 +338,7 @@ def advise(paths: Paths = None, **options: Unpack[AdviseOptions]) -> LakeAdvice:
     if not 1 <= given.days <= MOST_DAYS:
         raise UsageError(f"days={given.days}: a number from 1 to {MOST_DAYS}")
     with given.open() as project:
-        texts = _texts(given.tables)
-        others = requested_tables(texts, project.catalog, project.variables) if texts else None
+        others = project.requested(_texts(given.tables))
         depth = AdviceDepth(days=given.days, list_files=given.list_files)
         return collect_advice(project, project.any_policies(paths), others, given.selection, depth)
 

@@ -10,6 +10,7 @@ from tablectl.attributes.policy import attribute
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
 from tablectl.delta.names import canonical_location, column_text
+from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
 from tablectl.log.blame import BlameQuery, BlameResult, read_and_blame
@@ -30,8 +31,6 @@ from tablectl.reports.status import STATES, LakeStatus, TableStatus
 from tablectl.selection import LocatedTable, Selection, depth_for, locate
 
 _OLDEST = Protocol(1, 1)
-_DEFAULT_LOG = "30 days (default)"
-_DEFAULT_FILES = "1 week (default)"
 
 
 @frozen(kw_only=True)
@@ -215,9 +214,13 @@ def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
         file_bytes=live.bytes // live.files if live.bytes is not None and live.files else None,
         vectors=live.vectors,
         unclustered_bytes=_unclustered(live),
-        log_retention=live.property(keys.LOG_RETENTION) or _DEFAULT_LOG,
-        file_retention=live.property(keys.DELETED_FILE_RETENTION) or _DEFAULT_FILES,
+        log_retention=live.property(keys.LOG_RETENTION) or _default(DEFAULT_LOG_RETENTION),
+        file_retention=live.property(keys.DELETED_FILE_RETENTION) or _default(DEFAULT_FILE_RETENTION),
     )
+
+
+def _default(interval: str) -> str:
+    return f"{interval.removeprefix('interval ')} (default)"
 
 
 def _time(commit: Commit | None) -> int | None:

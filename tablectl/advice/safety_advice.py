@@ -9,13 +9,11 @@ from tablectl.advice.facts import LEAST_WRITES, TableFacts
 from tablectl.advice.records import Advice, confidence_of
 from tablectl.conflicts.transactions import Level
 from tablectl.delta import keys
-from tablectl.delta.properties import parse_interval
+from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
 from tablectl.model.commits import Kind
 from tablectl.model.streams import StreamPosition, UnknownStream
 
 _DAY = 86_400.0
-_LOG_DAYS, _FILE_DAYS = 30.0, 7.0
-"""Delta's defaults."""
 _SPARE = 2
 """How many times the lag of a stream the retention should be: a stream that is behind once can be so again."""
 
@@ -29,7 +27,8 @@ def retention_advice(facts: TableFacts) -> tuple[list[Advice], list[str]]:
     if not lags:
         return [], untold
     lag, name = max(lags)
-    log, files = _days(facts, keys.LOG_RETENTION, _LOG_DAYS), _days(facts, keys.DELETED_FILE_RETENTION, _FILE_DAYS)
+    log = _days(facts, keys.LOG_RETENTION, DEFAULT_LOG_RETENTION)
+    files = _days(facts, keys.DELETED_FILE_RETENTION, DEFAULT_FILE_RETENTION)
     short = [(key, days) for key, days in (("log", log), ("deleted_files", files)) if days < lag]
     if not short:
         return [], untold
@@ -62,13 +61,13 @@ def _lag(facts: TableFacts, stream: StreamPosition) -> tuple[float, str] | None:
     return (max(each.timestamp for each in commits) - min(unread)) / 1000 / _DAY, stream.name
 
 
-def _days(facts: TableFacts, key: str, default: float) -> float:
-    """An interval of the table in days."""
-    stored = facts.live.property(key)
+def _days(facts: TableFacts, key: str, default: str) -> float:
+    """An interval of the table in days; the default if the table has none that can be read."""
     try:
-        return default if stored is None else parse_interval(stored) / 1e6 / _DAY
+        micros = parse_interval(facts.live.property(key) or default)
     except ValueError:
-        return default
+        micros = parse_interval(default)
+    return micros / 1e6 / _DAY
 
 
 def ledger_advice(facts: TableFacts) -> Iterator[Advice]:

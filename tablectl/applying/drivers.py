@@ -32,8 +32,10 @@ class Driver:
     engine: Engine
 
 
-def rewritten_bytes(table: TablePlan) -> int | None:
-    """The bytes that the statements of a table rewrite at most; 0 if none rewrites, ``None`` if that is unknown."""
+def paced_bytes(table: TablePlan) -> int | None:
+    """The bytes that the statements of a table rewrite at most, each by itself; 0 if none rewrites, ``None`` if that is
+    unknown. A limit on a plan counts rewrites of the same files once (``planning.plan_limits``).
+    """
     rewrites = [each.rewrite for each in table.statements if each.rewrite is not None]
     sizes = [each.bytes_at_most for each in rewrites if each.bytes_at_most is not None]
     return sum(sizes) if len(sizes) == len(rewrites) else None
@@ -41,7 +43,7 @@ def rewritten_bytes(table: TablePlan) -> int | None:
 
 def expected_work(tables: Iterable[TablePlan]) -> int:
     """The work on some tables, in bytes: those that are rewritten, and an equivalent for each statement."""
-    return sum((rewritten_bytes(table) or 0) + _ALTER * max(1, len(table.statements)) for table in tables)
+    return sum((paced_bytes(table) or 0) + _ALTER * max(1, len(table.statements)) for table in tables)
 
 
 class Placement:

@@ -28,7 +28,7 @@ from tablectl.applying.drivers import (
     Stay,
     WaitForEnd,
     expected_work,
-    rewritten_bytes,
+    paced_bytes,
 )
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
@@ -239,7 +239,7 @@ def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
 
 def _size(tables: Sequence[TablePlan], limit: int | None) -> int:
     """The bytes that a job rewrites. An unknown size counts as the whole limit, so that the job runs alone."""
-    sizes = [rewritten_bytes(table) for table in tables]
+    sizes = [paced_bytes(table) for table in tables]
     return sum((limit or 1) if size is None else size for size in sizes)
 
 

@@ -14,13 +14,13 @@ from types import MappingProxyType
 from tablectl.attributes.base import Action, Attribute, ChangeTarget, Step, put_back
 from tablectl.attributes.value_types import Declared, FieldType, ValueType
 from tablectl.delta import keys
-from tablectl.delta.properties import parse_interval
+from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 
 DEFAULT = "default"
-_DEFAULTS: Mapping[str, str] = MappingProxyType({"log": "interval 30 days", "deleted_files": "interval 1 week"})
+_DEFAULTS: Mapping[str, str] = MappingProxyType({"log": DEFAULT_LOG_RETENTION, "deleted_files": DEFAULT_FILE_RETENTION})
 _FIELDS = tuple(
     FieldType(name=name, key=key, description=about, parse=parse_interval, words=(DEFAULT,), example=example)
     for name, key, about, example in (

@@ -14,6 +14,10 @@ from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SO
 from tablectl.delta.names import ColumnPath, fold_column, join_parts, split_parts
 from tablectl.frozen import frozen
 
+DEFAULT_LOG_RETENTION = "interval 30 days"
+"""How long Delta keeps the log if no property says it (``DeltaConfig.scala``)."""
+DEFAULT_FILE_RETENTION = "interval 1 week"
+"""The same of deleted files."""
 _UNIT_MICROS = {
     "microsecond": 1,
     "millisecond": 1_000,

@@ -9,9 +9,9 @@ from tablectl.attributes.policy import owner_of
 from tablectl.attributes.statistics import STATS_KEYS, has_statistics, names_statistics
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
+from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
 from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
 
-_LOG_DEFAULT, _TOMBSTONES_DEFAULT = "interval 30 days", "interval 1 week"
 _WEEK = 7 * 86_400_000_000
 _FORMATS = ((keys.iceberg_compat(1), "v1"), (keys.iceberg_compat(2), "v2"))
 
@@ -60,28 +60,19 @@ def statistics_miss_clustering(subject: LintedState) -> Iterator[RuleFinding]:
 
 def log_shorter_than_tombstones(subject: LintedState) -> Iterator[RuleFinding]:
     """L005: the log is kept for a shorter time than deleted files."""
-    log, tombstones = (
-        subject.meaning(keys.LOG_RETENTION, _LOG_DEFAULT),
-        subject.meaning(keys.DELETED_FILE_RETENTION, _TOMBSTONES_DEFAULT),
-    )
-    if isinstance(log, int) and isinstance(tombstones, int) and log < tombstones:
-        kept = subject.value(keys.DELETED_FILE_RETENTION) or _TOMBSTONES_DEFAULT
-        text = (
-            f"the log is kept {_span(subject.value(keys.LOG_RETENTION) or _LOG_DEFAULT)}, deleted files {_span(kept)}"
-        )
-        yield RuleFinding(
-            "L005",
-            text,
-            _line(keys.LOG_RETENTION if subject.value(keys.LOG_RETENTION) else keys.DELETED_FILE_RETENTION),
-        )
+    log, files = _log(subject), _files(subject)
+    if isinstance(log, int) and isinstance(files, int) and log < files:
+        text = f"the log is kept {_log_span(subject)}, deleted files {_file_span(subject)}"
+        key = keys.LOG_RETENTION if subject.value(keys.LOG_RETENTION) else keys.DELETED_FILE_RETENTION
+        yield RuleFinding("L005", text, _line(key))
 
 
 def tombstones_short(subject: LintedState) -> Iterator[RuleFinding]:
     """L006: deleted files are kept for a short time only."""
-    kept = subject.meaning(keys.DELETED_FILE_RETENTION, _TOMBSTONES_DEFAULT)
+    kept = _files(subject)
     if isinstance(kept, int) and kept < _WEEK:
-        text = subject.value(keys.DELETED_FILE_RETENTION) or _TOMBSTONES_DEFAULT
-        yield RuleFinding("L006", f"deleted files are kept {_span(text)} only", _line(keys.DELETED_FILE_RETENTION))
+        text = f"deleted files are kept {_file_span(subject)} only"
+        yield RuleFinding("L006", text, _line(keys.DELETED_FILE_RETENTION))
 
 
 def log_never_cleaned(subject: LintedState) -> Iterator[RuleFinding]:
@@ -110,10 +101,10 @@ def time_travel_shorter_than_log(subject: LintedState) -> Iterator[RuleFinding]:
     declared = subject.declared.declared().get("retention")
     if not isinstance(declared, Mapping) or "log" not in declared:
         return
-    log, kept = _log(subject), subject.meaning(keys.DELETED_FILE_RETENTION, _TOMBSTONES_DEFAULT)
-    if isinstance(log, int) and isinstance(kept, int) and log > kept:
-        files = _span(subject.value(keys.DELETED_FILE_RETENTION) or _TOMBSTONES_DEFAULT)
-        yield RuleFinding("L020", f"the log is kept {_log_span(subject)}, deleted files {files}", "retention.log")
+    log, files = _log(subject), _files(subject)
+    if isinstance(log, int) and isinstance(files, int) and log > files:
+        text = f"the log is kept {_log_span(subject)}, deleted files {_file_span(subject)}"
+        yield RuleFinding("L020", text, "retention.log")
 
 
 def log_short_for_streams(subject: LintedState) -> Iterator[RuleFinding]:
@@ -126,11 +117,19 @@ def log_short_for_streams(subject: LintedState) -> Iterator[RuleFinding]:
 
 
 def _log(subject: LintedState) -> object | None:
-    return subject.meaning(keys.LOG_RETENTION, _LOG_DEFAULT)
+    return subject.meaning(keys.LOG_RETENTION, DEFAULT_LOG_RETENTION)
+
+
+def _files(subject: LintedState) -> object | None:
+    return subject.meaning(keys.DELETED_FILE_RETENTION, DEFAULT_FILE_RETENTION)
+
+
+def _file_span(subject: LintedState) -> str:
+    return _span(subject.value(keys.DELETED_FILE_RETENTION) or DEFAULT_FILE_RETENTION)
 
 
 def _log_span(subject: LintedState) -> str:
-    return _span(subject.value(keys.LOG_RETENTION) or _LOG_DEFAULT)
+    return _span(subject.value(keys.LOG_RETENTION) or DEFAULT_LOG_RETENTION)
 
 
 def _line(key: str) -> str:
