@@ -28,7 +28,7 @@ from tablectl.storage.data_files import DataFile
 
 
 class LiveReader(Protocol):
-    """How an apply reads tables. The implementation is in ``tablectl.workflow``; tests use a fake."""
+    """How an apply reads tables. The implementation is in ``tablectl.workflow.apply``; tests use a fake."""
 
     def read(
         self, name: TableName, location: str, depth: Depth = WITH_HISTORY, *, version: int | None = None
