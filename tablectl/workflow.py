@@ -23,7 +23,6 @@ from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
-from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.approval import Approval, check_declared
 from tablectl.conflicts.context import NO_ASSUMPTION, Assumption
 from tablectl.delta.dialects import dialect_of
@@ -41,6 +40,7 @@ from tablectl.log.table_cache import MemoryCache
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, UsageError, one_line
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan, TableFailure, TablePlan
+from tablectl.model.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition, parse_stop_condition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
