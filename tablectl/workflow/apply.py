@@ -19,7 +19,6 @@ from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
-from tablectl.applying.stamp import LONGEST_REASON, Stamp
 from tablectl.approval import Approval, check_declared
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location, parse_table
@@ -35,6 +34,7 @@ from tablectl.log.table_cache import MemoryCache
 from tablectl.model.errors import EngineError, LiveError, PlanFileError, UsageError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan
+from tablectl.model.stamp import LONGEST_REASON, Stamp
 from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition, parse_stop_condition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable

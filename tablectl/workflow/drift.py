@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tablectl.applying.stamp import read_stamp
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, read_and_blame
 from tablectl.log.reader import ReadRequest
 from tablectl.model.errors import LiveError, one_line
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, TableDrift, questions, table_drift
