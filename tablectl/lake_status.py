@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tablectl.applying.stamp import read_stamp
 from tablectl.attributes.policy import attribute
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
@@ -17,6 +16,7 @@ from tablectl.log.blame import BlameQuery, BlameResult, read_and_blame
 from tablectl.log.reader import ReadRequest
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.plan import Change
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import natural_key, value_text
 from tablectl.planning.diff import diff

@@ -21,7 +21,8 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
 from tablectl.version import __version__
-from tablectl.workflow import Control, LogReader, make_plan, quiet_within, run
+from tablectl.workflow.apply import Control, LogReader, quiet_within, run
+from tablectl.workflow.plan import make_plan
 from tests.cli.log_lake import LogEngine, Logged, append, create
 
 HERE = SourceFile("lake.yaml", 1, 1)

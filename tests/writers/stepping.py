@@ -16,7 +16,6 @@ from tablectl.applying.context import RunContext
 from tablectl.applying.gate import GATES
 from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
-from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
 from tablectl.leases.acquire import Claim, Held
 from tablectl.leases.guards import GuardMode, GuardRecord
@@ -26,6 +25,7 @@ from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
 from tablectl.model.json_codec import read_record
 from tablectl.model.plan import TablePlan
+from tablectl.model.stamp import Stamp
 from tablectl.model.table import Depth
 from tablectl.planning.plan_table import plan_table
 from tablectl.storage.records import ListedRecord
