@@ -66,10 +66,11 @@ INTEGRATIONS := airflow dagster dbt
 test-integrations: java install $(INTEGRATIONS:%=.venv-integrations/%/installed)
 	$(BIN)/python -m pytest tests/integrations -m "slow or not slow"
 
-# Only the packages of the integration; tablectl, Spark and Delta come from .venv, with lower precedence.
+# Only the packages of the integration; tablectl, Spark and Delta come from .venv, with lower precedence. A lock is complete, so nothing
+# is resolved: pip refuses a name that is locked with an extra and required without it (fastapi, for Airflow).
 .venv-integrations/%/installed: locks/integrations/%.lock | .venv/installed
 	$(PYTHON) -m venv --clear $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
 	touch $@
