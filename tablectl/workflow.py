@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -38,7 +38,15 @@ from tablectl.log.commit_files import row_versions, unnamed_files
 from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.log.table_cache import MemoryCache
-from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, UsageError, one_line
+from tablectl.model.errors import (
+    EngineError,
+    ExitCode,
+    LiveError,
+    PlanFileError,
+    TablectlError,
+    UsageError,
+    one_line,
+)
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition, parse_stop_condition
@@ -60,6 +68,7 @@ from tablectl.planning.table_loss import fails_writers
 from tablectl.planning.writer_dependence import writers_matter
 from tablectl.policies.config import WindowConfig
 from tablectl.policies.dbt_manifest import DbtTable
+from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import duration
 from tablectl.policies.new_policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
@@ -397,10 +406,10 @@ class LogReader:
         with Stores(self.stores) as stores:
             return row_versions(stores, location, after=after)
 
-    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
-        """How far the streaming queries with some names and checkpoints have read a table."""
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str, location: str) -> Sequence[StreamState]:
+        """How far the streaming queries with some names and checkpoints have read or written a table."""
         with Stores(self.stores) as stores:
-            return read_streams(stores, checkpoints, table_id)
+            return read_streams(stores, checkpoints, table_id, location)
 
     def free(self, location: str) -> int | None:
         """The free bytes at a table's location, if it is on a disk of this machine; otherwise ``None``."""
@@ -506,7 +515,7 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
             control.notify(RunEvent("", "note", note))
         context = replace(_context(project, engine, stamp, control, canary), approve=approve)
         schedule = replace(_schedule(project, stamp), drivers=drivers)
-        report = run_plan(context, schedule, plan, tuple(_places(asked, context)))
+        report = run_plan(context, schedule, plan, tuple(_places(project, asked, context)))
         return replace(report, notes=(*opened.notes, *report.notes))
     finally:
         opened.close()
@@ -521,10 +530,21 @@ def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: in
     return Approval(plan.dialect, tables, project.config.severities, project.stores, max_bytes, project.own_rules)
 
 
-def _places(tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHookTable]:
+def _places(project: Project, tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHookTable]:
+    policies = cache(project.any_policies)
     for table in tables:
         with suppress(LiveError, EngineError):  # these tables were not requested by name
-            yield OwedHookTable(table.text, table.parts[0] if table.is_path else context.where(table))
+            location = table.parts[0] if table.is_path else context.where(table)
+            yield OwedHookTable(table.text, location, partial(_streams_of, policies, table))
+
+
+def _streams_of(policies: Callable[[], Specs], table: TableName) -> tuple[str, ...]:
+    """The names of the streams that the policies of now declare for a table; none if they cannot be read."""
+    try:
+        spec = spec_for(policies(), table)
+    except TablectlError:
+        return ()
+    return spec.options.stream_names if spec else ()
 
 
 def _context(
