@@ -7,12 +7,12 @@ apply:  load plan → open window → check fresh → run phases → verify → 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import field, replace
 from datetime import timedelta
 from functools import partial
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from tablectl.applying.context import Approve, CanaryTerms, QuietTerms, RunContext, WindowSettings, approve_all
@@ -33,14 +33,14 @@ from tablectl.frozen import frozen
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
-from tablectl.log.blame import MOST_COMMITS, BlameQuery, read_and_blame
+from tablectl.log.blame import MOST_COMMITS, BlameQuery, Origin, blame
 from tablectl.log.commit_files import row_versions, unnamed_files
-from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
+from tablectl.log.reader import Reading, ReadRequest, read_commits, read_each, read_table
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.log.table_cache import MemoryCache
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, UsageError, one_line
 from tablectl.model.managed_table import CatalogEntry
-from tablectl.model.plan import Plan, TableFailure, TablePlan
+from tablectl.model.plan import Change, Finding, Plan, TableFailure, TablePlan
 from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition, parse_stop_condition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
@@ -74,6 +74,7 @@ from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.version import __version__
 
+_Made = TypeVar("_Made")
 _ALL_COMMITS = 100_000
 """The maximum number of commits to search for our own, as a bound for extreme logs."""
 
@@ -122,13 +123,9 @@ def plan_located(
     tables: list[TablePlan] = []
     unchanged: list[str] = []
     depths = partial(_depth, project, tells_losses=losses)
-    for spec, live in _read_as(project, located, depths, on_read, failures):
-        severities = with_own_rules(project.config.severities, project.own_rules, spec)
-        known = spec.options, severities, project.runtime
-        table = plan_table(spec.policy, live, project.dialect, *known)
+    for spec, table in _each_read(project, located, depths, partial(_planned, project), on_read, failures):
         if table:
-            said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
-            tables.append(replace(table, **said))
+            tables.append(table)
         else:
             unchanged.append(spec.name.text)
     return Plan(
@@ -143,6 +140,15 @@ def plan_located(
         unmatched=located.unmatched,
         shard=shard.text if shard else "",
     )
+
+
+def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | None:
+    severities = with_own_rules(project.config.severities, project.own_rules, spec)
+    table = plan_table(spec.policy, reading.table, project.dialect, spec.options, severities, project.runtime)
+    if table is None:
+        return None
+    said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
+    return replace(table, **said)
 
 
 def find_drift(
@@ -161,27 +167,16 @@ def find_drift(
     failures = list(located.failures)
     as_declared: list[str] = []
     tables: list[TableDrift] = []
-
-    def asks(position: int, live: LiveTable) -> BlameQuery | None:
-        changes = diff(located.tables[position][0].policy, live, project.dialect)
-        differs = changes or (live.catalog and live.catalog.differences)
-        return BlameQuery(live, questions(changes), look_back) if differs else None
-
-    requests = [ReadRequest(spec.name, location, _with_catalog(spec)) for spec, location in located.tables]
-    results = read_and_blame(requests, asks, cache=project.cache, options=project.stores)
-    for done, ((spec, _), found) in enumerate(zip(located.tables, results, strict=True)):
-        on_read(done + 1, len(located.tables))
-        if isinstance(found, LiveError):
-            failures.append(failure_of(spec.name.text, found))
-            continue
-        live, trace = found
-        if trace is None:
+    make = partial(_drifted, project, look_back)
+    for spec, found in _each_read(project, located, _with_catalog, make, on_read, failures):
+        if found is None:
             as_declared.append(spec.name.text)
-            continue
-        applied = next((commit for commit in trace.commits if read_stamp(commit.user_metadata)), None)
-        trouble = one_line(trace.trouble) if trace.trouble else ""
-        changes = diff(spec.policy, live, project.dialect)
-        tables.append(table_drift(spec, live, changes, trace.origins, applied=applied, trouble=trouble))
+        else:
+            tables.append(
+                table_drift(
+                    spec, found.live, found.changes, found.origins, applied=found.applied, trouble=found.trouble
+                )
+            )
     return Drift(
         tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
         failures=sorted_failures(failures),
@@ -190,6 +185,27 @@ def find_drift(
         look_back=look_back,
         env=project.config.environment,
     )
+
+
+@frozen
+class _Drifted:
+    """A table that differs. What its spec says is known to the caller."""
+
+    live: LiveTable
+    changes: tuple[Change, ...]
+    origins: tuple[Origin, ...]
+    applied: Commit | None
+    trouble: str
+
+
+def _drifted(project: Project, look_back: int, spec: TableSpec, reading: Reading) -> _Drifted | None:
+    live = reading.table
+    changes = diff(spec.policy, live, project.dialect)
+    if not changes and not (live.catalog and live.catalog.differences):
+        return None
+    result = blame(reading, BlameQuery(live, questions(changes), look_back))
+    applied = next((commit for commit in result.commits if read_stamp(commit.user_metadata)), None)
+    return _Drifted(live, changes, result.origins, applied, one_line(result.trouble) if result.trouble else "")
 
 
 def lint_tables(
@@ -206,23 +222,25 @@ def lint_tables(
     """
     located = locate_tables(project, specs, selection)
     failures = list(located.failures)
-    tables = []
     whole = Depth(LOOK_BACK, layout=True)
-    for spec, live in _read_as(project, located, lambda _spec: lambda _live: whole, on_read, failures):
-        changes = diff(spec.policy, live, project.dialect)
-        subject = table_subject(
-            spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime
-        )
-        severities = with_own_rules(project.config.severities, project.own_rules, spec)
-        theirs = [each for each in dbt if each.name.key == spec.name.key]
-        shared = dbt_findings(spec, theirs, live.known_commits, project.catalog, project.dialect)
-        found = (*lint(subject, spec.name, "lint", severities), *graded(shared, spec.name, severities))
-        tables.append(LintedTable(spec.name.text, found))
+    make = partial(_linted, project, dbt)
+    read = _each_read(project, located, lambda _spec: lambda _live: whole, make, on_read, failures)
+    tables = [LintedTable(spec.name.text, found) for spec, found in read]
     return Linted(
         tables=tuple(sorted(tables, key=lambda table: table.name)),
         failures=sorted_failures(failures),
         unmatched=located.unmatched,
     )
+
+
+def _linted(project: Project, dbt: Sequence[DbtTable], spec: TableSpec, reading: Reading) -> tuple[Finding, ...]:
+    live = reading.table
+    changes = diff(spec.policy, live, project.dialect)
+    subject = table_subject(spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime)
+    severities = with_own_rules(project.config.severities, project.own_rules, spec)
+    theirs = [each for each in dbt if each.name.key == spec.name.key]
+    shared = dbt_findings(spec, theirs, live.known_commits, project.catalog, project.dialect)
+    return (*lint(subject, spec.name, "lint", severities), *graded(shared, spec.name, severities))
 
 
 @frozen
@@ -264,13 +282,13 @@ def import_policies(
             fresh.append((spec, where))
     failures = list(located.failures)
     entries: list[TableEntry] = []
-    for spec, live in _read(project, replace(located, tables=tuple(fresh)), 0, on_read, failures):
-        try:
-            directed = project.catalogs is not None and project.catalogs.directs(spec.name)
-            entry = policy_of_table(live, project.dialect, project.catalog, located=not directed)
-            entries.append(_unmasked(entry, project.mask))
-        except NameSyntaxError as error:
-            failures.append(TableFailure(name=spec.name.text, message=str(error)))
+    make = partial(_imported, project)
+    tables = replace(located, tables=tuple(fresh))
+    for _, made in _each_read(project, tables, lambda spec: depth_for(spec, 0), make, on_read, failures):
+        if isinstance(made, TableFailure):
+            failures.append(made)
+        else:
+            entries.append(made)
     return Imported(
         text=write_policies(entries) if entries else "",
         tables=tuple(sorted(entry.key for entry in entries)),
@@ -280,6 +298,15 @@ def import_policies(
         unmatched=located.unmatched,
         others=located.others,
     )
+
+
+def _imported(project: Project, spec: TableSpec, reading: Reading) -> TableEntry | TableFailure:
+    try:
+        directed = project.catalogs is not None and project.catalogs.directs(spec.name)
+        entry = policy_of_table(reading.table, project.dialect, project.catalog, located=not directed)
+    except NameSyntaxError as error:
+        return TableFailure(name=spec.name.text, message=str(error))
+    return _unmasked(entry, project.mask)
 
 
 def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
@@ -321,35 +348,38 @@ def sorted_failures(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...
     return tuple(sorted(failures, key=lambda failure: (failure.name, failure.message)))
 
 
-def _read(
-    project: Project, located: LocatedTable, look_back: int, on_read: OnRead, failures: list[TableFailure]
-) -> Iterator[tuple[TableSpec, LiveTable]]:
-    """The live tables. Unreadable ones are added to ``failures``. ``look_back`` applies to tables that change."""
-    yield from _read_as(project, located, lambda spec: depth_for(spec, look_back), on_read, failures)
-
-
 def _with_catalog(spec: TableSpec) -> Callable[[LiveTable], Depth]:
     """The depth for drift: no history, but for a catalog-managed table its log, to compare it with the catalog."""
     depth = depth_for(spec, 0)
     return lambda live: replace(depth(live), look_back=1) if live.catalog else depth(live)
 
 
-def _read_as(
+def _each_read(
     project: Project,
     located: LocatedTable,
     depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]],
+    make: Callable[[TableSpec, Reading], _Made],
     on_read: OnRead,
     failures: list[TableFailure],
-) -> Iterator[tuple[TableSpec, LiveTable]]:
-    """The live tables, each read to the depth that ``depth_of`` returns."""
-    requests = (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in located.tables)
-    for done, found in enumerate(read_many(requests, cache=project.cache, options=project.stores)):
-        on_read(done + 1, len(located.tables))
-        spec, _ = located.tables[done]
-        if isinstance(found, LiveError):
-            failures.append(failure_of(spec.name.text, found))
-        else:
-            yield spec, found
+) -> Iterator[tuple[TableSpec, _Made]]:
+    """What ``make`` makes of each live table, read to the depth that ``depth_of`` returns. Unreadable ones are added to
+    ``failures``. ``make`` runs where the table was read (``read_each``).
+    """
+    tables = located.tables
+    requests = (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in tables)
+    found = read_each(
+        requests,
+        lambda reading: make(tables[reading.position][0], reading),
+        cache=project.cache,
+        options=project.stores,
+    )
+    with closing(found):
+        for done, ((spec, _), made) in enumerate(zip(tables, found, strict=True), 1):
+            on_read(done, len(tables))
+            if isinstance(made, LiveError):
+                failures.append(failure_of(spec.name.text, made))
+            else:
+                yield spec, made
 
 
 def read_conflicts(

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from tablectl.delta.names import canonical_location, is_local
+from tablectl.log.worker_processes import MOST, can_fork, usable_cores
 from tablectl.storage.mounts import network_mount
 from tablectl.storage.object_stores import StoreOptions
 
@@ -16,6 +17,8 @@ _Result = TypeVar("_Result")
 
 _MOUNTED = 4
 """Tables in parallel on a network drive, which gains from a few threads."""
+_MANY = 200
+"""The number of tables from which several processes read them."""
 _READY = 4
 """The number of tables per thread that are worked on ahead of the requested one."""
 
@@ -27,6 +30,16 @@ def threads_for(locations: Iterable[str], options: StoreOptions) -> int:
         return options.concurrency
     folders = {canonical_location(each).rpartition("/")[0] or "/" for each in found}
     return _MOUNTED if any(map(network_mount, folders)) else 0
+
+
+def processes_for(tables: int, options: StoreOptions) -> int:
+    """How many processes read tables on disks of this machine. 1 if they are few, if processes cannot be forked, or if
+    a catalog is asked about each: its connections and credentials belong to this process.
+    """
+    wanted = min(usable_cores(), MOST) if options.processes is None else options.processes
+    if wanted < 2 or tables < _MANY or options.access is not None or not can_fork():
+        return 1
+    return wanted
 
 
 def in_order(work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Generator[_Result, None, None]:
