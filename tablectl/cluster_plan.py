@@ -26,7 +26,8 @@ from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
 from tablectl.selection import LocatedTable, Selection
 from tablectl.version import __version__
-from tablectl.workflow import MOST_WITH_LOSSES, locate_tables, plan_located, sorted_failures
+from tablectl.workflow.plan import MOST_WITH_LOSSES, plan_located
+from tablectl.workflow.tables import locate_tables, sorted_failures
 
 _A_PART = 50
 """The number of tables that one task plans, if there are few enough."""

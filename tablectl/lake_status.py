@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 
-from tablectl.applying.stamp import read_stamp
 from tablectl.attributes.policy import attribute
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
@@ -18,6 +17,7 @@ from tablectl.log.blame import BlameQuery, BlameResult, blame
 from tablectl.log.reader import Reading, ReadRequest, read_each
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.plan import Change
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import natural_key, value_text
 from tablectl.planning.diff import diff

@@ -23,7 +23,8 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
 from tablectl.version import __version__
-from tablectl.workflow import Control, LogReader, make_plan, quiet_within, run
+from tablectl.workflow.apply import Control, LogReader, quiet_within, run
+from tablectl.workflow.plan import make_plan
 from tests.cli.log_lake import LogEngine, Logged, append, create
 
 HERE = SourceFile("lake.yaml", 1, 1)
@@ -51,16 +52,19 @@ _BY_PROCESSES = """
 import sys
 from dataclasses import replace
 from tablectl.lake_status import StatusDepth, collect_status
-from tablectl.log import parallel, reader
+from tablectl.log import parallel, worker_processes
 from tablectl.project import Project
 from tablectl.selection import Selection
-from tablectl.workflow import find_drift, import_policies, lint_tables, make_plan
+from tablectl.workflow.drift import find_drift
+from tablectl.workflow.import_tables import import_policies
+from tablectl.workflow.lint import lint_tables
+from tablectl.workflow.plan import make_plan
 
 started = []
-def counted(work, items, count, at_end, forked=reader.in_processes):
+def counted(work, items, count, at_end, forked=worker_processes.in_processes):
     started.append(count)
     return forked(work, items, count, at_end)
-parallel._MANY, reader.in_processes = 2, counted
+parallel._MANY, worker_processes.in_processes = 2, counted
 
 def found(processes):
     opened = Project.open(sys.argv[1], cached=True)

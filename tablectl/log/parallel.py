@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from tablectl.delta.names import canonical_location, is_local
-from tablectl.log.worker_processes import MOST, can_fork, usable_cores
 from tablectl.storage.mounts import network_mount
 from tablectl.storage.object_stores import StoreOptions
 
@@ -36,10 +35,11 @@ def processes_for(tables: int, options: StoreOptions) -> int:
     """How many processes read tables on disks of this machine. 1 if they are few, if processes cannot be forked, or if
     a catalog is asked about each: its connections and credentials belong to this process.
     """
-    wanted = min(usable_cores(), MOST) if options.processes is None else options.processes
-    if wanted < 2 or tables < _MANY or options.access is not None or not can_fork():
+    if tables < _MANY or options.processes == 1 or options.access is not None:
         return 1
-    return wanted
+    from tablectl.log.worker_processes import MOST, can_fork, usable_cores  # noqa: PLC0415  # few commands need it
+
+    return (options.processes or min(usable_cores(), MOST)) if can_fork() else 1
 
 
 def in_order(work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Generator[_Result, None, None]:

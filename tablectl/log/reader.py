@@ -23,7 +23,6 @@ from tablectl.log.state import State, find_state
 from tablectl.log.table_cache import KnownState, NoCache, TableCache
 from tablectl.log.table_facts import check_properties, check_protocol, frozen_properties, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
-from tablectl.log.worker_processes import in_processes
 from tablectl.log.write_history import read_write_history
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
@@ -155,9 +154,14 @@ def read_each(
             except LiveError as error:
                 return error
 
-        cache.flush()  # so that no process takes over a connection
         items = list(enumerate(asked))
-        parallel = in_order(one, items, threads) if processes < 2 else in_processes(one, items, processes, cache.flush)
+        if processes > 1:
+            from tablectl.log.worker_processes import in_processes  # noqa: PLC0415  # few commands need it
+
+            cache.flush()  # so that no process takes over a connection
+            parallel = in_processes(one, items, processes, cache.flush)
+        else:
+            parallel = in_order(one, items, threads)
         try:
             with closing(parallel) as found:
                 yield from found

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.workflow import Control
+from tablectl.workflow.apply import Control
 from tests.scenarios.test_canary import WatchingClock
 
 pytestmark = pytest.mark.spark
