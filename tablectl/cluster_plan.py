@@ -26,7 +26,8 @@ from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
 from tablectl.selection import LocatedTable, Selection
 from tablectl.version import __version__
-from tablectl.workflow import MOST_WITH_LOSSES, locate_tables, plan_located, sorted_failures
+from tablectl.workflow.plan import MOST_WITH_LOSSES, plan_located
+from tablectl.workflow.tables import locate_tables, sorted_failures
 
 _A_PART = 50
 """The number of tables that one task plans, if there are few enough."""
@@ -95,8 +96,10 @@ def plan_part(common: str, part: str) -> str:
         raise RuntimeError(f"this executor has tablectl {__version__}, and the plan is made by {bundle['version']}")
     with TemporaryDirectory(prefix="tablectl-plan-") as directory:
         (Path(directory) / FILE).write_text(bundle["config"], "utf-8")
-        # The locations are known, and the cluster's credentials reach them: no catalog is asked here.
-        config = replace(load_config(Path(directory), bundle["environ"], bundle["environment"]), catalogs={})
+        config = load_config(Path(directory), bundle["environ"], bundle["environment"])
+    # The locations are known, and the cluster's credentials reach them: no catalog is asked here. Each core of an
+    # executor has a task of its own.
+    config = replace(config, catalogs={}, stores=replace(config.stores, processes=1))
     variables = variables_for(config, bundle["variables"], bundle["environ"])
     project = Project(config, given=bundle["variables"], environ=bundle["environ"])
     specs = Repository({}, variables, config).read(bundle["policies"])

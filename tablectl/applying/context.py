@@ -12,7 +12,6 @@ from tablectl.applying.hook_process import RunHook, run_nothing
 from tablectl.applying.pace import Pace
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.shared_window import SharedWindow
-from tablectl.applying.stamp import Stamp
 from tablectl.applying.statement_turns import Turns
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Engine
@@ -21,6 +20,7 @@ from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import TablePlan
+from tablectl.model.stamp import Stamp
 from tablectl.model.stop_condition import ANY_FAILURE, StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
@@ -28,7 +28,7 @@ from tablectl.storage.data_files import DataFile
 
 
 class LiveReader(Protocol):
-    """How an apply reads tables. The implementation is in ``tablectl.workflow``; tests use a fake."""
+    """How an apply reads tables. The implementation is in ``tablectl.workflow.apply``; tests use a fake."""
 
     def read(
         self, name: TableName, location: str, depth: Depth = WITH_HISTORY, *, version: int | None = None

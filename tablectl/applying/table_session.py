@@ -14,12 +14,12 @@ from tablectl.applying.gate import GateKeeper
 from tablectl.applying.hooks import HookStreams, TableHooks
 from tablectl.applying.observed_writers import active_near, name_of, writers_seen
 from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, StatementRun, TableRun, WriterRun
-from tablectl.applying.stamp import read_stamp
 from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import value_text
 from tablectl.planning.change_state import ChangeState, change_state, current, found_value

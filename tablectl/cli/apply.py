@@ -31,7 +31,7 @@ from tablectl.reports.render import render
 from tablectl.reports.style import Style
 from tablectl.reports.wording import outcome_text
 from tablectl.saved_plan import read_plan, required_signers
-from tablectl.workflow import NO_CANARY, Control, approval_of, run
+from tablectl.workflow.apply import NO_CANARY, Control, approval_of, run
 
 
 def apply_command(

@@ -14,7 +14,7 @@ from tablectl.policies.policy_lines import policy_lines_of
 from tablectl.reports.documents import document_of_lint
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render
-from tablectl.workflow import lint_tables
+from tablectl.workflow.lint import lint_tables
 
 
 def lint_command(request: CommandRequest, out: Output, form: ReportFormat, manifest: Path | None = None) -> ExitCode:

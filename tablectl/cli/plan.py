@@ -15,7 +15,6 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
-from tablectl.planning.merge_plans import merge_plans
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
@@ -23,7 +22,6 @@ from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render
-from tablectl.saved_plan import read_plan
 from tablectl.written_files import check_writable, write_file
 
 _SHOWN = 5
@@ -58,6 +56,9 @@ def merge_command(
     request: CommandRequest, out: Output, save: Path | None, reports: ReportFiles, *, detailed_exitcode: bool
 ) -> ExitCode:
     """Show the plan that the plans of all shards make together, and save it. Returns the exit code of ``plan``."""
+    from tablectl.planning.merge_plans import merge_plans  # noqa: PLC0415  # a plan of tables needs neither
+    from tablectl.saved_plan import read_plan  # noqa: PLC0415
+
     if not request.paths:
         raise UsageError(
             "--merge needs the plans of all shards", "for example: plan --merge shards/*.json --out p.json"

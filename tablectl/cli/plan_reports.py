@@ -10,13 +10,9 @@ from time import monotonic, time
 
 from tablectl.cli.output import Output
 from tablectl.cli.report_files import ReportFiles, below_root
-from tablectl.cli.report_origin import with_origin
 from tablectl.cli.request import CommandRequest
-from tablectl.cluster_plan import plan_on_cluster
 from tablectl.frozen import frozen
 from tablectl.leases.clock import SystemClock
-from tablectl.leases.owner import current_owner
-from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.errors import LimitError, TablectlError
 from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import Shard
@@ -26,11 +22,9 @@ from tablectl.policies.policy_lines import Sources, policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
-from tablectl.reports.stream_text import stream_lines
 from tablectl.selection import Selection
-from tablectl.storage.log_stores import Stores
 from tablectl.version import __version__
-from tablectl.workflow import make_plan
+from tablectl.workflow.plan import make_plan
 
 _NOTHING = Context()
 
@@ -59,6 +53,8 @@ def plan_with_progress(project: Project, specs: Specs, request: CommandRequest, 
     """The plan of a command, with its progress, and a warning for each pattern that matches no table."""
     selection = selection_of(request, project)
     if request.on_cluster:
+        from tablectl.cluster_plan import plan_on_cluster  # noqa: PLC0415  # as few modules as the command needs
+
         plan = plan_on_cluster(project, request.paths, selection)
     else:
         with out.progress() as on_read:
@@ -110,6 +106,10 @@ def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
     declared = [table for table in plan.tables if table.basis.options.streams]
     if not declared:
         return {}
+    from tablectl.log.stream_checkpoint import read_streams  # noqa: PLC0415  # as above
+    from tablectl.reports.stream_text import stream_lines  # noqa: PLC0415
+    from tablectl.storage.log_stores import Stores  # noqa: PLC0415
+
     with Stores(project.stores) as stores:
         return {
             table.name: stream_lines(
@@ -123,6 +123,9 @@ def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
 
 def context_here(saved: Path | None = None, about: Context = _NOTHING) -> Context:
     """The directory and CI run of this command, for reports."""
+    from tablectl.cli.report_origin import with_origin  # noqa: PLC0415  # as above
+    from tablectl.leases.owner import current_owner  # noqa: PLC0415
+
     context = replace(
         about,
         root=below_root(Path().absolute()),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from tablectl.applying.run_report import StreamRun
 from tablectl.model.plan import TablePlan
 from tablectl.model.streams import StreamState, StreamWriter
 from tablectl.planning.stream_stops import StreamStop, stops_of
+
+if TYPE_CHECKING:  # only runs load it
+    from tablectl.applying.run_report import StreamRun
 
 _WRITES = "it writes the table and does not read it"
 

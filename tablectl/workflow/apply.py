@@ -1,8 +1,4 @@
-"""The two pipelines: plan and apply.
-
-plan :  load specs → expand patterns → inspect live → diff → decide → lint → order → save → show
-apply:  load plan → open window → check fresh → run phases → verify → close window → show
-"""
+"""The apply: take leases → check that the plan is fresh → run phases → verify → release."""
 
 from __future__ import annotations
 
@@ -23,60 +19,33 @@ from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
-from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.approval import Approval, check_declared
-from tablectl.conflicts.context import NO_ASSUMPTION, Assumption
 from tablectl.delta.dialects import dialect_of
-from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.delta.names import TableName, canonical_location, parse_table
 from tablectl.engine.port import Engine, MaySend, always
 from tablectl.frozen import frozen
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
-from tablectl.log.blame import MOST_COMMITS, BlameQuery, read_and_blame
 from tablectl.log.commit_files import row_versions, unnamed_files
-from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
+from tablectl.log.reader import read_commits, read_table
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.log.table_cache import MemoryCache
-from tablectl.model.errors import (
-    EngineError,
-    ExitCode,
-    LiveError,
-    PlanFileError,
-    TablectlError,
-    UsageError,
-    one_line,
-)
+from tablectl.model.errors import EngineError, LiveError, PlanFileError, TablectlError, UsageError
 from tablectl.model.managed_table import CatalogEntry
-from tablectl.model.plan import Plan, TableFailure, TablePlan
+from tablectl.model.plan import Plan
+from tablectl.model.stamp import LONGEST_REASON, Stamp
 from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition, parse_stop_condition
 from tablectl.model.streams import StreamState
-from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
+from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.model.text import cut
-from tablectl.planning.conflict_report import ConflictReport, conflict_report
-from tablectl.planning.dbt import dbt_findings
-from tablectl.planning.diff import diff
-from tablectl.planning.drift import Drift, TableDrift, questions, table_drift
-from tablectl.planning.import_table import policy_of_table
-from tablectl.planning.lint import Linted, LintedTable, graded, lint
-from tablectl.planning.lint_rules.linted_state import table_subject
-from tablectl.planning.merge_plans import Shard
-from tablectl.planning.own_rules import with_own_rules
-from tablectl.planning.plan_file import FORMAT, digest_of
-from tablectl.planning.plan_table import plan_table
-from tablectl.planning.table_loss import fails_writers
-from tablectl.planning.writer_dependence import writers_matter
+from tablectl.planning.plan_file import digest_of
 from tablectl.policies.config import WindowConfig
-from tablectl.policies.dbt_manifest import DbtTable
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import duration
-from tablectl.policies.new_policy_file import TableEntry, write_policies
-from tablectl.policies.spec import Specs, TableSpec
-from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.policies.spec import Specs
 from tablectl.project import Project, RunEngines
 from tablectl.reports.groups import plan_groups
-from tablectl.reports.mask import Mask
-from tablectl.selection import LocatedTable, Selection, depth_for, failure_of, locate
 from tablectl.storage.data_files import DataFile
 from tablectl.storage.disk_log import free_bytes
 from tablectl.storage.log_stores import Stores
@@ -86,293 +55,16 @@ from tablectl.version import __version__
 _ALL_COMMITS = 100_000
 """The maximum number of commits to search for our own, as a bound for extreme logs."""
 
+
 DEFAULT_WITHIN = "6h"
 """How long ``--when quiet`` waits if ``--within`` does not say it."""
+
+
 LONGEST_WITHIN = timedelta(days=7)
-MOST_WITH_LOSSES = 100
-"""If more tables are selected, the commits of 30 days are not read only to tell what a statement costs the writers."""
-
-OnRead = Callable[[int, int], None]
-"""Progress callback: the number of tables that were read, and the number of all tables."""
-
-
-def ignore_progress(_done: int, _all: int) -> None:
-    """Does nothing."""
 
 
 def _nothing() -> None:
     """Does nothing."""
-
-
-def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnRead = ignore_progress) -> Plan:
-    """The plan for the selected tables. A table that cannot be read is a failure in the plan, and the others are
-    planned.
-
-    Raises ``InputError`` if patterns contradict each other about a live table.
-    """
-    located = locate_tables(project, specs, selection)
-    losses = len(located.tables) <= MOST_WITH_LOSSES
-    return plan_located(project, specs, located, selection.shard, losses=losses, on_read=on_read)
-
-
-def plan_located(
-    project: Project,
-    specs: Specs,
-    located: LocatedTable,
-    shard: Shard | None = None,
-    *,
-    losses: bool,
-    on_read: OnRead = ignore_progress,
-) -> Plan:
-    """The plan of tables whose locations are known. ``losses`` tells what each statement costs the writers, for which
-    the commits of 30 days are read.
-    """
-    failures = list(located.failures)
-    tables: list[TablePlan] = []
-    unchanged: list[str] = []
-    depths = partial(_depth, project, tells_losses=losses)
-    for spec, live in _read_as(project, located, depths, on_read, failures):
-        severities = with_own_rules(project.config.severities, project.own_rules, spec)
-        known = spec.options, severities, project.runtime
-        table = plan_table(spec.policy, live, project.dialect, *known)
-        if table:
-            said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
-            tables.append(replace(table, **said))
-        else:
-            unchanged.append(spec.name.text)
-    return Plan(
-        format=FORMAT,
-        tool=__version__,
-        dialect=project.dialect,
-        policies=specs.digest,
-        env=project.config.environment,
-        tables=tuple(sorted(tables, key=lambda table: table.name)),
-        failures=sorted_failures(failures),
-        unchanged=tuple(sorted(unchanged)),
-        unmatched=located.unmatched,
-        shard=shard.text if shard else "",
-    )
-
-
-def find_drift(
-    project: Project,
-    specs: Specs,
-    selection: Selection,
-    look_back: int = MOST_COMMITS,
-    on_read: OnRead = ignore_progress,
-) -> Drift:
-    """The selected tables that differ from their policies, and the commit that caused each difference.
-
-    Only the histories of these tables are read, at most ``look_back`` commits each. Failures and errors as in
-    ``make_plan``.
-    """
-    located = locate_tables(project, specs, selection)
-    failures = list(located.failures)
-    as_declared: list[str] = []
-    tables: list[TableDrift] = []
-
-    def asks(position: int, live: LiveTable) -> BlameQuery | None:
-        changes = diff(located.tables[position][0].policy, live, project.dialect)
-        differs = changes or (live.catalog and live.catalog.differences)
-        return BlameQuery(live, questions(changes), look_back) if differs else None
-
-    requests = [ReadRequest(spec.name, location, _with_catalog(spec)) for spec, location in located.tables]
-    results = read_and_blame(requests, asks, cache=project.cache, options=project.stores)
-    for done, ((spec, _), found) in enumerate(zip(located.tables, results, strict=True)):
-        on_read(done + 1, len(located.tables))
-        if isinstance(found, LiveError):
-            failures.append(failure_of(spec.name.text, found))
-            continue
-        live, trace = found
-        if trace is None:
-            as_declared.append(spec.name.text)
-            continue
-        applied = next((commit for commit in trace.commits if read_stamp(commit.user_metadata)), None)
-        trouble = one_line(trace.trouble) if trace.trouble else ""
-        changes = diff(spec.policy, live, project.dialect)
-        tables.append(table_drift(spec, live, changes, trace.origins, applied=applied, trouble=trouble))
-    return Drift(
-        tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
-        failures=sorted_failures(failures),
-        as_declared=tuple(sorted(as_declared)),
-        unmatched=located.unmatched,
-        look_back=look_back,
-        env=project.config.environment,
-    )
-
-
-def lint_tables(
-    project: Project,
-    specs: Specs,
-    selection: Selection,
-    on_read: OnRead = ignore_progress,
-    dbt: Sequence[DbtTable] = (),
-) -> Linted:
-    """The lint findings on the selected tables in their planned state, including tables without changes. ``dbt`` are
-    the tables of a dbt project.
-
-    Reads the history of each table, and the layout of partitioned ones. Failures and errors as in ``make_plan``.
-    """
-    located = locate_tables(project, specs, selection)
-    failures = list(located.failures)
-    tables = []
-    whole = Depth(LOOK_BACK, layout=True)
-    for spec, live in _read_as(project, located, lambda _spec: lambda _live: whole, on_read, failures):
-        changes = diff(spec.policy, live, project.dialect)
-        subject = table_subject(
-            spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime
-        )
-        severities = with_own_rules(project.config.severities, project.own_rules, spec)
-        theirs = [each for each in dbt if each.name.key == spec.name.key]
-        shared = dbt_findings(spec, theirs, live.known_commits, project.catalog, project.dialect)
-        found = (*lint(subject, spec.name, "lint", severities), *graded(shared, spec.name, severities))
-        tables.append(LintedTable(spec.name.text, found))
-    return Linted(
-        tables=tuple(sorted(tables, key=lambda table: table.name)),
-        failures=sorted_failures(failures),
-        unmatched=located.unmatched,
-    )
-
-
-@frozen
-class Imported:
-    """The policies written from live tables."""
-
-    text: str
-    """The text of a policy file; empty if there is no table to write."""
-    tables: tuple[str, ...]
-    left_out: Mapping[str, tuple[str, ...]]
-    """Facts that no policy can declare, by table."""
-    skipped: tuple[tuple[str, SourceFile], ...]
-    """Tables that already have an entry, with its position."""
-    failures: tuple[TableFailure, ...]
-    unmatched: tuple[str, ...]
-    others: tuple[str, ...] = ()
-    """Why something that a pattern matches is no Delta table."""
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """1 if a table cannot be read, otherwise 0."""
-        return ExitCode.ERROR if self.failures else ExitCode.DONE
-
-
-def import_policies(
-    project: Project, asked: Specs, known: Mapping[str, SourceFile], on_read: OnRead = ignore_progress
-) -> Imported:
-    """Policies for the tables in ``asked``, except for those in ``known`` (see ``declared_already``).
-
-    Reads no history. Failures as in ``make_plan``.
-    """
-    located = locate_tables(project, asked, Selection())
-    skipped, fresh = list[tuple[str, SourceFile]](), list[tuple[TableSpec, str]]()
-    for spec, where in located.tables:
-        source = known.get(spec.name.key) or known.get(canonical_location(where))
-        if source:
-            skipped.append((spec.name.text, source))
-        else:
-            fresh.append((spec, where))
-    failures = list(located.failures)
-    entries: list[TableEntry] = []
-    for spec, live in _read(project, replace(located, tables=tuple(fresh)), 0, on_read, failures):
-        try:
-            directed = project.catalogs is not None and project.catalogs.directs(spec.name)
-            entry = policy_of_table(live, project.dialect, project.catalog, located=not directed)
-            entries.append(_unmasked(entry, project.mask))
-        except NameSyntaxError as error:
-            failures.append(TableFailure(name=spec.name.text, message=str(error)))
-    return Imported(
-        text=write_policies(entries) if entries else "",
-        tables=tuple(sorted(entry.key for entry in entries)),
-        left_out={entry.key: entry.left_out for entry in entries if entry.left_out},
-        skipped=tuple(skipped),
-        failures=sorted_failures(failures),
-        unmatched=located.unmatched,
-        others=located.others,
-    )
-
-
-def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
-    """The entry without the values that reports hide, because a policy is committed to Git."""
-    hidden = tuple(each[:2] for each in entry.declared if mask.hides_value(each[0], each[1]))
-    return replace(
-        entry,
-        declared=tuple(each for each in entry.declared if each[:2] not in hidden),
-        left_out=(*entry.left_out, *(f"{key or name}: `reports.mask` hides its value" for name, key in hidden)),
-    )
-
-
-def _depth(project: Project, spec: TableSpec, *, tells_losses: bool) -> Callable[[LiveTable], Depth]:
-    """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it, or if it tells
-    what its statements cost the writers.
-    """
-    depth, dialect = depth_for(spec, LOOK_BACK), project.dialect
-
-    def writers(live: LiveTable) -> bool:
-        return writers_matter(spec.policy, live, dialect, spec.options)
-
-    def losses(live: LiveTable) -> bool:
-        return fails_writers(spec.policy, live, dialect, spec.options)
-
-    def with_writers(live: LiveTable) -> Depth:
-        found = depth(live)
-        return replace(found, writers=writers, losses=losses if tells_losses else None) if found.look_back else found
-
-    return with_writers
-
-
-def locate_tables(project: Project, specs: Specs, selection: Selection) -> LocatedTable:
-    """The selected tables with their locations. Raises as ``locate``."""
-    return locate(specs, selection, project.open_catalog, project.stores)
-
-
-def sorted_failures(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
-    """The failures in the order of plans: by table and message."""
-    return tuple(sorted(failures, key=lambda failure: (failure.name, failure.message)))
-
-
-def _read(
-    project: Project, located: LocatedTable, look_back: int, on_read: OnRead, failures: list[TableFailure]
-) -> Iterator[tuple[TableSpec, LiveTable]]:
-    """The live tables. Unreadable ones are added to ``failures``. ``look_back`` applies to tables that change."""
-    yield from _read_as(project, located, lambda spec: depth_for(spec, look_back), on_read, failures)
-
-
-def _with_catalog(spec: TableSpec) -> Callable[[LiveTable], Depth]:
-    """The depth for drift: no history, but for a catalog-managed table its log, to compare it with the catalog."""
-    depth = depth_for(spec, 0)
-    return lambda live: replace(depth(live), look_back=1) if live.catalog else depth(live)
-
-
-def _read_as(
-    project: Project,
-    located: LocatedTable,
-    depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]],
-    on_read: OnRead,
-    failures: list[TableFailure],
-) -> Iterator[tuple[TableSpec, LiveTable]]:
-    """The live tables, each read to the depth that ``depth_of`` returns."""
-    requests = (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in located.tables)
-    for done, found in enumerate(read_many(requests, cache=project.cache, options=project.stores)):
-        on_read(done + 1, len(located.tables))
-        spec, _ = located.tables[done]
-        if isinstance(found, LiveError):
-            failures.append(failure_of(spec.name.text, found))
-        else:
-            yield spec, found
-
-
-def read_conflicts(
-    project: Project, name: TableName, spec: TableSpec | None, assumption: Assumption = NO_ASSUMPTION
-) -> ConflictReport:
-    """Conflicts between writers of one table, with or without a policy.
-
-    Raises ``LiveError`` if the table cannot be read.
-    """
-    live = project.read(name, spec)
-    if spec is None:
-        return conflict_report(live, None, project.dialect, assumption)
-    # The table's size was not read: it matters for the rewrite, but not for conflicts.
-    return conflict_report(live, spec.policy, project.dialect, assumption, replace(spec.options, max_bytes=None))
 
 
 @frozen
