@@ -98,8 +98,10 @@ def plan_part(common: str, part: str) -> str:
         raise RuntimeError(f"this executor has tablectl {__version__}, and the plan is made by {bundle['version']}")
     with TemporaryDirectory(prefix="tablectl-plan-") as directory:
         (Path(directory) / FILE).write_text(bundle["config"], "utf-8")
-        # The locations are known, and the cluster's credentials reach them: no catalog is asked here.
-        config = replace(load_config(Path(directory), bundle["environ"], bundle["environment"]), catalogs={})
+        config = load_config(Path(directory), bundle["environ"], bundle["environment"])
+    # The locations are known, and the cluster's credentials reach them: no catalog is asked here. Each core of an
+    # executor has a task of its own.
+    config = replace(config, catalogs={}, stores=replace(config.stores, processes=1))
     variables = variables_for(config, bundle["variables"], bundle["environ"])
     project = Project(config, given=bundle["variables"], environ=bundle["environ"])
     specs = Repository({}, variables, config).read(bundle["policies"])

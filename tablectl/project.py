@@ -333,7 +333,12 @@ class Project:
         from tablectl.storage.object_stores import StoreOptions  # noqa: PLC0415  # see the module docstring
 
         stores = self.config.stores
-        return StoreOptions(families=stores.families(), concurrency=stores.concurrency, access=self.catalogs)
+        return StoreOptions(
+            families=stores.families(),
+            concurrency=stores.concurrency,
+            processes=stores.processes,
+            access=self.catalogs,
+        )
 
     @cached_property
     def catalogs(self) -> Catalogs | None:

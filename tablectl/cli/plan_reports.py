@@ -129,7 +129,9 @@ def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
     with Stores(project.stores) as stores:
         return {
             table.name: stream_lines(
-                table, read_streams(stores, table.basis.options.streams, table.table_id), plan.dialect
+                table,
+                read_streams(stores, table.basis.options.streams, table.table_id, table.location),
+                plan.dialect,
             )
             for table in declared
         }
