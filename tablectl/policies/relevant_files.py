@@ -54,7 +54,7 @@ def shared_files(files: Mapping[_Key, bytes]) -> dict[_Key, bytes]:
 
 
 def _may_declare(data: bytes, words: frozenset[bytes]) -> bool:
-    text = _COMMENT_LINE.sub(b"", data).lower()
+    text = (_COMMENT_LINE.sub(b"", data) if b"#" in data else data).lower()
     return _UNCLEAR.search(text) is not None or _names_any(text, words)
 
 
