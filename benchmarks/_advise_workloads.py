@@ -28,7 +28,7 @@ LENGTH = DAY
 """The virtual time of a workload."""
 _PATIENCE = 600.0
 _FAILED = ("CONCURRENT", "Concurrent", "METADATA_CHANGED", "MetadataChanged")
-HEALTHY = ("partitioned", "seldom", "appends")
+HEALTHY = ("partitioned", "seldom", "appends", "short")
 SICK = ("regions", "regions and appends", "wide regions")
 
 
@@ -78,13 +78,18 @@ def generate(seed: int) -> Workload:
     healthy = seed % 30 in {3, 7, 11, 14, 18, 22, 25, 29}
     name = chosen.choice(HEALTHY if healthy else SICK)
     count = chosen.randint(3, 4) if name != "wide regions" else 5
-    # Below 30 writes nothing is advised: three jobs make about 33 in a day.
-    pause = 10 * HOUR if name == "seldom" else chosen.uniform(0.9, 1.6) * HOUR
-    lasts = 10 * MINUTE if name == "seldom" else chosen.uniform(10, 35) * MINUTE
+    pause, lasts = _times(name, chosen)
     updates = [Job("update", number, lasts * chosen.uniform(0.7, 1.3), pause) for number in range(count)]
     appends = [Job("append", count, 5 * MINUTE, 2 * HOUR) for _ in range(2)]
     jobs = {"appends": appends, "regions and appends": [*updates, *appends]}.get(name, updates)
     return Workload(seed, name, tuple(jobs), partitioned=name == "partitioned")
+
+
+def _times(name: str, chosen: random.Random) -> tuple[float, float]:
+    """The mean pause between two updates of a job, and their mean duration."""
+    # Below 30 writes nothing is advised: three jobs make about 33 in a day.
+    pause, lasts = chosen.uniform(0.9, 1.6) * HOUR, chosen.uniform(10, 35) * MINUTE
+    return {"seldom": (10 * HOUR, 10 * MINUTE), "short": (pause, lasts / 100)}.get(name, (pause, lasts))
 
 
 def create(spark: Any, place: str, workload: Workload) -> None:
@@ -92,7 +97,7 @@ def create(spark: Any, place: str, workload: Workload) -> None:
     layout = "PARTITIONED BY (region) " if workload.partitioned else ""
     spark.sql(
         f"CREATE TABLE delta.`{place}` (id BIGINT, region STRING, v BIGINT) USING delta {layout}"
-        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')"
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'false', 'delta.checkpointInterval' = '100')"
     )
     spark.sql(f"INSERT INTO delta.`{place}` SELECT id, concat('r', id), 0 FROM range(0, 8, 1, 1)")
 
@@ -100,10 +105,11 @@ def create(spark: Any, place: str, workload: Workload) -> None:
 class _Transaction:
     """A real transaction that is held until it is released."""
 
-    def __init__(self, spark: Any, place: str, job: Job, folder: Path) -> None:
+    def __init__(self, session: Any, place: str, job: Job, folder: Path) -> None:
+        """``session`` is the job's own."""
         self._folder = folder
         self._error = ""
-        self._thread = threading.Thread(target=self._write, args=(spark.newSession(), place, job), daemon=True)
+        self._thread = threading.Thread(target=self._write, args=(session, place, job), daemon=True)
         self._thread.start()
         until = time.monotonic() + _PATIENCE
         while not (folder / "inside-0").exists():
@@ -126,7 +132,7 @@ class _Transaction:
             "update": f"UPDATE delta.`{place}` SET v = hold(v) WHERE region = 'r{job.region}'",
         }
         try:
-            session.sql(write[job.kind]).collect()
+            session.sql(write[job.kind])
         except Exception as error:  # noqa: BLE001  # the outcome
             self._error = f"{type(error).__name__}: {error}"[:2000]
 
@@ -139,13 +145,14 @@ def run(spark: Any, place: str, workload: Workload) -> Counters:
     events: list[tuple[float, int, float]] = [(begin, number, lasts) for begin, lasts, number in waiting]
     heapq.heapify(events)
     held: dict[int, _Transaction] = {}
+    sessions = [spark.newSession() for _ in workload.jobs]
     with tempfile.TemporaryDirectory(prefix="advise-", dir=Path(place).parent) as folder:
         while events:
             now, number, lasts = heapq.heappop(events)
             if number not in held:
                 if now < LENGTH:
                     inside = Path(tempfile.mkdtemp(dir=folder))
-                    held[number] = _Transaction(spark, place, workload.jobs[number], inside)
+                    held[number] = _Transaction(sessions[number], place, workload.jobs[number], inside)
                     heapq.heappush(events, (now + lasts, number, lasts))
                 continue
             committed = held.pop(number).release()

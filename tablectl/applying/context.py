@@ -28,7 +28,7 @@ from tablectl.storage.data_files import DataFile
 
 
 class LiveReader(Protocol):
-    """How an apply reads tables. The implementation is in ``tablectl.workflow``; tests use a fake."""
+    """How an apply reads tables. The implementation is in ``tablectl.workflow.apply``; tests use a fake."""
 
     def read(
         self, name: TableName, location: str, depth: Depth = WITH_HISTORY, *, version: int | None = None
@@ -50,8 +50,8 @@ class LiveReader(Protocol):
         """The versions after one that add rows, newest first: what streams read. Raises ``LiveError``."""
         ...
 
-    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
-        """How far the streaming queries with some names and checkpoints have read a table."""
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str, location: str) -> Sequence[StreamState]:
+        """How far the streaming queries with some names and checkpoints have read or written a table."""
         ...
 
     def entry(self, location: str) -> CatalogEntry | None:

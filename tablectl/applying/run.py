@@ -100,7 +100,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     todo = [table for table in planned if table.name not in barred]
     positions = {table.name: positions_of(window, table) for table in todo}
     runs, canary = _run_in_stages(window, schedule, todo)
-    left = [OwedHookTable(table.name, table.location) for table in todo if runs[table.name].outcome in _NO_VISIT]
+    left = [_with_owed_hooks(table) for table in todo if runs[table.name].outcome in _NO_VISIT]
     owing = [*left, *unchanged]
     for name, settled in run_owed_hooks(window, schedule.claim, schedule.records, owing, schedule.parallel).items():
         run = runs.get(name, settled)
@@ -121,6 +121,10 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
         at=at,
         took_ms=round((window.clock.monotonic() - began) * 1000),
     )
+
+
+def _with_owed_hooks(table: TablePlan) -> OwedHookTable:
+    return OwedHookTable(table.name, table.location, lambda: table.basis.options.stream_names)
 
 
 def _check_commits(

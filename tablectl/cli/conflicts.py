@@ -16,7 +16,7 @@ from tablectl.planning.conflict_report import ConflictReport
 from tablectl.policies.suggestions import nearest
 from tablectl.reports.conflicts_text import conflicts_text
 from tablectl.reports.formats import ReportFormat
-from tablectl.workflow import read_conflicts
+from tablectl.workflow.conflicts import read_conflicts
 
 
 def conflicts_command(

@@ -20,7 +20,7 @@ from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import drift_notification
 from tablectl.reports.render import render
 from tablectl.reports.style import Style
-from tablectl.workflow import find_drift
+from tablectl.workflow.drift import find_drift
 
 
 def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, options: DriftCommandOptions) -> ExitCode:

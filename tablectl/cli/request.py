@@ -19,7 +19,7 @@ from tablectl.policies.variables import is_variable
 if TYPE_CHECKING:  # they load what only plans need, and what reads YAML: `--help` does without
     from tablectl.model.plan import Plan
     from tablectl.project import Project
-    from tablectl.workflow import CanaryOptions
+    from tablectl.workflow.apply import CanaryOptions
 
 
 @frozen

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from statistics import median_low
 
 from tablectl.delta.schema import Schema
 from tablectl.log.actions import FileAction, Partition
@@ -30,7 +29,7 @@ def measure_layout(
     values = {column: {dict(each).get(physical.get(column, column)) for each in sizes} for column in columns}
     return PartitionLayout(
         partitions=len(sizes),
-        median=median_low(sizes.values()),
+        median=sorted(sizes.values())[(len(sizes) - 1) // 2],
         values=tuple((column, len(found)) for column, found in values.items()),
     )
 

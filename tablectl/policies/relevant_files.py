@@ -38,6 +38,16 @@ def relevant_files(files: Mapping[_Key, bytes], tables: Iterable[TableName]) -> 
     return dict(files) if words is None else {key: data for key, data in files.items() if _may_declare(data, words)}
 
 
+def naming_files(files: Mapping[_Key, bytes], tables: Iterable[TableName]) -> dict[_Key, bytes]:
+    """The files that may declare one of the tables by name or by location. ``files`` declare nothing for tables of
+    others: they are none of ``shared_files``.
+    """
+    words = _words(tables)
+    return (
+        dict(files) if words is None else {key: data for key, data in files.items() if _names_any(data.lower(), words)}
+    )
+
+
 def shared_files(files: Mapping[_Key, bytes]) -> dict[_Key, bytes]:
     """The files that may declare something for tables of others: patterns, profiles, and what is not understood."""
     return relevant_files(files, ())
@@ -45,7 +55,11 @@ def shared_files(files: Mapping[_Key, bytes]) -> dict[_Key, bytes]:
 
 def _may_declare(data: bytes, words: frozenset[bytes]) -> bool:
     text = _COMMENT_LINE.sub(b"", data).lower()
-    return _UNCLEAR.search(text) is not None or any(word in text for word in words)
+    return _UNCLEAR.search(text) is not None or _names_any(text, words)
+
+
+def _names_any(text: bytes, words: frozenset[bytes]) -> bool:
+    return any(word in text for word in words)
 
 
 def _words(tables: Iterable[TableName]) -> frozenset[bytes] | None:

@@ -15,7 +15,7 @@ from tablectl.applying.run_report import RunReport
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.stamp import read_stamp
-from tablectl.workflow import Control
+from tablectl.workflow.apply import Control
 
 pytestmark = pytest.mark.spark
 

@@ -26,7 +26,7 @@ from tablectl.applying.events import RELEASED, RunEvent
 from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.engine.spark import SparkOptions, open_spark
 from tablectl.model.stamp import read_stamp
-from tablectl.workflow import Control
+from tablectl.workflow.apply import Control
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -28,6 +28,7 @@ from tablectl.model.plan import TablePlan
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import Depth
 from tablectl.planning.plan_table import plan_table
+from tablectl.storage.records import ListedRecord
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable
 from tests.leases.lease_fakes import MemoryRecords, acquire
@@ -214,6 +215,12 @@ class Stepped:
     def names(self, prefix: str) -> tuple[str, ...]:
         self.actor.stand(f"names {prefix}")
         return self.actor.world.store.names(prefix)
+
+    def listed(self, prefix: str) -> tuple[ListedRecord, ...]:
+        return tuple(ListedRecord(name) for name in self.names(prefix))
+
+    def read_listed(self, record: ListedRecord) -> bytes | None:
+        return self.read(record.name)
 
     def delete(self, name: str) -> None:
         self.actor.stand(f"delete {name}")
