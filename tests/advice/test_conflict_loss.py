@@ -9,7 +9,9 @@ import pytest
 from tablectl.advice.conflict_loss import Layout, conflict_loss
 from tablectl.advice.jobs import Jobs, find_jobs
 from tablectl.conflicts.context import ConflictContext
+from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
+from tablectl.log.reader import read_table
 from tests.advice.job_log import MINUTE, SECOND, JobLog
 
 SPARK = ConflictContext(client=Client("delta-spark", (4, 4, 0)))
@@ -60,6 +62,32 @@ def test_partitions_by_the_column_of_their_conditions_end_all_conflicts(busy: Jo
     jobs = jobs_of(busy)
     assert conflict_loss(jobs, Layout.assumed_by("region", jobs), SPARK).seconds == 0
     assert conflict_loss(jobs, Layout.assumed_by("id", jobs), SPARK).seconds > 0, "no job restricts it to a value"
+
+
+def admitted_in_europe(
+    place: Path, columns: tuple[str, ...], *partitions: dict[str, str]
+) -> list[dict[str, str | None]]:
+    """The partitions that the condition `region = eu` leaves, of those that updates touched."""
+    log = JobLog(place, columns={"region": "string", "country": "string"}, partitions=columns)
+    for each in partitions:
+        log.wait(MINUTE)
+        log.write("UPDATE", "(region#1 = eu)", took=8 * SECOND, partition=each)
+    jobs = jobs_of(log)
+    left = Layout.of(read_table(TableName("", (str(place),)), str(place)), jobs).admitted(jobs.jobs[0].writes[0])
+    return [dict(zip(columns, each, strict=True)) for each in left or ()]
+
+
+@pytest.mark.parametrize("columns", [("region", "country"), ("country", "region")])
+def test_a_condition_leaves_the_same_partitions_in_any_order_of_the_columns(
+    tmp_path: Path, columns: tuple[str, ...]
+) -> None:
+    germany, canada = {"region": "eu", "country": "de"}, {"region": "us", "country": "ca"}
+    assert admitted_in_europe(tmp_path / "t", columns, germany, canada) == [germany]
+
+
+def test_a_file_whose_partition_the_log_does_not_tell_may_be_in_any(tmp_path: Path) -> None:
+    left = admitted_in_europe(tmp_path / "t", ("region", "country"), {}, {"region": "us", "country": "ca"})
+    assert left == [{"region": None, "country": None}]
 
 
 def test_a_job_that_runs_twice_at_once_conflicts_with_itself(tmp_path: Path) -> None:
