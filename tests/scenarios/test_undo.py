@@ -96,5 +96,10 @@ def state(table: Path) -> tuple[Any, ...]:
     """
     live = read_table(TableName("", (str(table),)), str(table))
     ours = {key: value for key, value in live.properties.items() if value not in {"false", "none", "Serializable"}}
-    marks = ("delta.requireCheckpointProtection", "delta.rowTracking.", "delta.columnMapping.", "delta.universalFormat.")
+    marks = (
+        "delta.requireCheckpointProtection",
+        "delta.rowTracking.",
+        "delta.columnMapping.",
+        "delta.universalFormat.",
+    )
     return live.clustering or (), live.partition_columns, {key: ours[key] for key in ours if not key.startswith(marks)}
