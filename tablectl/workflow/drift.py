@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from tablectl.log.blame import MOST_COMMITS, BlameQuery, read_and_blame
-from tablectl.log.reader import ReadRequest
-from tablectl.model.errors import LiveError, one_line
+from tablectl.frozen import frozen
+from tablectl.log.blame import MOST_COMMITS, BlameQuery, Origin, blame
+from tablectl.log.reader import Reading
+from tablectl.model.errors import one_line
+from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import Depth, LiveTable
+from tablectl.model.table import Commit, Depth, LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, TableDrift, questions, table_drift
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
-from tablectl.selection import Selection, depth_for, failure_of
-from tablectl.workflow.tables import OnRead, ignore_progress, locate_tables, sorted_failures
+from tablectl.selection import Selection, depth_for
+from tablectl.workflow.tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 
 
 def find_drift(
@@ -34,27 +37,13 @@ def find_drift(
     failures = list(located.failures)
     as_declared: list[str] = []
     tables: list[TableDrift] = []
-
-    def asks(position: int, live: LiveTable) -> BlameQuery | None:
-        changes = diff(located.tables[position][0].policy, live, project.dialect)
-        differs = changes or (live.catalog and live.catalog.differences)
-        return BlameQuery(live, questions(changes), look_back) if differs else None
-
-    requests = [ReadRequest(spec.name, location, _with_catalog(spec)) for spec, location in located.tables]
-    results = read_and_blame(requests, asks, cache=project.cache, options=project.stores)
-    for done, ((spec, _), found) in enumerate(zip(located.tables, results, strict=True)):
-        on_read(done + 1, len(located.tables))
-        if isinstance(found, LiveError):
-            failures.append(failure_of(spec.name.text, found))
-            continue
-        live, trace = found
-        if trace is None:
+    make = partial(_drifted, project, look_back)
+    for spec, found in read_tables(project, located, _with_catalog, make, on_read, failures):
+        if found is None:
             as_declared.append(spec.name.text)
-            continue
-        applied = next((commit for commit in trace.commits if read_stamp(commit.user_metadata)), None)
-        trouble = one_line(trace.trouble) if trace.trouble else ""
-        changes = diff(spec.policy, live, project.dialect)
-        tables.append(table_drift(spec, live, changes, trace.origins, applied=applied, trouble=trouble))
+        else:
+            known = spec, found.live, found.changes, found.origins
+            tables.append(table_drift(*known, applied=found.applied, trouble=found.trouble))
     return Drift(
         tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
         failures=sorted_failures(failures),
@@ -63,6 +52,27 @@ def find_drift(
         look_back=look_back,
         env=project.config.environment,
     )
+
+
+@frozen
+class _Drifted:
+    """A table that differs. What its spec says is known to the caller."""
+
+    live: LiveTable
+    changes: tuple[Change, ...]
+    origins: tuple[Origin, ...]
+    applied: Commit | None
+    trouble: str
+
+
+def _drifted(project: Project, look_back: int, spec: TableSpec, reading: Reading) -> _Drifted | None:
+    live = reading.table
+    changes = diff(spec.policy, live, project.dialect)
+    if not changes and not (live.catalog and live.catalog.differences):
+        return None
+    result = blame(reading, BlameQuery(live, questions(changes), look_back))
+    applied = next((commit for commit in result.commits if read_stamp(commit.user_metadata)), None)
+    return _Drifted(live, changes, result.origins, applied, one_line(result.trouble) if result.trouble else "")
 
 
 def _with_catalog(spec: TableSpec) -> Callable[[LiveTable], Depth]:

@@ -8,6 +8,7 @@ from functools import partial
 
 from tablectl.delta.names import NameSyntaxError, canonical_location
 from tablectl.frozen import frozen
+from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure
 from tablectl.planning.import_table import policy_of_table
@@ -59,15 +60,12 @@ def import_policies(
             fresh.append((spec, where))
     failures = list(located.failures)
     entries: list[TableEntry] = []
-    for spec, live in read_tables(
-        project, replace(located, tables=tuple(fresh)), partial(depth_for, look_back=0), on_read, failures
-    ):
-        try:
-            directed = project.catalogs is not None and project.catalogs.directs(spec.name)
-            entry = policy_of_table(live, project.dialect, project.catalog, located=not directed)
-            entries.append(_unmasked(entry, project.mask))
-        except NameSyntaxError as error:
-            failures.append(TableFailure(name=spec.name.text, message=str(error)))
+    chosen, depths = replace(located, tables=tuple(fresh)), partial(depth_for, look_back=0)
+    for _, made in read_tables(project, chosen, depths, partial(_imported, project), on_read, failures):
+        if isinstance(made, TableFailure):
+            failures.append(made)
+        else:
+            entries.append(made)
     return Imported(
         text=write_policies(entries) if entries else "",
         tables=tuple(sorted(entry.key for entry in entries)),
@@ -77,6 +75,15 @@ def import_policies(
         unmatched=located.unmatched,
         others=located.others,
     )
+
+
+def _imported(project: Project, spec: TableSpec, reading: Reading) -> TableEntry | TableFailure:
+    try:
+        directed = project.catalogs is not None and project.catalogs.directs(spec.name)
+        entry = policy_of_table(reading.table, project.dialect, project.catalog, located=not directed)
+    except NameSyntaxError as error:
+        return TableFailure(name=spec.name.text, message=str(error))
+    return _unmasked(entry, project.mask)
 
 
 def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tablectl.log.reader import Reading
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.merge_plans import Shard
@@ -33,12 +34,11 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
     """
     located = locate_tables(project, specs, selection)
     losses = len(located.tables) <= MOST_WITH_LOSSES
-    return plan_located(project, specs, located, selection.shard, losses=losses, on_read=on_read)
+    return plan_located(project, located, selection.shard, losses=losses, on_read=on_read)
 
 
 def plan_located(
     project: Project,
-    specs: Specs,
     located: LocatedTable,
     shard: Shard | None = None,
     *,
@@ -52,20 +52,17 @@ def plan_located(
     tables: list[TablePlan] = []
     unchanged: list[str] = []
     depths = partial(_depth, project, tells_losses=losses)
-    for spec, live in read_tables(project, located, depths, on_read, failures):
-        severities = with_own_rules(project.config.severities, project.own_rules, spec)
-        known = spec.options, severities, project.runtime
-        table = plan_table(spec.policy, live, project.dialect, *known)
+    for spec, table in read_tables(project, located, depths, partial(_planned, project), on_read, failures):
         if table:
-            said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
-            tables.append(replace(table, **said))
+            tables.append(table)
         else:
             unchanged.append(spec.name.text)
     return Plan(
         format=FORMAT,
         tool=__version__,
         dialect=project.dialect,
-        policies=specs.digest,
+        policies=located.policies,
+        changed_since=located.changed_since,
         env=project.config.environment,
         tables=tuple(sorted(tables, key=lambda table: table.name)),
         failures=sorted_failures(failures),
@@ -73,6 +70,15 @@ def plan_located(
         unmatched=located.unmatched,
         shard=shard.text if shard else "",
     )
+
+
+def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | None:
+    severities = with_own_rules(project.config.severities, project.own_rules, spec)
+    table = plan_table(spec.policy, reading.table, project.dialect, spec.options, severities, project.runtime)
+    if table is None:
+        return None
+    said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
+    return replace(table, **said)
 
 
 def _depth(project: Project, spec: TableSpec, *, tells_losses: bool) -> Callable[[LiveTable], Depth]:

@@ -10,9 +10,9 @@ import pytest
 from obstore.store import MemoryStore
 
 from tablectl.delta.names import TableName
-from tablectl.log.blame import BlameQuery, BlameQuestion, read_and_blame
+from tablectl.log.blame import BlameQuery, BlameQuestion, blame
 from tablectl.log.disk_cache import DiskCache
-from tablectl.log.reader import ReadRequest, read_many
+from tablectl.log.reader import ReadRequest, read_each, read_many
 from tablectl.log.table_cache import NoCache, TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
@@ -82,9 +82,9 @@ def read(options: StoreOptions, depth: Depth = SHALLOW, cache: TableCache = NO_C
     return table
 
 
-def blame(options: StoreOptions) -> None:
+def read_and_blame(options: StoreOptions) -> None:
     request = ReadRequest(TableName("", (LOCATION,)), LOCATION, lambda _live: Depth())
-    (found,) = read_and_blame([request], lambda _at, live: BlameQuery(live, (TEAM,)), options=options)
+    (found,) = read_each([request], lambda reading: blame(reading, BlameQuery(reading.table, (TEAM,))), options=options)
     assert not isinstance(found, LiveError)
 
 
@@ -114,7 +114,7 @@ def test_a_table_costs_these_requests(
     read(options, Depth(LOOK_BACK))
     assert len(asked) == changing
     asked.clear()
-    blame(options)
+    read_and_blame(options)
     assert len(asked) == drift <= 1.2 * changing
 
 
