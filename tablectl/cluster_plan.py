@@ -22,7 +22,7 @@ from tablectl.planning.plan_file import dump_plan, load_plan
 from tablectl.policies.config import FILE, load_config
 from tablectl.policies.repository import Paths, Repository, variables_for
 from tablectl.policies.resolve import expand
-from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.spec import TableSpec
 from tablectl.project import Project
 from tablectl.selection import LocatedTable, Selection
 from tablectl.version import __version__
@@ -46,7 +46,7 @@ def plan_on_cluster(project: Project, paths: Paths, selection: Selection) -> Pla
     if not isinstance(engine, Executors):
         raise UsageError("this engine has no executors", "leave `--on spark` out")
     if not located.tables:
-        return plan_located(project, specs, located, selection.shard, losses=False)
+        return plan_located(project, located, selection.shard, losses=False)
     parts = _parts(located)
     common = _bundle(project, repository, losses=len(located.tables) <= MOST_WITH_LOSSES)
     texts = engine.on_executors(RemoteWork(__name__, plan_part.__name__, common), parts)
@@ -57,6 +57,8 @@ def plan_on_cluster(project: Project, paths: Paths, selection: Selection) -> Pla
     failures = {*merged.failures, *located.failures}
     return replace(
         merged,
+        policies=located.policies,
+        changed_since=located.changed_since,
         failures=sorted_failures(failures),
         unmatched=located.unmatched,
         shard=selection.shard.text if selection.shard else "",
@@ -106,16 +108,18 @@ def plan_part(common: str, part: str) -> str:
     locations = {parse_table(name): where for name, where in given["tables"]}
     known = {spec.name.key: spec for spec in expand(specs, locations).tables}
     tables = tuple((known[name.key], where) for name, where in locations.items())
-    return dump_plan(_plan(project, specs, tables, Shard.parse(given["shard"]), losses=bundle["losses"])).decode()
+    return dump_plan(
+        _plan(project, specs.digest, tables, Shard.parse(given["shard"]), losses=bundle["losses"])
+    ).decode()
 
 
 def _plan(
-    project: Project, specs: Specs, tables: Sequence[tuple[TableSpec, str]], shard: Shard, *, losses: bool
+    project: Project, policies: str, tables: Sequence[tuple[TableSpec, str]], shard: Shard, *, losses: bool
 ) -> Plan:
     """The plan of some tables. An unexpected error costs only its own table."""
 
     def plan(some: Sequence[tuple[TableSpec, str]]) -> Plan:
-        return plan_located(project, specs, LocatedTable(tuple(some), (), ()), shard, losses=losses)
+        return plan_located(project, LocatedTable(tuple(some), (), (), policies=policies), shard, losses=losses)
 
     try:
         return plan(tables)

@@ -50,8 +50,8 @@ class LiveReader(Protocol):
         """The versions after one that add rows, newest first: what streams read. Raises ``LiveError``."""
         ...
 
-    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
-        """How far the streaming queries with some names and checkpoints have read a table."""
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str, location: str) -> Sequence[StreamState]:
+        """How far the streaming queries with some names and checkpoints have read or written a table."""
         ...
 
     def entry(self, location: str) -> CatalogEntry | None:

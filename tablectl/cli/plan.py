@@ -8,7 +8,14 @@ from functools import cache, partial
 from pathlib import Path
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import Started, limit_exceeded, plan_context, plan_with_progress
+from tablectl.cli.plan_reports import (
+    Started,
+    limit_exceeded,
+    lines_of_plan,
+    plan_context,
+    plan_with_progress,
+    policies_and_selection,
+)
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
 from tablectl.delta.dialects import dialect_of
@@ -41,10 +48,11 @@ def plan_command(
     with request.open(out) as opened:
         project = opened.in_dialect(request.shown_as) if request.shown_as else opened
         _check_files(save, reports)
-        specs = project.policies(request.paths)
+        specs, selection = policies_and_selection(request, project)
         started = Started()
-        plan = plan_with_progress(project, specs, request, out)
-        context = started.timed(Context(pending_fails=detailed_exitcode))
+        plan = plan_with_progress(project, specs, selection, request, out)
+        sources = lines_of_plan(plan, specs) if reports.names_lines else {}
+        context = started.timed(Context(pending_fails=detailed_exitcode, sources=sources))
         if request.shown_as:
             _note_default_levels(specs, project.dialect, opened.dialect, out)
     if request.shard:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field as dataclass_field
 from functools import lru_cache
 from typing import Any
@@ -65,6 +65,11 @@ class Schema:
             logical.append(found.name)
             fields = found.fields
         return tuple(logical) if logical else None
+
+    def physical_names(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """The names under which the log has the values of partition columns; an unknown column keeps its name."""
+        physical = {field.name: field.physical or field.name for field in self.fields}
+        return tuple(physical.get(column, column) for column in columns)
 
     def leaves(self) -> Iterator[tuple[ColumnPath, Field]]:
         """Every leaf column in the order in which Delta collects statistics. An array or map counts as one leaf."""

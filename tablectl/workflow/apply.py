@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -31,7 +31,7 @@ from tablectl.log.commit_files import row_versions, unnamed_files
 from tablectl.log.reader import read_commits, read_table
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.log.table_cache import MemoryCache
-from tablectl.model.errors import EngineError, LiveError, PlanFileError, UsageError
+from tablectl.model.errors import EngineError, LiveError, PlanFileError, TablectlError, UsageError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan
 from tablectl.model.stamp import LONGEST_REASON, Stamp
@@ -41,6 +41,7 @@ from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.model.text import cut
 from tablectl.planning.plan_file import digest_of
 from tablectl.policies.config import WindowConfig
+from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import duration
 from tablectl.policies.spec import Specs
 from tablectl.project import Project, RunEngines
@@ -97,10 +98,10 @@ class LogReader:
         with Stores(self.stores) as stores:
             return row_versions(stores, location, after=after)
 
-    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
-        """How far the streaming queries with some names and checkpoints have read a table."""
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str, location: str) -> Sequence[StreamState]:
+        """How far the streaming queries with some names and checkpoints have read or written a table."""
         with Stores(self.stores) as stores:
-            return read_streams(stores, checkpoints, table_id)
+            return read_streams(stores, checkpoints, table_id, location)
 
     def free(self, location: str) -> int | None:
         """The free bytes at a table's location, if it is on a disk of this machine; otherwise ``None``."""
@@ -206,7 +207,7 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
             control.notify(RunEvent("", "note", note))
         context = replace(_context(project, engine, stamp, control, canary), approve=approve)
         schedule = replace(_schedule(project, stamp), drivers=drivers)
-        report = run_plan(context, schedule, plan, tuple(_places(asked, context)))
+        report = run_plan(context, schedule, plan, tuple(_places(project, asked, context)))
         return replace(report, notes=(*opened.notes, *report.notes))
     finally:
         opened.close()
@@ -221,10 +222,21 @@ def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: in
     return Approval(plan.dialect, tables, project.config.severities, project.stores, max_bytes, project.own_rules)
 
 
-def _places(tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHookTable]:
+def _places(project: Project, tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHookTable]:
+    policies = cache(project.any_policies)
     for table in tables:
         with suppress(LiveError, EngineError):  # these tables were not requested by name
-            yield OwedHookTable(table.text, table.parts[0] if table.is_path else context.where(table))
+            location = table.parts[0] if table.is_path else context.where(table)
+            yield OwedHookTable(table.text, location, partial(_streams_of, policies, table))
+
+
+def _streams_of(policies: Callable[[], Specs], table: TableName) -> tuple[str, ...]:
+    """The names of the streams that the policies of now declare for a table; none if they cannot be read."""
+    try:
+        spec = spec_for(policies(), table)
+    except TablectlError:
+        return ()
+    return spec.options.stream_names if spec else ()
 
 
 def _context(

@@ -34,12 +34,11 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
     """
     located = locate_tables(project, specs, selection)
     losses = len(located.tables) <= MOST_WITH_LOSSES
-    return plan_located(project, specs, located, selection.shard, losses=losses, on_read=on_read)
+    return plan_located(project, located, selection.shard, losses=losses, on_read=on_read)
 
 
 def plan_located(
     project: Project,
-    specs: Specs,
     located: LocatedTable,
     shard: Shard | None = None,
     *,
@@ -62,7 +61,8 @@ def plan_located(
         format=FORMAT,
         tool=__version__,
         dialect=project.dialect,
-        policies=specs.digest,
+        policies=located.policies,
+        changed_since=located.changed_since,
         env=project.config.environment,
         tables=tuple(sorted(tables, key=lambda table: table.name)),
         failures=sorted_failures(failures),

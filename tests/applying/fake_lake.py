@@ -374,7 +374,7 @@ class FakeLake:
     def row_versions(self, location: str, *, after: int) -> Sequence[int]:
         return [each.version for each in self.commits(location, after=after) if each.changes_data]
 
-    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str, location: str) -> Sequence[StreamState]:
         return [self.positions[name](checkpoint) for name, checkpoint in checkpoints]
 
     def free(self, location: str) -> int | None:
