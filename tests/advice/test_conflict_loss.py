@@ -37,6 +37,20 @@ def test_writers_of_their_own_regions_are_jobs_of_their_own(busy: JobLog) -> Non
     assert found.jobs[0].name == "UPDATE by region, id (Delta Spark 4.4.0), 1 of 4"
 
 
+def test_a_writer_that_mostly_fails_and_has_few_writes_does_not_hide_the_jobs_of_the_others(busy: JobLog) -> None:
+    busy.wait(MINUTE)
+    busy.write("UPDATE", "((region#1 = r9) AND (id#2L > 0))", took=MINUTE)
+    assert [len(job.writes) for job in jobs_of(busy).jobs] == [10, 10, 10, 10, 1]
+
+
+def test_literals_that_are_used_once_are_one_job(tmp_path: Path) -> None:
+    log = JobLog(tmp_path / "t")
+    for day in [0, 0, 0, 1, 2, 3, 4]:
+        log.wait(MINUTE)
+        log.write("UPDATE", f"(day#1 = {day})", took=SECOND)
+    assert [len(job.writes) for job in jobs_of(log).jobs] == [7]
+
+
 def test_jobs_that_never_rest_fail_each_other_on_a_table_without_partitions(busy: JobLog) -> None:
     loss = conflict_loss(jobs_of(busy), Layout(), SPARK)
     assert loss.conflicting
