@@ -232,7 +232,7 @@ def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
         on_wait=lambda job, later, since: tasks[job.key].tell_wait(later, since),
         on_progress=tally.tell,
         on_paced=lambda job, since: tasks[job.key].tell_paced(since),
-        rewrote=lambda job, runs: job.size > 0 and any(run.statements for run in runs.values()),
+        rewrote=lambda job: job.size > 0 and tasks[job.key].sent,
     )
     scheduler = Scheduler(window.clock, schedule.parallel, window.stop, rules, window.pace)
     queue = [
@@ -285,6 +285,8 @@ class _Task:
     """Since when only ``window.max_bytes_per_hour`` holds it back; ``None`` if it does not."""
     paced_for: float = 0.0
     """Seconds for which it did."""
+    sent: bool = False
+    """Whether its last step sent statements."""
     moved: tuple[str, ...] = ()
     """Notes about its moves from drivers that do not answer."""
     attempted: bool = False
@@ -299,7 +301,7 @@ class _Task:
         now = self.window.clock.monotonic()
         self.first = now if self.first is None else self.first
         self.paced_for += 0.0 if self.paced_since is None else now - self.paced_since
-        self.paced_since = None
+        self.paced_since, self.sent = None, False
         try:
             end = self._step()
         except Exception as error:  # noqa: BLE001  # see above
@@ -461,10 +463,11 @@ class _Task:
             return None
         if self.streams is None:
             self.streams, self.streams_since = tuple(targets_of(window, self.tables)), now
+        self.streams = tuple(target.looked_at(window) for target in self.streams)
         behind = next((words for target in self.streams if (words := target.behind(window))), "")
         if not behind:
             return None
-        limit = max(window.terms.wait, window.terms.drain)
+        limit = max(window.terms.wait, *map(window.terms.drain_of, self.tables))
         left = self.streams_since + limit - now
         if left <= 0:
             hint = "start the stream, wait longer (`--wait`), or go on without it (`--proceed REASON`)"
@@ -540,6 +543,7 @@ class _Task:
 
     def _tried(self, runs: Sequence[TableRun]) -> Runs | Later[Runs]:
         """The end of an attempt: the end of the job, or a wait for the next attempt."""
+        self.sent = any(run.statements for run in runs)
         self.runs = self._merged(runs)
         now = self.window.clock.monotonic()
         self.attempted = self.driver.lost and any(run.outcome in _OF_A_DEAD_DRIVER for run in runs)
