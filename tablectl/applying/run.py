@@ -132,17 +132,22 @@ def _check_commits(
     barred: dict[str, TableRun] = {}
     warn = False
     exclusive, drivers = window.terms.exclusive_commits, schedule.drivers or (Driver("", window.engine),)
-    checked: dict[tuple[str, str], bool] = {}
+    checked: dict[tuple[str, str, bool], bool] = {}
     for table in tables:
         scheme = table.location.partition(":")[0] if ":" in table.location else ""
+        through_catalog = table.basis.metadata_version is not None
         try:
             for driver in drivers:
-                if (driver.name, scheme) not in checked:
+                key = (driver.name, scheme, through_catalog)
+                if key not in checked:
                     check_scheme(driver.engine, table.location)
-                    checked[driver.name, scheme] = check_commits(
-                        driver.engine, table.location, exclusive=exclusive, only=not driver.name
+                    checked[key] = check_commits(
+                        driver.engine,
+                        table.location,
+                        exclusive=exclusive or through_catalog,
+                        only=not driver.name,
                     )
-                warn |= checked[driver.name, scheme]
+                warn |= checked[key]
         except StopTableError as end:
             barred[table.name] = _plain(table, end.outcome, end.message, end.hint)
         except EngineError as error:

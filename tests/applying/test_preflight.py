@@ -10,6 +10,7 @@ from tablectl.applying.run import ON_DISK
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.stamp import Stamp
 from tablectl.model.errors import EngineError
+from tablectl.model.table import CatalogFacts
 from tests.applying.fake_lake import FakeEngine, FakeLake
 from tests.applying.lake_run import Run, only, outcomes
 from tests.leases.lease_fakes import MemoryRecords
@@ -41,6 +42,8 @@ def test_on_s3_a_driver_of_its_own_is_refused(location: str) -> None:
     )
     assert "`--remote`" in caught.value.hint
     assert "engine.exclusive_commits: true" in caught.value.hint
+    scheme = location.partition(":")[0].lower()
+    assert f"`spark.delta.logStore.{scheme}.impl: io.delta.storage.S3DynamoDBLogStore`" in caught.value.hint
 
 
 def test_a_log_store_that_no_one_knows_to_be_exclusive_is_named() -> None:
@@ -103,6 +106,15 @@ def test_alone_it_is_a_refusal() -> None:
     run.engine.shared = False
     report = run.apply()
     assert (report.exit_code, report.notes, run.engine.sent) == (3, (), [])
+
+
+def test_a_table_whose_commits_go_through_its_catalog_needs_no_log_store() -> None:
+    run = Run()
+    for place, catalog in (("s3a://lake/a", None), ("s3a://lake/b", CatalogFacts(metadata_version=0))):
+        run.lake.add(f"delta.`{place}`", catalog=catalog)
+        run.stores[place] = MemoryRecords()
+    run.engine.shared = False
+    assert outcomes(run.apply()) == {"a": "refused", "b": "applied"}
 
 
 def test_what_the_configuration_states_is_believed() -> None:
