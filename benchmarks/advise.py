@@ -1,48 +1,48 @@
 """Whether advice is right: what it predicts, whether the first one is the best one, and whether it makes things worse.
 
 Each seed is a workload on a real Delta table (``_advise_workloads``). It runs, and only the table and its log are kept.
-``tablectl advise --list-files --write`` reads them, ``tablectl apply`` applies the first advice, and the same workload
-runs again. The failures that the runner counted before and after are compared with the prediction. With
-``--exhaustive``, each single change of a list is tried on a table of its own.
+``tablectl advise --list-files --write`` reads them, ``tablectl apply`` applies what it declares, and the same workload
+runs again. The failures that the runner counted before and after are compared with the prediction. For each third seed,
+each single change of a list is tried on a table of its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from math import log2
 from pathlib import Path
 from statistics import median
+from textwrap import dedent, indent
 from time import perf_counter, process_time
 from typing import Any
 
 from _advise_workloads import LENGTH, START, Counters, Workload, create, generate, run, texts
 from _forecast_writers import DAY, Timetable, create_log, simulate, write_past
 from _report import machine, say, table
-from pyspark.sql import SparkSession  # noqa: TID251  # what the writers work in
+from _results import FOLDER, append, next_seed, read, small_spark
 
 import tablectl
-from tablectl.engine.port import Engine
-from tablectl.engine.spark import SparkOptions, open_spark
 from tablectl.log.commit_files import read_past_commits
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 
-RESULTS = Path(__file__).parent / "results" / "advise.jsonl"
-WEEK = 7 * DAY
+RESULTS = FOLDER / "advise.jsonl"
 _FLOOR = 60.0
 """Seconds a week, added to predicted and measured savings, because either can be zero."""
 _HARM = 0.05
+_EXHAUSTIVE = 3
+"""Of the seeds that this number divides, all single changes are tried."""
+_TRIED = LENGTH / 3
+"""For how long. The comparison is with the same virtual time without a change."""
 SINGLE_CHANGES = {
-    "A02": "partitioning: [region]\n    rewrite: allowed",
-    "A07": "clustering: [region]",
-    "A05": "deletion_vectors: enabled",
+    "A02": "partitioning: [region]\nrewrite: allowed\n",
+    "A07": "clustering: [region]\n",
+    "A05": "deletion_vectors: enabled\n",
 }
 """The changes that are tried one by one, by the code of the advice that proposes them."""
 
@@ -62,70 +62,84 @@ class Measured:
     """The code of the first advice that a policy can declare; empty if there is none."""
     predicted: float = 0.0
     """What it says that it saves."""
+    declared: str = ""
+    """What a policy declares for the table, of all advice."""
     failed_after: int | None = None
     lost_after: float | None = None
     single: dict[str, float] = field(default_factory=dict)
-    """What is lost with each single change, with ``--exhaustive``."""
+    """What is lost with each single change, and under an empty code without any; empty if they were not tried."""
 
 
-def measure(spark: Any, folder: Path, seed: int, *, exhaustive: bool) -> Measured:
-    """One workload."""
+@dataclass(frozen=True)
+class Advised:
+    """What ``tablectl advise`` says of a table."""
+
+    code: str = ""
+    predicted: float = 0.0
+    declared: str = ""
+
+
+def measure(spark: Any, folder: Path, seed: int, keep: Path | None = None) -> Measured:
+    """One workload. ``keep`` gets its table as it was when the advice was given."""
     workload, place = generate(seed), folder / f"t{seed}"
-    before = _run(spark, place, workload)
-    code, predicted, policy = _advised(folder / f"r{seed}", place)
-    after = None
-    if policy:
-        _apply(spark, folder / f"r{seed}", policy)
-        after = run(spark, str(place), workload)
-    single = {}
-    for each, text in SINGLE_CHANGES.items() if exhaustive else ():
-        other = folder / f"t{seed}-{each}"
-        create(spark, str(other), workload)
-        _apply(spark, folder / f"r{seed}-{each}", f"version: 1\ntables:\n  delta.`{other}`:\n    {text}\n")
-        single[each] = _weekly(run(spark, str(other), workload))
+    create(spark, str(place), workload)
+    before = run(spark, str(place), workload)
+    if keep:
+        shutil.rmtree(keep / place.name, ignore_errors=True)
+        shutil.copytree(place, keep / place.name)
+    advised = advice_on(place)
+    after = _changed(spark, folder / f"r{seed}", place, advised.declared, workload) if advised.declared else None
     return Measured(
-        seed,
-        workload.name,
-        workload.healthy,
-        texts(workload.jobs),
-        before.committed,
-        before.failed,
-        _weekly(before),
-        code,
-        predicted,
-        None if after is None else after.failed,
-        None if after is None else _weekly(after),
-        single,
+        seed=seed,
+        workload=workload.name,
+        healthy=workload.healthy,
+        jobs=texts(workload.jobs),
+        committed=len(before.commits),
+        failed=len(before.failures),
+        lost=before.weekly(LENGTH),
+        advice=advised.code,
+        predicted=advised.predicted,
+        declared=advised.declared,
+        failed_after=None if after is None else len(after.failures),
+        lost_after=None if after is None else after.weekly(LENGTH),
+        single={} if seed % _EXHAUSTIVE else {"": before.weekly(_TRIED), **_single_changes(spark, folder, workload)},
     )
 
 
-def _run(spark: Any, place: Path, workload: Workload) -> Counters:
-    create(spark, str(place), workload)
-    return run(spark, str(place), workload)
+def _changed(
+    spark: Any, directory: Path, place: Path, declared: str, workload: Workload, length: float = LENGTH
+) -> Counters:
+    """The workload on a table, after an apply of what is declared for it."""
+    _apply(spark, directory, place, declared)
+    return run(spark, str(place), workload, length)
 
 
-def _weekly(counters: Counters) -> float:
-    return round(counters.lost * WEEK / LENGTH, 1)
+def _single_changes(spark: Any, folder: Path, workload: Workload) -> dict[str, float]:
+    """What is lost with each single change, on tables of their own."""
+    found = {}
+    for code, declared in SINGLE_CHANGES.items():
+        place = folder / f"t{workload.seed}-{code}"
+        create(spark, str(place), workload)
+        found[code] = _changed(spark, folder / f"r{place.name}", place, declared, workload, _TRIED).weekly(_TRIED)
+    return found
 
 
-def _advised(directory: Path, place: Path) -> tuple[str, float, str]:
-    """The code of the first advice that can be declared, what it predicts, and the policy that declares the advice."""
-    directory.mkdir(parents=True)
-    (found,) = tablectl.advise(tables=f"delta.`{place}`", directory=directory, list_files=True).tables
+def advice_on(place: Path) -> Advised:
+    """The first advice that can be declared, and the policy of all advice."""
+    with tempfile.TemporaryDirectory() as directory:
+        (found,) = tablectl.advise(tables=f"delta.`{place}`", directory=directory, list_files=True).tables
+    if found.error:
+        raise SystemExit(f"{place} cannot be read: {found.error}")
     first = next((each for each in found.advice if each.declare), None)
     if first is None:
-        return "", 0.0, ""
+        return Advised()
     saves = first.amount if first.benefit == "writer-seconds a week" else 0.0
-    return first.code, saves, f"version: 1\ntables:\n{_indented(found.yaml)}"
+    return Advised(first.code, saves, dedent("".join(found.yaml.splitlines(keepends=True)[1:])))
 
 
-def _indented(entry: str) -> str:
-    lines = entry.splitlines(keepends=True)
-    return entry if entry.startswith("  ") else "".join(f"  {line}" for line in lines)
-
-
-def _apply(spark: Any, directory: Path, policy: str) -> None:
-    (directory / "policies").mkdir(parents=True, exist_ok=True)
+def _apply(spark: Any, directory: Path, place: Path, declared: str) -> None:
+    (directory / "policies").mkdir(parents=True)
+    policy = f"version: 1\ntables:\n  delta.`{place}`:\n{indent(declared, '    ')}"
     (directory / "policies" / "t.yaml").write_text(policy, encoding="utf-8")
     report = tablectl.apply(directory=directory, spark=spark)
     if report.exit_code != 0:
@@ -173,10 +187,9 @@ def ratio(predicted: float, measured: float) -> float:
 
 def best(line: dict[str, Any]) -> str:
     """The single change after which least is lost; empty if none is 5 % better than no change."""
-    if not line["single"]:
-        return ""
-    code = min(line["single"], key=lambda each: line["single"][each])
-    return code if line["single"][code] < line["lost"] * (1 - _HARM) else ""
+    lost = dict(line["single"])
+    code = min(lost, key=lambda each: lost[each], default="")
+    return code if code and lost[code] < lost[""] * (1 - _HARM) else ""
 
 
 def summary(lines: Sequence[dict[str, Any]]) -> str:
@@ -206,12 +219,17 @@ def summary(lines: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """The last line of each seed."""
-    if not path.exists():
-        return []
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return list({line["seed"]: line for line in lines}.values())
+def advise_again(results: Path, kept: Path) -> None:
+    """Give the advice on the tables that were kept again, with the code of now. What was measured stays true only if
+    the same is declared: other seeds must run again.
+    """
+    for line in read(results):
+        place = kept / f"t{line['seed']}"
+        advised = advice_on(place) if place.exists() else None
+        if advised is None or advised.declared != line["declared"]:
+            say(f"seed {line['seed']} must run again: {'its table was not kept' if advised is None else 'new advice'}")
+        else:
+            append(results, Measured(**{**line, "advice": advised.code, "predicted": advised.predicted}))
 
 
 def main() -> int:
@@ -219,40 +237,34 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="how many further workloads to run; 0 prints the results")
     parser.add_argument("--first", type=int, help="the first seed; by default the first without a result")
+    parser.add_argument("--parallel", type=int, default=2, help="how many workloads run at a time")
+    parser.add_argument("--keep", type=Path, help="keep the tables here, as they were when the advice was given")
+    parser.add_argument("--kept", type=Path, help="only give the advice on kept tables again")
     parser.add_argument("--speed", action="store_true", help="only measure how long reading 1,000 commits takes")
-    parser.add_argument("--exhaustive", action="store_true", help="also try each single change")
     parser.add_argument("--results", type=Path, default=RESULTS)
     asked = parser.parse_args()
-    if asked.speed:
-        with tempfile.TemporaryDirectory(prefix="tablectl-advise-") as folder:
-            say(f"{machine()}\n\n{speed(Path(folder))}\n")
-        return 0
-    first = asked.first or max((int(each["seed"]) for each in read(asked.results)), default=0) + 1
-    if asked.seeds:
-        _measure_all(range(first, first + asked.seeds), asked.results, exhaustive=asked.exhaustive)
+    with tempfile.TemporaryDirectory(prefix="tablectl-advise-", ignore_cleanup_errors=True) as temporary:
+        folder = Path(temporary)
+        if asked.speed:
+            say(f"{machine()}\n\n{speed(folder)}\n")
+            return 0
+        if asked.kept:
+            advise_again(asked.results, asked.kept)
+        elif asked.seeds:
+            first = asked.first or next_seed(asked.results)
+            _measure_all(range(first, first + asked.seeds), asked, folder)
     say(machine() + "\n\n" + summary(read(asked.results)))
     return 0
 
 
-def _measure_all(seeds: range, results: Path, *, exhaustive: bool) -> None:
-    folder, engine = Path(tempfile.mkdtemp(prefix="tablectl-advise-")), _engine()
-    spark = SparkSession.getActiveSession()
-    try:
-        results.parent.mkdir(parents=True, exist_ok=True)
-        for seed in seeds:
-            line = json.dumps(asdict(measure(spark, folder, seed, exhaustive=exhaustive)))
-            with results.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-    finally:
-        engine.close()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _engine() -> Engine:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # read when the session starts
-    conf = {"spark.master": "local[8]", "spark.sql.shuffle.partitions": "1", "spark.ui.enabled": "false"}
-    conf |= {"spark.databricks.delta.snapshotPartitions": "1", "spark.default.parallelism": "1"}
-    return open_spark(SparkOptions(conf=conf))
+def _measure_all(seeds: range, asked: argparse.Namespace, folder: Path) -> None:
+    with small_spark() as spark, ThreadPoolExecutor(asked.parallel) as pool:
+        running = {pool.submit(measure, spark, folder, seed, asked.keep): seed for seed in seeds}
+        for done in as_completed(running):
+            if error := done.exception():
+                say(f"seed {running[done]}: {type(error).__name__}: {error}")
+            else:
+                append(asked.results, done.result())
 
 
 if __name__ == "__main__":

@@ -10,14 +10,11 @@ runs. Counted are those that fail.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
-import shutil
-import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import log2
 from pathlib import Path
@@ -38,15 +35,13 @@ from _forecast_writers import (
     write_past,
 )
 from _report import machine, say, table
-from pyspark.sql import SparkSession  # noqa: TID251  # what the writers work in
+from _results import FOLDER, append, next_seed, read, small_spark
 
 import tablectl
-from tablectl.engine.port import Engine
-from tablectl.engine.spark import SparkOptions, open_spark
 from tablectl.model.expected_loss import HOURS, hour_of_week
 from tablectl.model.table_loss import TableLoss
 
-RESULTS = Path(__file__).parent / "results" / "forecast.jsonl"
+RESULTS = FOLDER / "forecast.jsonl"
 SIMULATED = RESULTS.with_name("forecast-simulated.jsonl")
 MOMENTS = 6
 """Random and proposed moments of each workload."""
@@ -188,14 +183,6 @@ def summary(lines: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """The last line of each seed."""
-    if not path.exists():
-        return []
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return list({line["seed"]: line for line in lines}.values())
-
-
 def main() -> int:
     """Run the next seeds, add a line for each, and print all results."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -207,7 +194,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path)
     asked = parser.parse_args()
     results = asked.results or (SIMULATED if asked.simulated else RESULTS)
-    first = asked.first or max((int(each["seed"]) for each in read(results)), default=0) + 1
+    first = asked.first or next_seed(results)
     if asked.seeds:
         _run(range(first, first + asked.seeds), results, simulated=asked.simulated)
     say(machine() + "\n\n" + summary(read(results)))
@@ -215,26 +202,13 @@ def main() -> int:
 
 
 def _run(seeds: range, results: Path, *, simulated: bool) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="tablectl-forecast-"))
-    engine = None if simulated else _engine()
-    spark = None if simulated else SparkSession.getActiveSession()
-    try:
-        results.parent.mkdir(parents=True, exist_ok=True)
+    session = nullcontext() if simulated else small_spark()
+    with (
+        tempfile.TemporaryDirectory(prefix="tablectl-forecast-", ignore_cleanup_errors=True) as folder,
+        session as spark,
+    ):
         for seed in seeds:
-            line = json.dumps(asdict(measure(spark, folder, seed)))
-            with results.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-    finally:
-        if engine is not None:
-            engine.close()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _engine() -> Engine:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # read when the session starts
-    conf = {"spark.master": "local[8]", "spark.sql.shuffle.partitions": "1", "spark.ui.enabled": "false"}
-    conf |= {"spark.databricks.delta.snapshotPartitions": "1", "spark.default.parallelism": "1"}
-    return open_spark(SparkOptions(conf=conf))
+            append(results, measure(spark, Path(folder), seed))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease import Lease
 from tablectl.leases.owner import current_owner
 from tablectl.storage.records import open_records
+from tablectl.writers.guard import ENDING
 
 _AIM = 0.002
 """Seconds that an uncontended guard may take on a local disk."""
@@ -172,13 +174,22 @@ def on_a_store(folder: Path, rounds: int) -> list[OnStore]:
             if name == "during an apply":
                 lease = _lease(location)
             enter()
+            _await_deletions()
             store.requests()
             enter()
+            _await_deletions()
             asked = store.requests()
             found.append(OnStore(name, _times(rounds, enter).median, tuple(asked)))
         if lease is not None:
             lease.release()
         return found
+
+
+def _await_deletions() -> None:
+    """Guards on an object store are deleted in the background."""
+    for thread in threading.enumerate():
+        if thread.name == ENDING:
+            thread.join()
 
 
 def first_guard(folder: Path, repeat: int = 7) -> float:

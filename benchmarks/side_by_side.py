@@ -32,7 +32,7 @@ from tablectl.applying.events import RunEvent
 from tablectl.engine.spark import SparkOptions, open_spark, packages
 from tablectl.policies.config import Config, EngineConfig, WindowConfig
 from tablectl.project import EngineSource, Project
-from tablectl.workflow import Control, run
+from tablectl.workflow.apply import Control, run
 
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _SERVER = {

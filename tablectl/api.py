@@ -31,20 +31,12 @@ from tablectl.project import SHARED, EngineSource, Project
 from tablectl.reports.status import LakeStatus
 from tablectl.saved_plan import read_plan, required_signers
 from tablectl.selection import Selection
-from tablectl.workflow import (
-    NO_CANARY,
-    Control,
-    Imported,
-    approval_of,
-    canary_options,
-    find_drift,
-    import_policies,
-    lint_tables,
-    make_plan,
-    quiet_within,
-    read_conflicts,
-    run,
-)
+from tablectl.workflow.apply import NO_CANARY, Control, approval_of, canary_options, quiet_within, run
+from tablectl.workflow.conflicts import read_conflicts
+from tablectl.workflow.drift import find_drift
+from tablectl.workflow.import_tables import Imported, import_policies
+from tablectl.workflow.lint import lint_tables
+from tablectl.workflow.plan import make_plan
 
 
 class Place(TypedDict, total=False):

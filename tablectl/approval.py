@@ -30,7 +30,7 @@ from tablectl.planning.plan_limits import rewritten_bytes
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.writer_dependence import writers_matter
 from tablectl.policies.resolve import expand
-from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.spec import Specs, TableSpec, digest_of_tables
 from tablectl.selection import depth_for
 from tablectl.storage.object_stores import StoreOptions
 
@@ -48,7 +48,7 @@ def check_declared(plan: Plan, specs: Specs, dialect: str) -> Mapping[str, Table
         raise PlanFileError(
             f"`dialect`: the plan is for {plan.dialect!r}, and tablectl.yaml says {dialect!r}", _PLAN_AGAIN
         )
-    found = _specs_of(plan, specs)
+    found = _specs_of(plan, specs, [*(table.name for table in plan.tables), *plan.unchanged])
     wrong: list[str] = []
     for table in plan.tables:
         spec = found.get(table.name)
@@ -68,12 +68,21 @@ def check_declared(plan: Plan, specs: Specs, dialect: str) -> Mapping[str, Table
     return found
 
 
-def _specs_of(plan: Plan, specs: Specs) -> Mapping[str, TableSpec]:
+def policies_digest(plan: Plan, specs: Specs) -> str:
+    """What a plan that was made of these policies has as ``policies``."""
+    if not plan.changed_since:
+        return specs.digest
+    patterns = {each.text for each in specs.patterns}
+    names = [*(each.name for each in plan.tables), *(each.name for each in plan.failures), *plan.unchanged]
+    return digest_of_tables(_specs_of(plan, specs, [name for name in names if name not in patterns]).values())
+
+
+def _specs_of(plan: Plan, specs: Specs, names: Sequence[str]) -> Mapping[str, TableSpec]:
     """The specs: tables named in the files keep their own, and patterns that match apply to the others."""
     named = {spec.name.key: spec for spec in specs.tables}
     places = {table.name: table.location for table in plan.tables}
     asked: dict[str, TableName] = {}
-    for text in dict.fromkeys((*places, *plan.unchanged)):
+    for text in dict.fromkeys(names):
         try:
             asked[text] = parse_table(text)
         except NameSyntaxError as error:

@@ -1,4 +1,8 @@
-"""Which policies changed since a commit: those of the commit are read from Git, and compared by their effect."""
+"""Which policies changed since a commit: those of the commit are read from Git, and compared by their effect.
+
+Files that are as they were are not parsed, if nothing that files share has changed (``policies/relevant_files.py``). So
+an error in such a file is not found, as in the commands about one table.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,28 @@ import io
 import os
 import subprocess
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
-from tablectl.model.errors import InputError, UsageError
+from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.policies.config import FILE, Config, load_config
 from tablectl.policies.find_files import read_files
-from tablectl.policies.relevant_files import shared_files
-from tablectl.policies.repository import has_policies, open_repository, variables_for
+from tablectl.policies.relevant_files import naming_files, shared_files
+from tablectl.policies.repository import (
+    Paths,
+    has_policies,
+    open_repository,
+    parse_files,
+    policy_paths,
+    variables_for,
+)
 from tablectl.policies.resolve import resolve
 from tablectl.policies.spec import Specs, TableSpec, effect_of
+from tablectl.policies.variables import Variables
 
 _SECONDS = 120
 _MOST_BYTES = 256 << 20
@@ -34,6 +46,8 @@ class EarlierPolicies:
     """By ``name.key``."""
     unchanged: frozenset[str] = frozenset()
     """The files of now whose tables are as they were, by real path. They are not in ``specs``."""
+    commit: str = ""
+    """The whole hash of the commit."""
 
     def differ(self, spec: TableSpec) -> bool:
         """Whether a table's policy had another effect, or none, at that commit."""
@@ -46,17 +60,57 @@ class EarlierPolicies:
         located = "location" in spec.sources or "location" in before.sources
         return effect_of(spec, located=located) != effect_of(before, located=located)
 
+    def without(self, specs: Specs) -> list[TableSpec]:
+        """The tables that had an entry, and have none in ``specs``."""
+        named = {spec.name.key for spec in specs.tables}
+        return [spec for key, spec in self.named.items() if key not in named]
+
     def _by_pattern(self, name: TableName) -> TableSpec | None:
         patterns = self.specs.declarations.matching(name)
         found = resolve([(name, patterns)], self.specs.declarations.profiles, []) if patterns else []
         return found[0] if found else None
 
 
+def changed_specs(
+    earlier: EarlierPolicies, paths: Paths, config: Config, directory: Path, variables: Variables
+) -> Specs | None:
+    """The policies of now in files that are not as they were, and in others that may declare the same tables, without
+    patterns: these are as they were, so of the tables that no file names, none has changed.
+
+    ``None`` if all files must be read to know what changed: because something that files share has changed, because a
+    table lost its entry and a pattern applies to it now, or because these files have errors by themselves.
+    """
+    if not earlier.unchanged:
+        return None
+    problems: list[Problem] = []
+    files = read_files(policy_paths(paths, config, directory), problems, config.confined_to)
+    same = {path: data for path, data in files.items() if os.path.realpath(path) in earlier.unchanged}
+    changed = {path: data for path, data in files.items() if path not in same}
+    try:
+        specs = parse_files(changed, config, variables, problems)
+        others = naming_files(same, _names_of((*filter(earlier.differ, specs.tables), *earlier.without(specs))))
+        if others:
+            specs = parse_files({**changed, **others}, config, variables, problems)
+    except InputError:
+        return None
+    gone = (spec.name for spec in earlier.without(specs))
+    return None if any(map(specs.declarations.matching, gone)) else Specs.of(specs.tables)
+
+
+def _names_of(specs: Iterable[TableSpec]) -> Iterator[TableName]:
+    """The names of tables, and those that they would have by their declared locations."""
+    for spec in specs:
+        yield spec.name
+        if spec.location:
+            yield TableName("", (spec.location,))
+
+
 def policies_at(
     ref: str, directory: Path, config: Config, given: Mapping[str, str], environ: Mapping[str, str]
 ) -> EarlierPolicies:
     """The policies at a commit, with the configuration of that commit in the environment of ``config``. If they were
-    invalid then, there are none, so every table counts as changed. Raises ``UsageError`` if Git cannot tell.
+    invalid then, or cannot be unpacked, there are none, so every table counts as changed. Raises ``UsageError`` if Git
+    cannot tell.
     """
     if PurePosixPath(config.policies).is_absolute():
         raise UsageError("--changed-since needs policies inside of the repository", "set `policies` to a relative path")
@@ -64,21 +118,22 @@ def policies_at(
         _git(directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}").decode().strip()
     )
     with TemporaryDirectory(prefix="tablectl-since-") as folder:
-        for path in (FILE, config.policies):
-            if _git(directory, "ls-tree", "--name-only", commit, "--", path):
-                _extract(_git(directory, "archive", "--format=tar", commit, "--", path), folder)
+        found = _git(directory, "ls-tree", "-z", "--name-only", commit, "--", FILE, str(PurePosixPath(config.policies)))
         try:
+            if found:
+                paths = map(os.fsdecode, found.removesuffix(b"\0").split(b"\0"))
+                _extract(_git(directory, "archive", "--format=tar", commit, "--", *paths), folder)
             before = load_config(Path(folder), {}, "")
             before = load_config(Path(folder), {}, config.environment if config.environment in before.env else "")
             if not has_policies(before, folder):
-                return EarlierPolicies(Specs.of(()), {})
+                return EarlierPolicies(Specs.of(()), {}, commit=commit)
             unchanged = _unchanged_files(before, Path(folder), config, directory)
             choose = partial(_without, unchanged)
             specs = open_repository(None, before, folder, variables_for(before, given, environ), choose)[1]
-        except InputError:
-            return EarlierPolicies(Specs.of(()), {})
+        except (InputError, tarfile.TarError):  # such as a link out of the repository, which is not unpacked
+            return EarlierPolicies(Specs.of(()), {}, commit=commit)
     named = {spec.name.key: spec for spec in specs.tables}
-    return EarlierPolicies(specs, named, frozenset(map(os.path.realpath, unchanged.values())))
+    return EarlierPolicies(specs, named, frozenset(map(os.path.realpath, unchanged.values())), commit)
 
 
 def _unchanged_files(before: Config, folder: Path, config: Config, directory: Path) -> dict[Path, Path]:

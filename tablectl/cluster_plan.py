@@ -22,11 +22,12 @@ from tablectl.planning.plan_file import dump_plan, load_plan
 from tablectl.policies.config import FILE, load_config
 from tablectl.policies.repository import Paths, Repository, variables_for
 from tablectl.policies.resolve import expand
-from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.spec import TableSpec
 from tablectl.project import Project
 from tablectl.selection import LocatedTable, Selection
 from tablectl.version import __version__
-from tablectl.workflow import MOST_WITH_LOSSES, locate_tables, plan_located, sorted_failures
+from tablectl.workflow.plan import MOST_WITH_LOSSES, plan_located
+from tablectl.workflow.tables import locate_tables, sorted_failures
 
 _A_PART = 50
 """The number of tables that one task plans, if there are few enough."""
@@ -45,7 +46,7 @@ def plan_on_cluster(project: Project, paths: Paths, selection: Selection) -> Pla
     if not isinstance(engine, Executors):
         raise UsageError("this engine has no executors", "leave `--on spark` out")
     if not located.tables:
-        return plan_located(project, specs, located, selection.shard, losses=False)
+        return plan_located(project, located, selection.shard, losses=False)
     parts = _parts(located)
     common = _bundle(project, repository, losses=len(located.tables) <= MOST_WITH_LOSSES)
     texts = engine.on_executors(RemoteWork(__name__, plan_part.__name__, common), parts)
@@ -56,6 +57,8 @@ def plan_on_cluster(project: Project, paths: Paths, selection: Selection) -> Pla
     failures = {*merged.failures, *located.failures}
     return replace(
         merged,
+        policies=located.policies,
+        changed_since=located.changed_since,
         failures=sorted_failures(failures),
         unmatched=located.unmatched,
         shard=selection.shard.text if selection.shard else "",
@@ -95,24 +98,28 @@ def plan_part(common: str, part: str) -> str:
         raise RuntimeError(f"this executor has tablectl {__version__}, and the plan is made by {bundle['version']}")
     with TemporaryDirectory(prefix="tablectl-plan-") as directory:
         (Path(directory) / FILE).write_text(bundle["config"], "utf-8")
-        # The locations are known, and the cluster's credentials reach them: no catalog is asked here.
-        config = replace(load_config(Path(directory), bundle["environ"], bundle["environment"]), catalogs={})
+        config = load_config(Path(directory), bundle["environ"], bundle["environment"])
+    # The locations are known, and the cluster's credentials reach them: no catalog is asked here. Each core of an
+    # executor has a task of its own.
+    config = replace(config, catalogs={}, stores=replace(config.stores, processes=1))
     variables = variables_for(config, bundle["variables"], bundle["environ"])
     project = Project(config, given=bundle["variables"], environ=bundle["environ"])
     specs = Repository({}, variables, config).read(bundle["policies"])
     locations = {parse_table(name): where for name, where in given["tables"]}
     known = {spec.name.key: spec for spec in expand(specs, locations).tables}
     tables = tuple((known[name.key], where) for name, where in locations.items())
-    return dump_plan(_plan(project, specs, tables, Shard.parse(given["shard"]), losses=bundle["losses"])).decode()
+    return dump_plan(
+        _plan(project, specs.digest, tables, Shard.parse(given["shard"]), losses=bundle["losses"])
+    ).decode()
 
 
 def _plan(
-    project: Project, specs: Specs, tables: Sequence[tuple[TableSpec, str]], shard: Shard, *, losses: bool
+    project: Project, policies: str, tables: Sequence[tuple[TableSpec, str]], shard: Shard, *, losses: bool
 ) -> Plan:
     """The plan of some tables. An unexpected error costs only its own table."""
 
     def plan(some: Sequence[tuple[TableSpec, str]]) -> Plan:
-        return plan_located(project, specs, LocatedTable(tuple(some), (), ()), shard, losses=losses)
+        return plan_located(project, LocatedTable(tuple(some), (), (), policies=policies), shard, losses=losses)
 
     try:
         return plan(tables)

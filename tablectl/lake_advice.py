@@ -99,7 +99,7 @@ def _table(
         dialect=project.dialect,
         policy=spec.policy,
         options=spec.options,
-        streams=read_streams(stores, spec.options.streams, live.table_id),
+        streams=read_streams(stores, spec.options.streams, live.table_id, location),
     )
     found, untold = advise(facts, project.mask.table_plan)
     return TableAdvice(

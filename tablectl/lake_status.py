@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 
-from tablectl.applying.stamp import read_stamp
 from tablectl.attributes.policy import attribute
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
@@ -13,10 +13,11 @@ from tablectl.delta.names import canonical_location, column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
-from tablectl.log.blame import BlameQuery, BlameResult, read_and_blame
-from tablectl.log.reader import ReadRequest
+from tablectl.log.blame import BlameQuery, BlameResult, blame
+from tablectl.log.reader import Reading, ReadRequest, read_each
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.plan import Change
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import natural_key, value_text
 from tablectl.planning.diff import diff
@@ -70,19 +71,12 @@ def collect_status(
     managed = locate(specs, selection, project.open_catalog, project.stores)
     more = locate(others, Selection(), project.open_catalog, project.stores) if others else None
     further = _besides(managed, more) if more else None
-    rows: list[TableStatus] = []
-    found: list[_Found] = []
-    for each in _read(project, managed, further, options, on_read):
-        if isinstance(each, TableStatus):
-            rows.append(each)
-        else:
-            found.append(each)
+    rows = list(_read(project, managed, further, options, on_read))
     named = {spec.name.text for spec, _ in managed.tables}
     failures = [*managed.failures, *(further.failures if further else ())]
     rows += [
         _unreadable(each.name, each.message, "") for each in failures if each.name in named or "*" not in each.name
     ]
-    rows += [_row(project, each) for each in found]
     return LakeStatus(
         tuple(sorted(rows, key=lambda row: (STATES.index(row.state), natural_key(row.table)))),
         project.config.environment,
@@ -110,24 +104,24 @@ def _read(
     further: LocatedTable | None,
     options: StatusDepth,
     on_read: Callable[[int, int], None],
-) -> Iterator[_Found | TableStatus]:
+) -> Iterator[TableStatus]:
     more = further.tables if further else ()
     placed = [*((spec, where, True) for spec, where in managed.tables), *((spec, where, False) for spec, where in more)]
     requests = (ReadRequest(spec.name, where, _depth(spec, debt=options.debt)) for spec, where, _ in placed)
 
-    def asks(position: int, live: LiveTable) -> BlameQuery | None:
-        spec, _, is_managed = placed[position]
+    def row(reading: Reading) -> TableStatus:
+        (spec, _, is_managed), live = placed[reading.position], reading.table
         changes = diff(spec.policy, live, project.dialect) if is_managed else ()
-        return BlameQuery(live, questions(changes), options.look_back) if changes else None
+        blamed = blame(reading, BlameQuery(live, questions(changes), options.look_back)) if changes else None
+        return _row(project, _Found(spec, live, is_managed, changes, blamed))
 
-    for done, found in enumerate(read_and_blame(requests, asks, cache=project.cache, options=project.stores)):
-        on_read(done + 1, len(placed))
-        spec, where, is_managed = placed[done]
-        if isinstance(found, LiveError):
-            yield _unreadable(spec.name.text, one_line(found), _place(spec) if is_managed else "", where)
-        else:
-            live, blamed = found
-            yield _Found(spec, live, is_managed, diff(spec.policy, live, project.dialect) if blamed else (), blamed)
+    with closing(read_each(requests, row, cache=project.cache, options=project.stores)) as rows:
+        for done, ((spec, where, is_managed), found) in enumerate(zip(placed, rows, strict=True), 1):
+            on_read(done, len(placed))
+            if isinstance(found, LiveError):
+                yield _unreadable(spec.name.text, one_line(found), _place(spec) if is_managed else "", where)
+            else:
+                yield found
 
 
 def _depth(spec: TableSpec, *, debt: bool) -> Callable[[LiveTable], Depth]:

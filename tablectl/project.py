@@ -20,7 +20,7 @@ from tablectl.delta.names import TableName
 from tablectl.engine.delta_support import check_delta
 from tablectl.engine.port import Catalog, Engine
 from tablectl.frozen import frozen
-from tablectl.model.errors import EngineError, PlanFileError, UsageError
+from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.policies.config import ENV, Config, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec
@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` a
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
     from tablectl.reports.mask import Mask
+    from tablectl.selection import ChangedSince
     from tablectl.storage.object_stores import StoreOptions
     from tablectl.storage.records import RecordStore
 
@@ -268,17 +269,27 @@ class Project:
         return self.repository(paths)[1]
 
     def policies_about(self, name: TableName, paths: Paths = None) -> Specs:
-        """The policies in the files that can concern one table. Raises as ``policies``, for these files only."""
+        """The policies in the files that can concern one table. Raises as ``policies``."""
         from tablectl.policies.relevant_files import relevant_files  # noqa: PLC0415  # see the module docstring
 
         choose = partial(relevant_files, tables=(name,))
-        return open_repository(paths, self.config, self.directory, self.variables, choose)[1]
+        try:
+            return open_repository(paths, self.config, self.directory, self.variables, choose)[1]
+        except InputError:  # it may be an error only without the other files: a profile refers to their defaults
+            return self.policies(paths)
 
-    def changed_since(self, ref: str) -> Callable[[TableSpec], bool]:
-        """Whether a table's policy differs from that at a commit. Raises ``UsageError`` if Git does not know it."""
-        from tablectl.changed_policies import policies_at  # noqa: PLC0415  # see the module docstring
+    def changed_since(self, ref: str, paths: Paths = None, *, whole: bool = False) -> tuple[Specs, ChangedSince]:
+        """The policies that can differ from those at a commit, and which of them do. ``whole`` reads all policies.
 
-        return policies_at(ref, self.directory, self.config, self.given, self.environ).differ
+        Raises as ``policies``, and ``UsageError`` if Git does not know the commit.
+        """
+        from tablectl.changed_policies import changed_specs, policies_at  # noqa: PLC0415  # see the module docstring
+        from tablectl.selection import ChangedSince  # noqa: PLC0415
+
+        earlier = policies_at(ref, self.directory, self.config, self.given, self.environ)
+        some = None if whole else changed_specs(earlier, paths, self.config, self.directory, self.variables)
+        changed = ChangedSince(earlier.commit, earlier.differ, whole=some is None)
+        return self.policies(paths) if some is None else some, changed
 
     def any_policies(self, paths: Paths = None) -> Specs:
         """As ``policies``, for commands that need none: empty if no paths are given and the repository has none."""
@@ -322,7 +333,12 @@ class Project:
         from tablectl.storage.object_stores import StoreOptions  # noqa: PLC0415  # see the module docstring
 
         stores = self.config.stores
-        return StoreOptions(families=stores.families(), concurrency=stores.concurrency, access=self.catalogs)
+        return StoreOptions(
+            families=stores.families(),
+            concurrency=stores.concurrency,
+            processes=stores.processes,
+            access=self.catalogs,
+        )
 
     @cached_property
     def catalogs(self) -> Catalogs | None:

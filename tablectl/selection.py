@@ -20,11 +20,22 @@ from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.merge_plans import Shard
 from tablectl.policies.resolve import expand
-from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.spec import Specs, TableSpec, digest_of_tables
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.records import real_place
 
 _DEFAULT_STORES = StoreOptions()
+
+
+@frozen
+class ChangedSince:
+    """The choice of tables whose policies differ from those at a commit."""
+
+    commit: str
+    differ: Callable[[TableSpec], bool]
+    """Whether a table's policy does."""
+    whole: bool = True
+    """Whether the specs are those of all policy files; otherwise a glob can match tables that are not among them."""
 
 
 @frozen
@@ -39,8 +50,8 @@ class Selection:
     """Globs of tables to exclude. They take precedence."""
     shard: Shard | None = None
     """The part of the selected tables to read; ``None`` for all of them."""
-    changed: Callable[[TableSpec], bool] | None = None
-    """Whether a table's policy changed; ``None`` to take tables without changes, too."""
+    changed: ChangedSince | None = None
+    """``None`` to take tables whose policies did not change, too."""
 
     def of(self, specs: Specs, *, complete: bool = True) -> tuple[TableSpec, ...]:
         """The selected tables. Raises ``UsageError`` for a glob or tag that matches none: a typo must not look like
@@ -54,11 +65,11 @@ class Selection:
             for spec, these, others in zip(specs.tables, wanted, unwanted, strict=True)
             if (not self.globs or these) and not others and (not self.tags or set(self.tags) & set(spec.tags))
         )
-        if complete:
+        if complete and (self.changed is None or self.changed.whole):
             _check_matched("--select", self.globs, wanted)
             _check_matched("--exclude", self.excluded, unwanted)
             self._check(specs, selected)
-        return selected if self.changed is None else tuple(filter(self.changed, selected))
+        return selected if self.changed is None else tuple(filter(self.changed.differ, selected))
 
     def _check(self, specs: Specs, selected: Sequence[TableSpec]) -> None:
         tagged = {tag for spec in specs.tables for tag in spec.tags}
@@ -116,6 +127,10 @@ class LocatedTable:
     """Patterns that match no live table."""
     others: tuple[str, ...] = ()
     """Why something that a pattern matches is no Delta table."""
+    policies: str = ""
+    """``Plan.policies``."""
+    changed_since: str = ""
+    """``Plan.changed_since``."""
 
 
 def locate(
@@ -136,7 +151,14 @@ def locate(
     placed, shared = _one_name_each([(spec, where) for spec, where in known if isinstance(where, str)])
     # Only now, so that every shard notices a table with two names.
     mine = tuple(each for each in placed if selection.shard is None or selection.shard.has(each[0].name.key))
-    return LocatedTable(mine, (*failures, *shared), tuple(sorted(unmatched)), tuple(sorted(found.others)))
+    return LocatedTable(
+        tables=mine,
+        failures=(*failures, *shared),
+        unmatched=tuple(sorted(unmatched)),
+        others=tuple(sorted(found.others)),
+        policies=digest_of_tables(selected) if selection.changed else specs.digest,
+        changed_since=selection.changed.commit if selection.changed else "",
+    )
 
 
 def _find(patterns: Sequence[TablePattern], catalog: OpenCatalog, stores: StoreOptions) -> PatternMatches:

@@ -7,7 +7,6 @@ mistake, or a disk that is not mounted.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -46,7 +45,7 @@ def _beside(path: Path, mode: int, root: Path | None) -> Iterator[tuple[int, Pat
         if path.exists() and not path.is_file():
             raise TablectlError(f"{path}: this is not a file, and nothing else is replaced", "choose another name")
         _make_folder(path.parent, root or Path.cwd())
-        name = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+        name = path.parent / f".{path.name}.{os.urandom(8).hex()}"
         handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)  # the system applies the umask
         try:
             yield handle, name

@@ -69,7 +69,7 @@ def test_the_core_reads_no_clock_no_environment_no_file(package: str) -> None:
         assert pure.isdisjoint(name.partition(".")[0] for name in _imports(file)), file
 
 
-@pytest.mark.parametrize("module", ["tablectl", "tablectl.api", "tablectl.cli.app", "tablectl.workflow"])
+@pytest.mark.parametrize("module", ["tablectl", "tablectl.api", "tablectl.cli.app", "tablectl.workflow.plan"])
 def test_heavy_libraries_are_loaded_only_when_they_are_needed(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -124,6 +124,17 @@ def test_a_command_loads_only_what_it_needs(tmp_path: Path, args: list[str], unu
     assert "tablectl" in loaded
     assert ran.stdout
     assert loaded.isdisjoint(unused)
+
+
+def test_a_plan_loads_no_module_of_another_command() -> None:
+    code = "import sys, tablectl.cli.plan; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    others = {"applying.run", "cluster_plan", "conflicts.matrix", "planning.drift", "planning.import_table"}
+    others |= {"reports.run_document", "reports.drift_document", "reports.results", "reports.cases", "signatures"}
+    assert {f"tablectl.{each}" for each in others}.isdisjoint(loaded)
+    assert {f"tablectl.{each}" for each in others} <= {
+        ".".join(("tablectl", *file.relative_to(_PACKAGE).with_suffix("").parts)) for file in _FILES
+    }
 
 
 def test_the_package_alone_costs_nothing() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tablectl import cluster_plan, workflow
+from tablectl import cluster_plan
 from tablectl.cluster_plan import plan_on_cluster, plan_part
 from tablectl.engine.port import RemoteWork
 from tablectl.engine.spark import wrap_spark
@@ -20,7 +20,7 @@ from tablectl.planning.plan_file import dump_plan
 from tablectl.planning.plan_table import plan_table
 from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
-from tablectl.workflow import make_plan
+from tablectl.workflow.plan import make_plan
 from tests.cli.log_lake import create
 
 
@@ -82,7 +82,7 @@ def test_an_unexpected_error_on_an_executor_costs_only_its_own_table(
             raise ZeroDivisionError("a bug")
         return real(policy, live, *more)
 
-    monkeypatch.setattr(workflow, "plan_table", breaks)
+    monkeypatch.setattr("tablectl.workflow.plan.plan_table", breaks)
     with opened(repository, Cluster()) as project:
         plan = plan_on_cluster(project, None, Selection())
     assert sorted(table.name[-2] for table in plan.tables) == ["a", "c"]
@@ -146,7 +146,7 @@ from tablectl.cluster_plan import plan_on_cluster
 from tablectl.planning.plan_file import dump_plan
 from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
-from tablectl.workflow import make_plan
+from tablectl.workflow.plan import make_plan
 with Project.open(sys.argv[1], env="prod", source=EngineSource(remote=sys.argv[2])) as project:
     here = make_plan(project, project.policies(), Selection())
     there = plan_on_cluster(project, None, Selection())

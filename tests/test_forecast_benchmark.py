@@ -93,13 +93,14 @@ def test_the_summary_has_the_error_and_what_waiting_avoided(monkeypatch: pytest.
 def test_a_seed_that_ran_again_counts_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     monkeypatch.syspath_prepend(str(FOLDER))
-    import forecast  # as above
+    import _results  # as above
 
     file = tmp_path / "results.jsonl"
-    assert forecast.read(file) == []
+    assert (_results.read(file), _results.next_seed(file)) == ([], 1)
     lines = [{"seed": seed, "writes": number} for number, seed in enumerate([1, 2, 1])]
     file.write_text("".join(json.dumps(each) + "\n" for each in lines))
-    assert [(each["seed"], each["writes"]) for each in forecast.read(file)] == [(1, 2), (2, 1)]
+    assert [(each["seed"], each["writes"]) for each in _results.read(file)] == [(1, 2), (2, 1)]
+    assert _results.next_seed(file) == 3
 
 
 def test_a_simulated_workload_needs_no_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +23,8 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
 from tablectl.version import __version__
-from tablectl.workflow import Control, LogReader, make_plan, quiet_within, run
+from tablectl.workflow.apply import Control, LogReader, quiet_within, run
+from tablectl.workflow.plan import make_plan
 from tests.cli.log_lake import LogEngine, Logged, append, create
 
 HERE = SourceFile("lake.yaml", 1, 1)
@@ -43,6 +46,54 @@ def project(engine: Callable[[str], LogEngine]) -> Project:
 def planned(*given: TableSpec, catalog: Mapping[str, Path] | None = None) -> Plan:
     named = {("spark_catalog", *name.split(".")): path for name, path in (catalog or {}).items()}
     return make_plan(project(lambda _stamp: LogEngine(catalog=named)), specs(*given), Selection())
+
+
+_BY_PROCESSES = """
+import sys
+from dataclasses import replace
+from tablectl.lake_status import StatusDepth, collect_status
+from tablectl.log import parallel, worker_processes
+from tablectl.project import Project
+from tablectl.selection import Selection
+from tablectl.workflow.drift import find_drift
+from tablectl.workflow.import_tables import import_policies
+from tablectl.workflow.lint import lint_tables
+from tablectl.workflow.plan import make_plan
+
+started = []
+def counted(work, items, count, at_end, forked=worker_processes.in_processes):
+    started.append(count)
+    return forked(work, items, count, at_end)
+parallel._MANY, worker_processes.in_processes = 2, counted
+
+def found(processes):
+    opened = Project.open(sys.argv[1], cached=True)
+    stores = replace(opened.config.stores, processes=processes)
+    project = replace(opened, config=replace(opened.config, stores=stores))
+    specs, told = project.policies(), []
+    results = [make(project, specs, Selection(), on_read=lambda *done: told.append(done))
+               for make in (make_plan, find_drift, lint_tables)]
+    results.append(import_policies(project, specs, {}))
+    return [*results, collect_status(project, specs, None, Selection(), StatusDepth(look_back=20, now=0)), told]
+
+alone = found(1)
+print(started, [len(each.tables) for each in alone[:3]], len(alone[0].failures))
+print(found(3) == alone == found(3), set(started))
+"""
+
+
+def test_several_processes_find_what_one_finds(tmp_path: Path) -> None:
+    declared = {"delta.isolationLevel": "Serializable"}
+    for number in range(50):
+        create(tmp_path / f"t{number}", properties=declared if number % 2 else {}, partitions=["day"])
+    (tmp_path / "t7" / "_delta_log" / f"{1:020d}.json").write_text("{")
+    (tmp_path / "tablectl.yaml").write_text("cache: cache\npolicies: policies.yaml\n")
+    (tmp_path / "policies.yaml").write_text(
+        f"version: 1\ndefaults: {{isolation: Serializable}}\ntables: {{'delta.`{tmp_path}/t*`': {{}}}}\n"
+    )
+    command = [sys.executable, "-c", _BY_PROCESSES, str(tmp_path)]  # a process with threads, as this one, may not fork
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("[] [25, 25, 49] 1\nTrue {3}\n", "")
 
 
 # Plans

@@ -10,11 +10,11 @@ from tablectl.applying.canary_observation import LOOK_BACK, Baseline, baseline_o
 from tablectl.applying.context import CanaryTerms, RunContext
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import CanaryRun, CanaryTable, TableRun
-from tablectl.applying.stamp import read_stamp
 from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError
 from tablectl.model.errors import ExitCode, TablectlError, one_line
 from tablectl.model.plan import TablePlan
+from tablectl.model.stamp import read_stamp
 from tablectl.model.stop_condition import Count, Counts, StopCondition
 from tablectl.model.table import Commit
 from tablectl.model.text import minutes_text

@@ -15,7 +15,7 @@ from tablectl.conflicts.past_writers import write_seconds
 from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.plan import TablePlan
-from tablectl.model.streams import StreamPosition
+from tablectl.model.streams import StreamPosition, StreamWriter
 from tablectl.model.table import Commit
 from tablectl.model.text import minutes_text
 from tablectl.model.usual_gap import LATE, usual_gap
@@ -136,10 +136,14 @@ class _DeclaredStreams:
 
 
 def _declared_streams(reader: LiveReader, baseline: Baseline, now: float) -> _DeclaredStreams:
-    """A stream has stopped if rows written since the change have waited for it for twice its usual gap."""
+    """A stream that reads the table has stopped if rows written since the change have waited for it for twice its usual
+    gap.
+    """
     table, found = baseline.table, _DeclaredStreams()
     declared = table.basis.options.streams
-    for state in reader.streams(declared, table.table_id) if declared else ():
+    for state in reader.streams(declared, table.table_id, table.location) if declared else ():
+        if isinstance(state, StreamWriter):
+            continue  # its commits are watched as those of every writer
         if not isinstance(state, StreamPosition):
             found.unknown.append(f"the stream {state.name} {state.text}")
             continue

@@ -12,7 +12,6 @@ from tablectl.applying.hook_process import RunHook, run_nothing
 from tablectl.applying.pace import Pace
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.shared_window import SharedWindow
-from tablectl.applying.stamp import Stamp
 from tablectl.applying.statement_turns import Turns
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.engine.port import Engine
@@ -21,6 +20,7 @@ from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import TablePlan
+from tablectl.model.stamp import Stamp
 from tablectl.model.stop_condition import ANY_FAILURE, StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
@@ -28,7 +28,7 @@ from tablectl.storage.data_files import DataFile
 
 
 class LiveReader(Protocol):
-    """How an apply reads tables. The implementation is in ``tablectl.workflow``; tests use a fake."""
+    """How an apply reads tables. The implementation is in ``tablectl.workflow.apply``; tests use a fake."""
 
     def read(
         self, name: TableName, location: str, depth: Depth = WITH_HISTORY, *, version: int | None = None
@@ -50,8 +50,8 @@ class LiveReader(Protocol):
         """The versions after one that add rows, newest first: what streams read. Raises ``LiveError``."""
         ...
 
-    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
-        """How far the streaming queries with some names and checkpoints have read a table."""
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str, location: str) -> Sequence[StreamState]:
+        """How far the streaming queries with some names and checkpoints have read or written a table."""
         ...
 
     def entry(self, location: str) -> CatalogEntry | None:

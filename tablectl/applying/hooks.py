@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
+from tablectl.frozen import frozen
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import WindowError
 
@@ -24,18 +25,30 @@ _LONGEST_SHOWN = 200
 _log = logging.getLogger(__name__)
 
 
+@frozen
+class HookStreams:
+    """The streaming queries of a table, by name, as hooks get them."""
+
+    declared: tuple[str, ...] = ()
+    """All that its policy declares."""
+    stopped: tuple[str, ...] = ()
+    """Those that the statements of this run stop."""
+
+
+_NO_STREAMS = HookStreams()
+
+
 class TableHooks:
     """The hooks of one table during one run. Only ``before`` and ``settle`` can end work on the table."""
 
     def __init__(
-        self, window: RunContext, table: str, location: str, lease: Lease, streams: Sequence[str] = ()
+        self, window: RunContext, table: str, location: str, lease: Lease, streams: HookStreams = _NO_STREAMS
     ) -> None:
-        """``streams`` are the names of the declared streams that the table's statements stop."""
         self._window = window
         self._table = table
         self._location = location
         self._lease = lease
-        self._streams = tuple(streams)
+        self._streams = streams
         self._begun = False
         self._kept: tuple[str, ...] = ()  # owed by an earlier run, and must be kept
         self.notes: list[str] = []
@@ -78,7 +91,9 @@ class TableHooks:
         self._begun = True
         for command in terms.before:
             self._tell("hook before", f"before: {shlex.join(command)}")
-            failed = terms.run_hook(command, self._environ("before"), self._on_output_line, self._window.stop.is_set)
+            failed = terms.run_hook(
+                command, self._environ("before", self._streams.stopped), self._on_output_line, self._window.stop.is_set
+            )
             if self._window.stop.is_set():
                 raise interrupted()
             if failed:
@@ -130,7 +145,9 @@ class TableHooks:
 
     def _done(self, command: Sequence[str], outcome: str) -> bool:
         self._tell("hook after", f"after: {shlex.join(command)}")
-        environ = {**self._environ("after"), "TABLECTL_OUTCOME": outcome}
+        # Which streams the run that died had stopped is not recorded.
+        streams = self._streams.declared if outcome == UNFINISHED else self._streams.stopped
+        environ = {**self._environ("after", streams), "TABLECTL_OUTCOME": outcome}
         failed = self._window.terms.run_hook(command, environ, self._on_output_line, lambda: False)
         if failed:
             self._note(
@@ -148,14 +165,14 @@ class TableHooks:
         self.notes.append(text)
         self._tell("note", text)
 
-    def _environ(self, hook: str) -> Mapping[str, str]:
+    def _environ(self, hook: str, streams: Sequence[str]) -> Mapping[str, str]:
         return {
             "TABLECTL_HOOK": hook,
             "TABLECTL_TABLE": self._table,
             "TABLECTL_LOCATION": self._location,
             "TABLECTL_RUN": self._window.stamp.run,
             "TABLECTL_PLAN": self._window.stamp.plan,
-            "TABLECTL_STREAMS": " ".join(self._streams),
+            "TABLECTL_STREAMS": " ".join(streams),
         }
 
     def _on_output_line(self, line: str) -> None:

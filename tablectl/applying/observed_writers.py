@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tablectl.applying.run_report import WriterRun
-from tablectl.applying.stamp import read_stamp
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit
 
 _LONGEST = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from tablectl.applying.context import RunContext, StopTableError
-from tablectl.applying.hooks import TableHooks
+from tablectl.applying.hooks import HookStreams, TableHooks
 from tablectl.applying.retry import longest_watch
 from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
@@ -23,6 +23,8 @@ class OwedHookTable:
 
     name: str
     location: str
+    streams: Callable[[], tuple[str, ...]] = tuple
+    """Returns the names of its declared streams. Called only if it owes hooks."""
 
 
 def run_owed_hooks(
@@ -68,7 +70,7 @@ def _settle(
         seen[place.name] = taken.holders
         return Later(window.clock.monotonic() + min(LONGEST_PAUSE, holder.record.ttl / 12), result=None)
     lease = taken[""]
-    hooks = TableHooks(window, place.name, place.location, lease)
+    hooks = TableHooks(window, place.name, place.location, lease, HookStreams(declared=place.streams()))
     try:
         with Renewer(lease):
             hooks.settle()

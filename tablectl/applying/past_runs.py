@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tablectl.applying.stamp import Stamp, read_stamp
 from tablectl.frozen import frozen
 from tablectl.model.plan import TableFailure
+from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table import Commit
 
 

@@ -10,7 +10,6 @@ import logging
 
 from tablectl.applying.context import StopTableError
 from tablectl.applying.run_report import RunOutcome
-from tablectl.applying.stamp import read_stamp
 from tablectl.applying.statement import target
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.columns import columns_of, differences
@@ -18,6 +17,7 @@ from tablectl.delta.names import column_sql
 from tablectl.leases.lease import LeaseLost
 from tablectl.model.errors import EngineError, LiveError, WindowError
 from tablectl.model.plan import Statement, TablePlan
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
 
 _log = logging.getLogger(__name__)

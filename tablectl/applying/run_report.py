@@ -177,14 +177,18 @@ class StreamRun:
     stopped: bool
     """Whether the conflict rules say that the statements stop it."""
     before: int | None = None
-    """The last batch that it had finished before the run; -1 if none, ``null`` if unknown."""
+    """The last batch that it had finished before the run, for a query that writes the table the last one in its log; -1
+    if none, ``null`` if unknown.
+    """
     after: int | None = None
     """The same at the end of the run."""
     read: int | None = None
-    """The newest version that it has read at the end of the run; ``null`` if unknown."""
+    """The newest version that it has read at the end of the run; ``null`` if unknown, or if it does not read the
+    table.
+    """
     continued: bool | None = None
-    """Whether it has read rows that were written after the last commit of this run; ``null`` if there are none, or if
-    it cannot be told.
+    """Whether it has read rows that were written after the last commit of this run, or has written a later batch after
+    it; ``null`` if there are none, or if it cannot be told.
     """
     note: str = ""
 

@@ -27,7 +27,6 @@ from tablectl.applying.remaining import (
 )
 from tablectl.applying.rewrite import check_rewritable, check_rewrites
 from tablectl.applying.run_report import RunOutcome, StatementRun, TableRun
-from tablectl.applying.stamp import read_stamp
 from tablectl.applying.statement import (
     Landed,
     LandedElsewhere,
@@ -52,6 +51,7 @@ from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import EngineError, TablectlError, WindowError, is_conflict
 from tablectl.model.plan import Phase, Statement, TablePlan
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.change_state import ChangeState, change_state, why_stale
 

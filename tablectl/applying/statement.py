@@ -15,7 +15,6 @@ from uuid import uuid4
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.run_report import RunOutcome
-from tablectl.applying.stamp import read_stamp
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location
@@ -26,6 +25,7 @@ from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement
 from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
 from tablectl.model.plan import Statement, TablePlan
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit
 
 TAG = "tablectl-"

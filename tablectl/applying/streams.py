@@ -14,7 +14,7 @@ from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.plan import TablePlan
-from tablectl.model.streams import StreamPosition, StreamState
+from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
 from tablectl.planning.stream_stops import stopped_streams
 
 STREAM_POLL = 5.0
@@ -41,8 +41,8 @@ class StreamTarget:
         """What it has not read yet; empty if it has."""
         if self.unknown:
             return f"the stream {self.name} cannot be compared with the table: {self.unknown}"
-        (state,) = window.reader.streams([(self.name, self.checkpoint)], self.table.table_id)
-        if isinstance(state, StreamPosition) and state.passed(self.version):
+        (state,) = window.reader.streams([(self.name, self.checkpoint)], self.table.table_id, self.table.location)
+        if isinstance(state, StreamWriter) or (isinstance(state, StreamPosition) and state.passed(self.version)):
             return ""
         return f"the stream {self.name} {state.text}, and must read version {self.version}: the statements stop it"
 
@@ -53,7 +53,7 @@ def targets_of(window: RunContext, tables: Sequence[TablePlan]) -> Iterator[Stre
         stopped = stopped_streams(table, window.engine.dialect)
         for name, checkpoint in table.basis.options.streams if stopped else ():
             try:
-                (state,) = window.reader.streams([(name, checkpoint)], table.table_id)
+                (state,) = window.reader.streams([(name, checkpoint)], table.table_id, table.location)
                 read = -1 if not isinstance(state, StreamPosition) or state.read is None else state.read
                 unread = window.reader.row_versions(table.location, after=read)
                 yield StreamTarget(table, name, checkpoint, max(unread, default=read))
@@ -63,8 +63,7 @@ def targets_of(window: RunContext, tables: Sequence[TablePlan]) -> Iterator[Stre
 
 def positions_of(window: RunContext, table: TablePlan) -> Positions:
     """How far the declared streams of a table are now."""
-    streams = table.basis.options.streams
-    return {each.name: each for each in window.reader.streams(streams, table.table_id)} if streams else {}
+    return {each.name: each for each in _now(window, table)} if table.basis.options.streams else {}
 
 
 def continued_streams(
@@ -92,32 +91,68 @@ def continued_streams(
 
 
 def _look(window: RunContext, table: TablePlan, run: TableRun, before: Positions) -> tuple[StreamRun, ...]:
-    stopped = stopped_streams(table, window.engine.dialect)
+    stopped, last = stopped_streams(table, window.engine.dialect), run.commits[-1].version
     try:
-        after = window.reader.row_versions(table.location, after=run.commits[-1].version)
+        after = window.reader.row_versions(table.location, after=last)
     except LiveError as error:
         note = f"the table cannot be read: {one_line(error)}"
         return tuple(StreamRun(name=name, stopped=name in stopped, note=note) for name in before)
-    first = min(after, default=None)
-    return tuple(_run(state, before[state.name], first, stopped=state.name in stopped) for state in _now(window, table))
+    since = _Since(last, min(after, default=None))
+    return tuple(_run(state, before[state.name], since, stopped=state.name in stopped) for state in _now(window, table))
 
 
 def _now(window: RunContext, table: TablePlan) -> Sequence[StreamState]:
-    return window.reader.streams(table.basis.options.streams, table.table_id)
+    return window.reader.streams(table.basis.options.streams, table.table_id, table.location)
 
 
-def _run(now: StreamState, before: StreamState, first: int | None, *, stopped: bool) -> StreamRun:
-    """``first`` is the first version with data after the run's last commit."""
-    was = before.batch if isinstance(before, StreamPosition) else None
-    if not isinstance(now, StreamPosition):
-        return StreamRun(name=now.name, stopped=stopped, before=was, note=now.text)
-    continued = None if first is None else now.passed(first)
-    if continued is None:
-        note = "nothing was written since, so it cannot be told whether it continued"
-    elif continued:
-        note = f"continued: it {now.text}"
-    else:
-        note = f"has not continued yet: it {now.text}, and version {first} has data"
-    return StreamRun(
-        name=now.name, stopped=stopped, before=was, after=now.batch, read=now.read, continued=continued, note=note
-    )
+@frozen
+class _Since:
+    """The end of a run on a table, and what came after it."""
+
+    last: int
+    """The version of the run's last commit."""
+    data: int | None
+    """The first version after it with rows; ``None`` if there is none."""
+
+
+def _run(now: StreamState, before: StreamState, since: _Since, *, stopped: bool) -> StreamRun:
+    was = None if isinstance(before, UnknownStream) else before.batch
+    match now:
+        case UnknownStream():
+            return StreamRun(name=now.name, stopped=stopped, before=was, note=now.text)
+        case StreamWriter():
+            continued, note = _has_written(now, before, since)
+            return StreamRun(name=now.name, stopped=False, before=was, after=now.batch, continued=continued, note=note)
+        case StreamPosition():
+            continued, note = _has_read(now, since)
+            return StreamRun(
+                name=now.name,
+                stopped=stopped,
+                before=was,
+                after=now.batch,
+                read=now.read,
+                continued=continued,
+                note=note,
+            )
+
+
+def _has_read(now: StreamPosition, since: _Since) -> tuple[bool | None, str]:
+    """Whether a query that reads the table has continued, and the words for it."""
+    if since.data is None:
+        return None, "nothing was written since, so it cannot be told whether it continued"
+    if now.passed(since.data):
+        return True, f"continued: it {now.text}"
+    return False, f"has not continued yet: it {now.text}, and version {since.data} has data"
+
+
+def _has_written(now: StreamWriter, before: StreamState, since: _Since) -> tuple[bool | None, str]:
+    """Whether a query that writes the table has continued, and the words for it. A Delta sink commits each batch of a
+    query once, so a later batch in a later commit is the proof.
+    """
+    if not isinstance(before, UnknownStream) and now.query != before.query:
+        return False, f"began again with a new checkpoint: it {now.text}, and may write rows that it wrote before"
+    if now.version <= since.last:
+        return None, f"has not written since, and may have had nothing to write: it {now.text}"
+    if not isinstance(before, UnknownStream) and now.batch <= before.batch:
+        return False, f"began again: it {now.text}, and had written batch {before.batch} before"
+    return True, f"continued: it {now.text}"

@@ -11,15 +11,15 @@ from tablectl.applying.calendar_check import outside
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.events import RunEvent
 from tablectl.applying.gate import GateKeeper
-from tablectl.applying.hooks import TableHooks
+from tablectl.applying.hooks import HookStreams, TableHooks
 from tablectl.applying.observed_writers import active_near, name_of, writers_seen
 from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, StatementRun, TableRun, WriterRun
-from tablectl.applying.stamp import read_stamp
 from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import value_text
 from tablectl.planning.change_state import ChangeState, change_state, current, found_value
@@ -59,7 +59,8 @@ class TableSession:
     @classmethod
     def begin(cls, window: RunContext, plan: TablePlan, lease: Lease) -> TableSession:
         """Start the session of a table whose lease is held."""
-        hooks = TableHooks(window, plan.name, plan.location, lease, stopped_streams(plan, window.engine.dialect))
+        streams = HookStreams(plan.basis.options.stream_names, stopped_streams(plan, window.engine.dialect))
+        hooks = TableHooks(window, plan.name, plan.location, lease, streams)
         return cls(window, plan, lease, hooks, GateKeeper(window, plan, lease, hooks), window.clock.utc())
 
     def note(self, live: LiveTable) -> None:

@@ -160,6 +160,11 @@ def owner_of(key: str) -> str:
     return f"{name}.{field}" if field else name
 
 
+def declaration_of(key: str) -> str:
+    """The id of the declaration that sets a property: ``retention.log``, ``properties.owner.team``."""
+    return owner_of(key) or f"properties.{key}"
+
+
 def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
     """Why a key must not be declared under ``properties``, and what to do instead; ``None`` if it may be."""
     owner, _, field = owner_of(key).partition(".")

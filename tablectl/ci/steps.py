@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from tablectl.approval import policies_digest
 from tablectl.ci.annotations import annotate_plan
 from tablectl.ci.artifact import ARCHIVE_BYTES, PLAN, unpack
 from tablectl.ci.base_branch import base_file
@@ -23,6 +24,7 @@ from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
 from tablectl.policies.config import ENV, FILE, ignored_keys, load_config, signers_of
+from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import said
@@ -92,7 +94,7 @@ def plan_step(job: CiJob) -> int:
         sarif=files["sarif"] if files["sarif"].exists() else "",
         digest=digest_of(plan) if plan is not None else "",
     )
-    if plan is not None and _digest(job, plan.env) != plan.policies:
+    if plan is not None and _digest(job, plan) != plan.policies:
         job.tell(
             "warning",
             "apply will refuse this plan: its policies are not those of the repository. Give values of variables as "
@@ -169,7 +171,7 @@ def apply_step(job: CiJob) -> int:
     _check_digest(plan, job.given("digest"))
     named = job.environ.get(ENV, "") if job.named_env is None else job.named_env
     check_environment(plan, named)
-    check_policies(plan, _digest(job, plan.env))
+    check_policies(plan, _digest(job, plan))
     folder = _new_folder(job, "run")
     report = folder / "run.md"
     reports = [word for form in ("md", "html", "json") for word in ("--report", str(folder / f"run.{form}"))]
@@ -265,9 +267,14 @@ def _new_folder(job: CiJob, part: str) -> Path:
     return folder
 
 
-def _digest(job: CiJob, env: str | None) -> str:
-    """The digest of the repository's policies, in an environment of ``tablectl.yaml`` and with this job's variables."""
-    return Project(load_config(Path(), job.environ, env), environ=job.environ).policies().digest
+def _digest(job: CiJob, plan: Plan) -> str:
+    """What the plan would have as ``policies`` if it was made of the repository's, with this job's variables."""
+    return policies_digest(plan, _policies(job, plan.env))
+
+
+def _policies(job: CiJob, env: str | None) -> Specs:
+    """The repository's policies, in an environment of ``tablectl.yaml`` and with this job's variables."""
+    return Project(load_config(Path(), job.environ, env), environ=job.environ).policies()
 
 
 def _failed(title: str, subject: str, ran: CommandResult) -> str:
@@ -283,7 +290,7 @@ def _mark_problems(job: CiJob, sarif: Path) -> None:
     """Annotate the problems of the policies at their lines. There is no file if something else failed."""
     try:
         with suppress(UsageError):  # the environment does not exist, which was already reported
-            _digest(job, job.named_env)
+            _policies(job, job.named_env)
     except InputError as error:
         sarif.write_text(problems_sarif(error.problems, Context(root=below_root(Path().absolute()))), encoding="utf-8")
 

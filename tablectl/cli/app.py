@@ -27,6 +27,7 @@ from tablectl.cli.formats import (
 )
 from tablectl.cli.output import Output, flush_streams
 from tablectl.cli.plan_place import new_plan, saved_plan
+from tablectl.cli.program import program_for
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
     ApplyCommandOptions,
@@ -224,7 +225,7 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
 
 def _run(args: Sequence[str], out: Output) -> int:
     """Run the command without the library's ``main``, which turns Ctrl-C into 130 and a closed pipe into an exit."""
-    command = typer.main.get_command(app)
+    command = program_for(app, args)
     with command.make_context("tablectl", list(args), obj=out) as context:
         return int(command.invoke(context) or 0)
 
@@ -510,7 +511,7 @@ def apply(
     Example: tablectl apply plans/today.json
     """
     from tablectl.cli.apply import apply_command  # noqa: PLC0415
-    from tablectl.workflow import canary_options, quiet_within  # noqa: PLC0415
+    from tablectl.workflow.apply import canary_options, quiet_within  # noqa: PLC0415
 
     saved = [saved_plan(path) for path in targets or [] if path.suffix == ".json"]
     policies = [path for path in targets or [] if path.suffix != ".json"]

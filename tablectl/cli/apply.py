@@ -15,8 +15,9 @@ from typing import Any
 from tablectl.applying.run_report import RunReport
 from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import check_limits, context_here, plan_context, plan_with_progress, streams_of
+from tablectl.cli.plan_reports import check_limits, plan_context, plan_with_progress, selection_of, streams_of
 from tablectl.cli.report_files import Render, ReportFiles
+from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import ApplyCommandOptions, CommandRequest
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
@@ -31,7 +32,7 @@ from tablectl.reports.render import render
 from tablectl.reports.style import Style
 from tablectl.reports.wording import outcome_text
 from tablectl.saved_plan import read_plan, required_signers
-from tablectl.workflow import NO_CANARY, Control, approval_of, run
+from tablectl.workflow.apply import NO_CANARY, Control, approval_of, run
 
 
 def apply_command(
@@ -45,7 +46,7 @@ def apply_command(
         if ready is None:
             specs: Specs | None = project.policies(request.paths)
             assert specs is not None
-            plan = plan_with_progress(project, specs, request, out)
+            plan = plan_with_progress(project, specs, selection_of(request), request, out)
         else:
             plan, specs = ready, _policies_of_plan(project, request, out, options)
         check_limits(request, plan)

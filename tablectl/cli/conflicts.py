@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import context_here
+from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest, ConflictOptions, client
 from tablectl.conflicts.context import Assumption
 from tablectl.conflicts.operations import OPERATIONS
@@ -16,7 +16,7 @@ from tablectl.planning.conflict_report import ConflictReport
 from tablectl.policies.suggestions import nearest
 from tablectl.reports.conflicts_text import conflicts_text
 from tablectl.reports.formats import ReportFormat
-from tablectl.workflow import read_conflicts
+from tablectl.workflow.conflicts import read_conflicts
 
 
 def conflicts_command(

@@ -9,7 +9,7 @@ from tablectl.policies.find_files import shown_path
 from tablectl.policies.requested_tables import declared_already, requested_tables, whole_catalog
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
-from tablectl.workflow import Imported, import_policies
+from tablectl.workflow.import_tables import Imported, import_policies
 from tablectl.written_files import check_writable, write_file
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import context_here, selection_of, warn_unmatched
+from tablectl.cli.plan_reports import policies_and_selection, warn_unmatched
+from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode
 from tablectl.policies.dbt_manifest import read_manifest
@@ -14,15 +15,15 @@ from tablectl.policies.policy_lines import policy_lines_of
 from tablectl.reports.documents import document_of_lint
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render
-from tablectl.workflow import lint_tables
+from tablectl.workflow.lint import lint_tables
 
 
 def lint_command(request: CommandRequest, out: Output, form: ReportFormat, manifest: Path | None = None) -> ExitCode:
     """``tablectl lint``. ``manifest`` is that of a dbt project. Returns the exit code."""
     with request.open(out) as project, out.progress() as on_read:
-        specs = project.policies(request.paths)
+        specs, selection = policies_and_selection(request, project)
         dbt = () if manifest is None else read_manifest(manifest, project.catalog)
-        linted = lint_tables(project, specs, selection_of(request, project), on_read, dbt)
+        linted = lint_tables(project, specs, selection, on_read, dbt)
     sources = policy_lines_of(specs, [table.name for table in linted.tables])
     context = replace(context_here(), sources=sources)
     document = document_of_lint(linted, project.mask, context)

@@ -8,14 +8,20 @@ from functools import cache, partial
 from pathlib import Path
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import Started, limit_exceeded, plan_context, plan_with_progress
+from tablectl.cli.plan_reports import (
+    Started,
+    limit_exceeded,
+    lines_of_plan,
+    plan_context,
+    plan_with_progress,
+    policies_and_selection,
+)
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
 from tablectl.delta.dialects import dialect_of
 from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
-from tablectl.planning.merge_plans import merge_plans
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
@@ -23,7 +29,6 @@ from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render
-from tablectl.saved_plan import read_plan
 from tablectl.written_files import check_writable, write_file
 
 _SHOWN = 5
@@ -43,10 +48,11 @@ def plan_command(
     with request.open(out) as opened:
         project = opened.in_dialect(request.shown_as) if request.shown_as else opened
         _check_files(save, reports)
-        specs = project.policies(request.paths)
+        specs, selection = policies_and_selection(request, project)
         started = Started()
-        plan = plan_with_progress(project, specs, request, out)
-        context = started.timed(Context(pending_fails=detailed_exitcode))
+        plan = plan_with_progress(project, specs, selection, request, out)
+        sources = lines_of_plan(plan, specs) if reports.names_lines else {}
+        context = started.timed(Context(pending_fails=detailed_exitcode, sources=sources))
         if request.shown_as:
             _note_default_levels(specs, project.dialect, opened.dialect, out)
     if request.shard:
@@ -58,6 +64,9 @@ def merge_command(
     request: CommandRequest, out: Output, save: Path | None, reports: ReportFiles, *, detailed_exitcode: bool
 ) -> ExitCode:
     """Show the plan that the plans of all shards make together, and save it. Returns the exit code of ``plan``."""
+    from tablectl.planning.merge_plans import merge_plans  # noqa: PLC0415  # a plan of tables needs neither
+    from tablectl.saved_plan import read_plan  # noqa: PLC0415
+
     if not request.paths:
         raise UsageError(
             "--merge needs the plans of all shards", "for example: plan --merge shards/*.json --out p.json"

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from pathlib import Path
 from time import monotonic, time
 
 from tablectl.cli.output import Output
-from tablectl.cli.report_files import ReportFiles, below_root
-from tablectl.cli.report_origin import with_origin
+from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
-from tablectl.cluster_plan import plan_on_cluster
 from tablectl.frozen import frozen
 from tablectl.leases.clock import SystemClock
-from tablectl.leases.owner import current_owner
-from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.errors import LimitError, TablectlError
 from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import Shard
@@ -26,11 +20,8 @@ from tablectl.policies.policy_lines import Sources, policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
-from tablectl.reports.stream_text import stream_lines
 from tablectl.selection import Selection
-from tablectl.storage.log_stores import Stores
-from tablectl.version import __version__
-from tablectl.workflow import make_plan
+from tablectl.workflow.plan import make_plan
 
 _NOTHING = Context()
 
@@ -48,17 +39,28 @@ class Started:
         return replace(context, began=int(self.at * 1000), seconds=monotonic() - self.moment)
 
 
-def selection_of(request: CommandRequest, project: Project | None = None) -> Selection:
-    """The tables that the options select. ``project`` is needed for ``--changed-since``."""
+def selection_of(request: CommandRequest) -> Selection:
+    """The tables that the options select, apart from ``--changed-since``."""
     shard = Shard.parse(request.shard) if request.shard else None
-    changed = project.changed_since(request.changed_since) if project is not None and request.changed_since else None
-    return Selection(request.select, request.tags, request.excluded, shard, changed)
+    return Selection(request.select, request.tags, request.excluded, shard)
 
 
-def plan_with_progress(project: Project, specs: Specs, request: CommandRequest, out: Output) -> Plan:
+def policies_and_selection(request: CommandRequest, project: Project) -> tuple[Specs, Selection]:
+    """The policies that a command reads, and the tables that it selects."""
+    selection = selection_of(request)
+    if not request.changed_since:
+        return project.policies(request.paths), selection
+    specs, changed = project.changed_since(request.changed_since, request.paths, whole=request.on_cluster)
+    return specs, replace(selection, changed=changed)
+
+
+def plan_with_progress(
+    project: Project, specs: Specs, selection: Selection, request: CommandRequest, out: Output
+) -> Plan:
     """The plan of a command, with its progress, and a warning for each pattern that matches no table."""
-    selection = selection_of(request, project)
     if request.on_cluster:
+        from tablectl.cluster_plan import plan_on_cluster  # noqa: PLC0415  # as few modules as the command needs
+
         plan = plan_on_cluster(project, request.paths, selection)
     else:
         with out.progress() as on_read:
@@ -101,8 +103,17 @@ def plan_context(
     about = replace(about, now=SystemClock().utc(), streams=streams_of(plan, project))
     if not reports.names_lines:  # a digest of a large plan takes seconds
         return about
+    from tablectl.cli.report_origin import context_here  # noqa: PLC0415  # as above
+
     context = context_here(reports.plan_file, about)
-    return replace(context, sources=_sources(plan, project, request, out), digest=digest_of(plan))
+    if not about.sources and (plan.tables or plan.failures):
+        context = replace(context, sources=lines_of_plan(plan, _policies_now(plan, project, request, out)))
+    return replace(context, digest=digest_of(plan))
+
+
+def lines_of_plan(plan: Plan, specs: Specs) -> Sources:
+    """The lines of the policies for the tables that a plan reports."""
+    return policy_lines_of(specs, [*(each.name for each in plan.tables), *(each.name for each in plan.failures)])
 
 
 def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
@@ -110,34 +121,30 @@ def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
     declared = [table for table in plan.tables if table.basis.options.streams]
     if not declared:
         return {}
+    from tablectl.log.stream_checkpoint import read_streams  # noqa: PLC0415  # as above
+    from tablectl.reports.stream_text import stream_lines  # noqa: PLC0415
+    from tablectl.storage.log_stores import Stores  # noqa: PLC0415
+
     with Stores(project.stores) as stores:
         return {
             table.name: stream_lines(
-                table, read_streams(stores, table.basis.options.streams, table.table_id), plan.dialect
+                table,
+                read_streams(stores, table.basis.options.streams, table.table_id, table.location),
+                plan.dialect,
             )
             for table in declared
         }
 
 
-def context_here(saved: Path | None = None, about: Context = _NOTHING) -> Context:
-    """The directory and CI run of this command, for reports."""
-    context = replace(
-        about,
-        root=below_root(Path().absolute()),
-        plan_file=str(saved or ""),
-        ci=current_owner(os.environ, __version__).ci,
-    )
-    return with_origin(context, os.environ, Path().absolute())
+def _policies_now(plan: Plan, project: Project, request: CommandRequest, out: Output) -> Specs:
+    """The policies with the lines for a plan. None if they cannot be read: reports are written without lines."""
+    from tablectl.approval import policies_digest  # noqa: PLC0415  # as above
 
-
-def _sources(plan: Plan, project: Project, request: CommandRequest, out: Output) -> Sources:
-    """The current lines of the policies. If they cannot be determined, reports are written without them."""
-    names = [*(each.name for each in plan.tables), *(each.name for each in plan.failures)]
     try:
         specs = project.any_policies(request.paths)
     except TablectlError as error:
         out.note(f"the lines of the policies are not known: {error.message}")
-        return {}
-    if specs.digest != plan.policies:
+        return Specs.of(())
+    if policies_digest(plan, specs) != plan.policies:
         out.note("the policies have changed since the plan was made: lines are those of now")
-    return policy_lines_of(specs, names)
+    return specs

@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tablectl.applying.stamp import LONGEST_REASON
 from tablectl.cli.output import Output
 from tablectl.delta.client_families import find_family
 from tablectl.delta.protocol import Client
 from tablectl.frozen import frozen
 from tablectl.model.errors import UsageError
+from tablectl.model.stamp import LONGEST_REASON
 from tablectl.model.table_options import parse_size
 from tablectl.policies.variables import is_variable
 
 if TYPE_CHECKING:  # they load what only plans need, and what reads YAML: `--help` does without
     from tablectl.model.plan import Plan
     from tablectl.project import Project
-    from tablectl.workflow import CanaryOptions
+    from tablectl.workflow.apply import CanaryOptions
 
 
 @frozen

@@ -27,7 +27,7 @@ from tablectl.reports.render import render
 from tablectl.reports.runs_text import runs_json, runs_text, undo_json, undo_text
 from tablectl.run_history import RunUndo, find_runs, find_undo
 from tablectl.selection import Selection
-from tablectl.workflow import make_plan
+from tablectl.workflow.plan import make_plan
 from tablectl.written_files import write_file
 
 

@@ -214,13 +214,15 @@ def tail(store: RecordStore) -> LeaseRecord | None:
     other.
     """
     for _ in range(ATTEMPTS):
-        seqs = _seqs(store)
-        if not seqs:
+        listed = [(seq, each) for each in store.listed("lease/") if (seq := _seq(each.name)) is not None]
+        if not listed:
             return None
-        record = record_at(store, seqs[-1])
+        seq, newest = listed[-1]
+        record = _stored(seq, store.read_listed(newest))
         if record is None:
             continue  # it was pruned, or all records were deleted, since the listing
-        return _with_inheritance(store, record, seqs[:-1]) if record.kind == UNREADABLE else record
+        before = [seq for seq, _ in listed[:-1]]
+        return _with_inheritance(store, record, before) if record.kind == UNREADABLE else record
     raise contended(store)
 
 
@@ -228,7 +230,10 @@ def record_at(store: RecordStore, seq: int) -> LeaseRecord | None:
     """The record with a number; ``None`` if it does not exist. A stand-in of kind ``unreadable`` if it cannot be
     read.
     """
-    data = store.read(record_name(seq))
+    return _stored(seq, store.read(record_name(seq)))
+
+
+def _stored(seq: int, data: bytes | None) -> LeaseRecord | None:
     if data is None:
         return None
     try:
@@ -359,8 +364,13 @@ def _overwritten(store: RecordStore, seq: int) -> WindowError:
 
 
 def _seqs(store: RecordStore) -> list[int]:
-    found = (_NAME.fullmatch(name) for name in store.names("lease/"))
-    return [seq for match in found if match and 1 <= (seq := int(match["seq"])) <= LARGEST_NUMBER]
+    return [seq for name in store.names("lease/") if (seq := _seq(name)) is not None]
+
+
+def _seq(name: str) -> int | None:
+    """The number in the name of a record; ``None`` if it is not one of ours."""
+    match = _NAME.fullmatch(name)
+    return seq if match and 1 <= (seq := int(match["seq"])) <= LARGEST_NUMBER else None
 
 
 def _stand_in(seq: int, data: bytes, why: str) -> LeaseRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from tablectl.frozen import frozen
 from tablectl.log.catalog_managed import open_log
@@ -10,20 +10,15 @@ from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, LogFiles, parse_listing, segment
 from tablectl.log.open_version import ListingGapError, read_twice
-from tablectl.log.reader import Reading, ReadRequest, read_each, table_of
-from tablectl.log.table_cache import NoCache, TableCache
+from tablectl.log.reader import Reading, table_of
 from tablectl.model.errors import LiveError
 from tablectl.model.plan import Value
 from tablectl.model.table import LOOK_BACK, Commit, LiveTable
 from tablectl.storage.log_stores import Stores
-from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import TableLog, VanishedError
 
 MOST_COMMITS = 1000
 """The default maximum number of commits to walk per table."""
-
-_DEFAULT = StoreOptions()
-_NO_CACHE = NoCache()
 
 
 @frozen
@@ -69,29 +64,8 @@ class BlameResult:
     """Why the history could not be read. All answers are then unknown."""
 
 
-Asks = Callable[[int, LiveTable], BlameQuery | None]
-"""The questions about the table of a request, by the position of the request; ``None`` if there are none."""
-
-
-def read_and_blame(
-    requests: Iterable[ReadRequest],
-    asks: Asks,
-    *,
-    cache: TableCache = _NO_CACHE,
-    options: StoreOptions = _DEFAULT,
-) -> Generator[tuple[LiveTable, BlameResult | None] | LiveError, None, None]:
-    """Each table with the answers about it, in the order of the requests, in one pass: what was read of a table's log
-    for its state is not read again. The result for an unreadable table is its error.
-    """
-
-    def take(reading: Reading) -> tuple[LiveTable, BlameResult | None]:
-        query = asks(reading.position, reading.table)
-        return reading.table, None if query is None else _answered(reading, query)
-
-    yield from read_each(requests, take, cache=cache, options=options)
-
-
-def _answered(reading: Reading, query: BlameQuery) -> BlameResult:
+def blame(reading: Reading, query: BlameQuery) -> BlameResult:
+    """The answers about a table that was just read. What was read of its log for its state is not read again."""
     history = reading.history
     if history is None:
         return _trace(reading.stores, query)

@@ -98,6 +98,8 @@ class DiskCache:
         """As ``TableCache.flush``."""
         with self._lock:
             self._write()
+            self._close()
+            self._opened = False
 
     def _parsed(self, key: _Key, parse: Callable[[Any], _Body]) -> _Body | None:
         with self._lock:
@@ -157,13 +159,16 @@ class DiskCache:
 
     def _give_up(self, error: sqlite3.Error) -> None:
         """Forgets the file, and deletes it if it is damaged, so that the next write makes a new one."""
+        self._close()
+        if not isinstance(error, sqlite3.OperationalError):  # such as a lock that another process holds
+            with suppress(OSError):
+                (self.directory / FILE).unlink()
+
+    def _close(self) -> None:
         if self._file is not None:
             with suppress(sqlite3.Error):
                 self._file.close()
         self._file = None
-        if not isinstance(error, sqlite3.OperationalError):  # such as a lock that another process holds
-            with suppress(OSError):
-                (self.directory / FILE).unlink()
 
 
 def _opened(path: Path, *, create: bool) -> sqlite3.Connection | None:

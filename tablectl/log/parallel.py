@@ -16,6 +16,8 @@ _Result = TypeVar("_Result")
 
 _MOUNTED = 4
 """Tables in parallel on a network drive, which gains from a few threads."""
+_MANY = 200
+"""The number of tables from which several processes read them."""
 _READY = 4
 """The number of tables per thread that are worked on ahead of the requested one."""
 
@@ -27,6 +29,17 @@ def threads_for(locations: Iterable[str], options: StoreOptions) -> int:
         return options.concurrency
     folders = {canonical_location(each).rpartition("/")[0] or "/" for each in found}
     return _MOUNTED if any(map(network_mount, folders)) else 0
+
+
+def processes_for(tables: int, options: StoreOptions) -> int:
+    """How many processes read tables on disks of this machine. 1 if they are few, if processes cannot be forked, or if
+    a catalog is asked about each: its connections and credentials belong to this process.
+    """
+    if tables < _MANY or options.processes == 1 or options.access is not None:
+        return 1
+    from tablectl.log.worker_processes import MOST, can_fork, usable_cores  # noqa: PLC0415  # few commands need it
+
+    return (options.processes or min(usable_cores(), MOST)) if can_fork() else 1
 
 
 def in_order(work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Generator[_Result, None, None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from statistics import median_low
 
 from tablectl.delta.schema import Schema
 from tablectl.log.actions import FileAction, Partition
@@ -26,11 +25,11 @@ def measure_layout(
         files += 1
     if not files or files > most:
         return None
-    physical = {field.name: field.physical or field.name for field in schema.fields}
-    values = {column: {dict(each).get(physical.get(column, column)) for each in sizes} for column in columns}
+    stored = zip(columns, schema.physical_names(columns), strict=True)
+    values = {column: {dict(each).get(name) for each in sizes} for column, name in stored}
     return PartitionLayout(
         partitions=len(sizes),
-        median=median_low(sizes.values()),
+        median=sorted(sizes.values())[(len(sizes) - 1) // 2],
         values=tuple((column, len(found)) for column, found in values.items()),
     )
 

@@ -17,7 +17,7 @@ from tablectl.log.file_counts import replay
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, LogFiles, Segment, commit_name, parse_listing, segment
 from tablectl.log.open_version import commits_between, read_twice, with_version
-from tablectl.log.parallel import in_order, threads_for
+from tablectl.log.parallel import in_order, processes_for, threads_for
 from tablectl.log.partition_layout import measure_layout
 from tablectl.log.state import State, find_state
 from tablectl.log.table_cache import KnownState, NoCache, TableCache
@@ -135,10 +135,14 @@ def read_each(
 ) -> Generator[_Taken | LiveError, None, None]:
     """What ``take`` makes of each table, as ``read_many``. It runs where the table was read, with all that was read of
     its log. It can run again, if the log changed meanwhile.
+
+    Of many tables on disks of this machine, that is in other processes: ``take`` must not depend on what it changes,
+    and what it returns must be small, because it is pickled.
     """
     asked = list(requests)
     if threads is None:
         threads = threads_for((request.location for request in asked), options)
+    processes = 1 if threads else processes_for(len(asked), options)
     with Stores(options) as stores:
 
         def one(item: tuple[int, ReadRequest]) -> _Taken | LiveError:
@@ -150,8 +154,16 @@ def read_each(
             except LiveError as error:
                 return error
 
+        items = list(enumerate(asked))
+        if processes > 1:
+            from tablectl.log.worker_processes import in_processes  # noqa: PLC0415  # few commands need it
+
+            cache.flush()  # so that no process takes over a connection
+            parallel = in_processes(one, items, processes, cache.flush)
+        else:
+            parallel = in_order(one, items, threads)
         try:
-            with closing(in_order(one, list(enumerate(asked)), threads)) as found:
+            with closing(parallel) as found:
                 yield from found
         finally:
             cache.flush()

@@ -1,8 +1,9 @@
-"""Reads how far a Structured Streaming query has read a table, from its checkpoint.
+"""Reads how far a Structured Streaming query has read or written a table, from its checkpoint and the table's log.
 
 Spark writes ``offsets/N`` before batch N and ``commits/N`` after it. An offset of a Delta source names the version of
-the next file to read (Delta: ``DeltaSourceOffset``). Checkpoints are written by others: every file and every number in
-it is bounded.
+the next file to read (Delta: ``DeltaSourceOffset``). A Delta sink commits each batch with a ``txn`` action, whose
+application id is the query's id in ``metadata`` (Delta: ``DeltaSink``). Checkpoints are written by others: every file
+and every number in it is bounded.
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tablectl.log.actions import parse_json
+from tablectl.log.catalog_managed import open_log
+from tablectl.log.history import History
+from tablectl.log.open_version import commits_between, read_twice
 from tablectl.model.errors import LiveError, one_line
-from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
+from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
+from tablectl.model.table import AppTransaction, Commit
 from tablectl.model.text import cut
 from tablectl.model.usual_gap import usual_gap
 from tablectl.storage.log_stores import Stores
@@ -25,23 +30,27 @@ _MOST_BATCHES = 100_000
 _FEW_BATCHES = 10
 """The newest batches that show how often the query runs."""
 _MOST_SOURCES = 1000
+_LOOK_BACK = 500
+"""The newest commits that show whether a query writes the table."""
 _LARGEST = 2**63 - 1
 _AFTER_VERSION = _LARGEST - 100
 """Delta's index after the last file of a version (``DeltaSourceOffset.END_INDEX``)."""
 
 
-def read_streams(stores: Stores, checkpoints: Iterable[tuple[str, str]], table_id: str) -> tuple[StreamState, ...]:
-    """How far the queries with some names and checkpoints have read a table. Never raises ``LiveError``."""
+def read_streams(
+    stores: Stores, checkpoints: Iterable[tuple[str, str]], table_id: str, location: str
+) -> tuple[StreamState, ...]:
+    """How far the queries with some names and checkpoints have read or written a table. Never raises ``LiveError``."""
     found: list[StreamState] = []
     for name, checkpoint in checkpoints:
         try:
-            found.append(_read(stores, name, checkpoint, table_id))
+            found.append(_read(stores, name, checkpoint, table_id, location))
         except LiveError as error:
             found.append(UnknownStream(name, checkpoint, one_line(error)))
     return tuple(found)
 
 
-def _read(stores: Stores, name: str, checkpoint: str, table_id: str) -> StreamPosition:
+def _read(stores: Stores, name: str, checkpoint: str, table_id: str, location: str) -> StreamPosition | StreamWriter:
     query = _query(stores.open(checkpoint, ""), checkpoint)
     offsets = stores.open(checkpoint, "offsets")
     for _ in range(2):  # Spark may have deleted the oldest batches meanwhile
@@ -50,10 +59,13 @@ def _read(stores: Stores, name: str, checkpoint: str, table_id: str) -> StreamPo
             return StreamPosition(name, checkpoint, query, -1, 0, None)
         batch = max(finished)
         try:
-            at, read = _offset(offsets, str(batch), table_id)
+            at, sources = _offset(offsets, str(batch), table_id)
         except VanishedError:
             continue
-        return StreamPosition(name, checkpoint, query, batch, at, read, _gap(offsets, finished, at))
+        if sources:
+            return StreamPosition(name, checkpoint, query, batch, at, _read_by(sources), _gap(offsets, finished, at))
+        commit, written = _written(stores, location, checkpoint, query)
+        return StreamWriter(name, checkpoint, query, written.version, commit.version, commit.timestamp)
     raise LiveError(f"{checkpoint}: its batches are deleted faster than they can be read", "try again")
 
 
@@ -88,8 +100,8 @@ def _batches(folder: TableLog) -> set[int]:
     return {int(name) for name in names if name.isascii() and name.isdigit() and len(name) <= len(str(_LARGEST))}
 
 
-def _offset(offsets: TableLog, batch: str, table_id: str) -> tuple[int, int | None]:
-    """When a batch began, and the version that it has read completely."""
+def _offset(offsets: TableLog, batch: str, table_id: str) -> tuple[int, tuple[int | None, ...]]:
+    """When a batch began, and the version that each of its sources which are this table has read completely."""
     file = offsets.file(batch)
     lines = offsets.read(batch, _OFFSET_BYTES).split(b"\n")
     if lines[0].strip() != b"v1":
@@ -97,13 +109,32 @@ def _offset(offsets: TableLog, batch: str, table_id: str) -> tuple[int, int | No
     if len(lines) > _MOST_SOURCES:
         raise LiveError(f"{file}: has more than {_MOST_SOURCES:,} sources")
     sources = [_object(line, file) for line in lines[2:] if line.strip() not in {b"", b"-"}]
-    mine = [each for each in sources if each.get("reservoirId") == table_id]
-    if not mine:
-        raise LiveError(f"{file}: the query does not read this table: none of its sources has the id {table_id}")
-    # A query may read the table several times: it has read what all of its sources have read.
-    versions = [_version(each, file) for each in mine]
-    known = [each for each in versions if each is not None]
-    return _time(lines, file), min(known) if len(known) == len(versions) else None
+    return _time(lines, file), tuple(_version(each, file) for each in sources if each.get("reservoirId") == table_id)
+
+
+def _read_by(sources: Sequence[int | None]) -> int | None:
+    """A query may read the table several times: it has read what all of its sources have read."""
+    known = [each for each in sources if each is not None]
+    return min(known) if len(known) == len(sources) else None
+
+
+def _written(stores: Stores, location: str, checkpoint: str, query: str) -> tuple[Commit, AppTransaction]:
+    """The newest commit of a query, and its ``txn``. Raises ``LiveError`` if none of the newest commits is of it."""
+    log = open_log(stores, location, stores.managed(location))
+
+    def read() -> tuple[Commit, AppTransaction] | None:
+        wanted = commits_between(log, -1, None, _LOOK_BACK)
+        recent = History(log, wanted).recent(_LOOK_BACK) if wanted else ()
+        pairs = ((each.commit, txn) for each in recent for txn in each.commit.transactions)
+        return next((pair for pair in pairs if pair[1].app_id == query), None)
+
+    found = read_twice(read, read) if query else None
+    if found is None:
+        raise LiveError(
+            f"{checkpoint}: the query does not read this table, because none of its sources has the table's id; and "
+            f"it does not write it, because none of the newest {_LOOK_BACK} commits is a batch of it"
+        )
+    return found
 
 
 def _time(lines: Sequence[bytes], file: str) -> int:

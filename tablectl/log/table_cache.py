@@ -46,7 +46,9 @@ class TableCache(Protocol):
         ...
 
     def flush(self) -> None:
-        """Writes what is to be kept. Never raises."""
+        """Writes what is to be kept, and closes what is open: a connection must not get into a forked process. Never
+        raises.
+        """
         ...
 
 

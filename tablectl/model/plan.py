@@ -383,7 +383,7 @@ class Plan(ReportMethods):
     tool: str
     dialect: str
     policies: str
-    """SHA-256 of the policies that were read."""
+    """SHA-256 of the policies: of all, or with `changed_since` of those of the plan's tables."""
     env: str = ""
     """The environment of `tablectl.yaml` that the plan is for; empty if none was selected."""
     tables: tuple[TablePlan, ...]
@@ -395,3 +395,7 @@ class Plan(ReportMethods):
     """Patterns that match no live table."""
     shard: str = field(default="", metadata=OMITTED)
     """The part of all tables that this is the plan of, such as ``2/8``; empty for all of them. Not written if empty."""
+    changed_since: str = field(default="", metadata=OMITTED)
+    """The commit since which the policies of the plan's tables changed; empty for a plan of all policies. Not written
+    if empty.
+    """

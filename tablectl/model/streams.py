@@ -1,4 +1,4 @@
-"""Structured Streaming queries that read a table, and how far they are, by their checkpoints."""
+"""Structured Streaming queries that read or write a table, and how far they are, by their checkpoints and its log."""
 
 from __future__ import annotations
 
@@ -41,6 +41,31 @@ class StreamPosition:
 
 
 @frozen
+class StreamWriter:
+    """How far a query is that writes the table and does not read it. Its Delta sink leaves a ``txn`` action in each
+    commit.
+    """
+
+    name: str
+    """As the policy declares it."""
+    checkpoint: str
+    query: str
+    """The id of the query: the application id of its commits."""
+    batch: int
+    """The last batch that it has committed to the table."""
+    version: int
+    """The version of that commit."""
+    at: int
+    """The time of that commit, in milliseconds since the epoch; 0 if unknown."""
+
+    @property
+    def text(self) -> str:
+        """``has written batch 12 in version 7 at 2026-11-22 10:00:00 UTC``."""
+        when = time_text(self.at)
+        return f"has written batch {self.batch} in version {self.version}{f' at {when}' if when else ''}"
+
+
+@frozen
 class UnknownStream:
     """A query of which it cannot be told how far it is."""
 
@@ -54,4 +79,4 @@ class UnknownStream:
         return f"has an unknown position: {self.why}"
 
 
-StreamState = StreamPosition | UnknownStream
+StreamState = StreamPosition | StreamWriter | UnknownStream

@@ -40,7 +40,12 @@ class TableOptions:
     clients: tuple[tuple[str, str], ...] = ()
     """Clients that must remain able to read and write the table, with their versions, sorted by name."""
     streams: tuple[tuple[str, str], ...] = ()
-    """Streaming queries that read the table, with their checkpoints, sorted by name."""
+    """Streaming queries that read or write the table, with their checkpoints, sorted by name."""
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The names of the declared streaming queries."""
+        return tuple(name for name, _ in self.streams)
 
 
 NO_OPTIONS = TableOptions()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from datetime import UTC, datetime
 
@@ -22,6 +21,8 @@ def cut(value: str) -> str:
     """
     if len(value) <= LONGEST_VALUE:
         return value
+    import hashlib  # noqa: PLC0415  # takes 3 ms to load, and such values are rare
+
     digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()[:32]
     return f"{value[:_SHOWN]}… ({len(value):,} characters, SHA-256 {digest})"
 

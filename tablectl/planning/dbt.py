@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from tablectl.attributes.policy import declaration_of
 from tablectl.delta import keys
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema
 from tablectl.model.plan import Change, Value
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.import_table import policy_of_table
@@ -27,7 +29,6 @@ _FEATURES: Mapping[str, str] = {
     keys.ROW_TRACKING: "rowTracking",
     keys.COLUMN_MAPPING: "columnMapping",
 }
-_STAMP = '{"tablectl"'
 _CLUSTERING_PARAMETERS = ("newClusteringColumns", "clusterBy")
 
 
@@ -89,7 +90,7 @@ def _values(about: str, history: Sequence[Commit]) -> Iterator[tuple[int, str, s
         value = _value(about, commit.parameters)
         if value is not None and value != last:
             last = value
-            who = "tablectl" if commit.user_metadata.startswith(_STAMP) else commit.client.text()
+            who = "tablectl" if read_stamp(commit.user_metadata) else commit.client.text()
             yield commit.version, value, who
 
 
@@ -100,20 +101,8 @@ def _value(about: str, parameters: Mapping[str, str]) -> str | None:
         found = json.loads(parameters.get("properties", "{}"))
     except (ValueError, RecursionError):
         return None
-    key = about.partition(".")[2] if about.startswith("properties.") else _KEYS.get(about, "")
-    value = found.get(key) if isinstance(found, dict) else None
-    return value if isinstance(value, str) else None
-
-
-_KEYS: Mapping[str, str] = {
-    "isolation": keys.ISOLATION_LEVEL,
-    "deletion_vectors": keys.DELETION_VECTORS,
-    "row_tracking": keys.ROW_TRACKING,
-    "column_mapping": keys.COLUMN_MAPPING,
-    "data_skipping": keys.STATISTICS_COLUMNS,
-    "retention.log": keys.LOG_RETENTION,
-    "retention.deleted_files": keys.DELETED_FILE_RETENTION,
-}
+    values = found.items() if isinstance(found, dict) else ()
+    return next((each for key, each in values if isinstance(each, str) and declaration_of(key) == about), None)
 
 
 def _story(values: Sequence[tuple[int, str, str]]) -> str:

@@ -10,8 +10,7 @@ from tablectl.model.table import LiveTable
 
 def diff(policy: Policy, live: LiveTable, dialect: str = DEFAULT_DIALECT) -> tuple[Change, ...]:
     """The changes that a policy requires in a dialect, in the order of the attributes. Attributes that it does not name
-    are not read. What the product does by itself, and what has to wait for another
-    apply, is left out.
+    are not read. What the product does by itself, and what has to wait for another apply, is left out.
     """
     changes: list[Change] = []
     for entry in ATTRIBUTES:

@@ -56,7 +56,7 @@ def merge_plans(plans: Sequence[tuple[str, Plan]]) -> Plan:
     """
     first, whole = plans[0]
     for name, plan in plans:
-        for key in ("dialect", "policies", "env"):
+        for key in ("dialect", "changed_since", "policies", "env"):
             if getattr(plan, key) != getattr(whole, key):
                 raise PlanFileError(
                     f"{name} and {first} have different `{key}`: they are not shards of one plan", _AGAIN

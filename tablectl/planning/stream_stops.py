@@ -26,5 +26,5 @@ def stops_of(table: TablePlan, dialect: str) -> tuple[StreamStop, ...]:
 
 def stopped_streams(table: TablePlan, dialect: str) -> tuple[str, ...]:
     """The names of the declared streams that the statements stop."""
-    declared = table.basis.options.streams
-    return tuple(name for name, _ in declared) if declared and stops_of(table, dialect) else ()
+    names = table.basis.options.stream_names
+    return names if names and stops_of(table, dialect) else ()

@@ -138,6 +138,8 @@ class StoresConfig:
 
     concurrency: int = CONCURRENCY
     """The maximum number of tables that are read in parallel."""
+    processes: int | None = None
+    """How many processes read many tables on local disks; ``None`` for one for each core."""
     s3: Mapping[str, str] = field(default_factory=dict)
     gs: Mapping[str, str] = field(default_factory=dict)
     az: Mapping[str, str] = field(default_factory=dict)
@@ -467,6 +469,9 @@ _STORES = Section(
     description="How to reach object stores.",
     keys={
         "concurrency": whole(1, 512, "The number of tables that are read in parallel. A proxy may need fewer."),
+        "processes": whole(
+            1, 64, "The number of processes that read many tables on local disks; default: one for each core, up to 8."
+        ),
         **{
             family: LibraryOptions(
                 of=Text(parse=_clean),

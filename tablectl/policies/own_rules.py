@@ -2,28 +2,69 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.machinery import PathFinder
 from inspect import getdoc
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tablectl.model.own_rules import GROUP, OwnRule, is_own_code
+
+if TYPE_CHECKING:  # it takes 20 ms to load, and few environments have rules
+    from importlib.metadata import EntryPoint
+
+_EGG = ".egg"
+_INSTALLED = (".dist-info", ".egg-info", _EGG)
+"""How the names of what an installer leaves end."""
 
 
 def own_rule_codes() -> tuple[str, ...]:
     """The codes of all rules, without loading any of them."""
-    return tuple(sorted({each.name for each in entry_points(group=GROUP) if is_own_code(each.name)}))
+    return tuple(sorted({each.name for each in _entry_points() if is_own_code(each.name)}))
 
 
 @cache
 def own_rules() -> tuple[OwnRule, ...]:
     """All rules, by code. A rule that cannot be loaded, and a second rule of one code, says so instead of checking."""
     found: dict[str, OwnRule] = {}
-    for each in sorted(entry_points(group=GROUP), key=lambda each: (each.name, each.value)):
+    for each in sorted(_entry_points(), key=lambda each: (each.name, each.value)):
         rule = _load(each)
         first = found.setdefault(rule.code, rule)
         if first is not rule and first.trouble == "":
             found[rule.code] = OwnRule(rule.code, rule.package, None, "two packages have a rule of this code")
     return tuple(found.values())
+
+
+def _entry_points() -> Iterable[EntryPoint]:
+    if not _may_offer_rules():
+        return ()
+    from importlib.metadata import entry_points  # noqa: PLC0415  # see above
+
+    return entry_points(group=GROUP)
+
+
+def _may_offer_rules() -> bool:
+    """Whether a package could offer rules: one in a directory whose entry points name the group, or any elsewhere."""
+    others = any(each is not PathFinder and hasattr(each, "find_distributions") for each in sys.meta_path)
+    return others or any(map(_may_offer_in, sys.path))
+
+
+def _may_offer_in(place: str) -> bool:
+    """Whether a package in one place of ``sys.path`` could."""
+    try:
+        installed = [each for each in Path(place).iterdir() if each.name.endswith(_INSTALLED)]
+    except OSError:
+        return Path(place).is_file()  # an archive
+    return any(each.suffix == _EGG or _names_group(each) for each in installed)
+
+
+def _names_group(info: Path) -> bool:
+    try:
+        return GROUP.encode() in (info / "entry_points.txt").read_bytes()
+    except OSError:  # most packages have no entry points
+        return False
 
 
 def _load(entry: EntryPoint) -> OwnRule:

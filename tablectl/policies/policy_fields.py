@@ -293,8 +293,8 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
             what="streams to checkpoints",
             item="the checkpoint",
             why_not=lambda key: "" if _STREAM.match(key) else "is not a name: letters, digits, '_', '.' and '-'",
-            description="Structured Streaming queries that read the table, with their checkpoints: plans say how far "
-            "they are, and an apply waits for those that it stops.",
+            description="Structured Streaming queries that read or write the table, with their checkpoints: plans say "
+            "how far they are, and an apply waits for those that it stops.",
             example="{fraud: /checkpoints/fraud}",
             editor={"examples": [{"fraud": "s3://lake/checkpoints/fraud"}]},
         ),

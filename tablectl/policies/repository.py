@@ -63,6 +63,15 @@ def _all(files: dict[Path, bytes]) -> dict[Path, bytes]:
     return files
 
 
+def parse_files(
+    files: Mapping[Path, bytes], config: Config, variables: Variables, problems: Sequence[Problem] = ()
+) -> Specs:
+    """The policies in the bytes of files. Raises ``InputError`` with all errors in them, and with ``problems``."""
+    engine = config.engine
+    reading = ValueReader(variables, engine.dialect, engine.catalog, list(problems), MaskedKeys(config.reports.mask))
+    return read_specs(((shown_path(path), data) for path, data in files.items()), reading)
+
+
 def open_repository(
     paths: Paths,
     config: Config,
@@ -76,11 +85,7 @@ def open_repository(
     """
     problems: list[Problem] = []
     files = choose(read_files(policy_paths(paths, config, directory), problems, config.confined_to))
-    reading = ValueReader(
-        variables, config.engine.dialect, config.engine.catalog, problems, MaskedKeys(config.reports.mask)
-    )
-    specs = read_specs(((shown_path(path), data) for path, data in files.items()), reading)
-    return Repository(files, variables, config), specs
+    return Repository(files, variables, config), parse_files(files, config, variables, problems)
 
 
 def has_policies(config: Config, directory: str | Path) -> bool:

@@ -70,13 +70,22 @@ class Specs:
             *sorted(map(_pattern, declarations.patterns), key=str),
             *map(_profile, declarations.profiles_of_patterns()),
         ]
-        canonical = json.dumps(effective, sort_keys=True, separators=(",", ":"))
-        return Specs(tables, hashlib.sha256(canonical.encode()).hexdigest(), declarations)
+        return Specs(tables, _digest(effective), declarations)
 
 
 def in_order(specs: Iterable[TableSpec]) -> tuple[TableSpec, ...]:
     """The specs in the order of plans."""
     return tuple(sorted(specs, key=lambda spec: spec.name.key))
+
+
+def digest_of_tables(specs: Iterable[TableSpec]) -> str:
+    """SHA-256, in hex, of the effective declarations of some tables, without the locations that listings found."""
+    return _digest([effect_of(spec, located="location" in spec.sources) for spec in in_order(specs)])
+
+
+def _digest(effective: Sequence[Mapping[str, object]]) -> str:
+    canonical = json.dumps(effective, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def effect_of(spec: TableSpec, *, located: bool = True) -> dict[str, object]:

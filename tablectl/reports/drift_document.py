@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from enum import StrEnum
 
-from tablectl.applying.stamp import read_stamp
 from tablectl.log.blame import Origin
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import CatalogDifference, Commit
 from tablectl.model.text import natural_key, printable, time_text, value_text
 from tablectl.planning.drift import Difference, Drift, TableDrift

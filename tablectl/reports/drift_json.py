@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import field
 
-from tablectl.applying.stamp import read_stamp
 from tablectl.frozen import frozen
 from tablectl.model.json_form import OMITTED, json_form
 from tablectl.model.plan import TableFailure, Value
+from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.policies.adopt import AdoptableValue, Adoption

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from tablectl.applying.run_report import RunReport, StatementRun, TableRun
 from tablectl.attributes.masked_values import HIDDEN, MaskedKeys
 from tablectl.delta import keys
 from tablectl.model.lint_rules import RULES as CODES
@@ -17,11 +17,14 @@ from tablectl.model.lint_rules import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
 from tablectl.model.table import CatalogDifference, Commit
 from tablectl.model.text import printable
-from tablectl.planning.drift import Difference, Drift, TableDrift
-from tablectl.planning.lint import Linted, LintedTable
-from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.declarations import Declarations
-from tablectl.reports.status import LakeStatus, TableStatus
+
+if TYPE_CHECKING:  # records of other commands, which a plan does not load
+    from tablectl.applying.run_report import RunReport, StatementRun, TableRun
+    from tablectl.planning.drift import Difference, Drift, TableDrift
+    from tablectl.planning.lint import Linted, LintedTable
+    from tablectl.policies.adopt import AdoptableValue
+    from tablectl.reports.status import LakeStatus, TableStatus
 
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
 """The parts of a statement, as ``model.sql`` quotes them: names, settings, other literals."""

@@ -30,7 +30,7 @@ def plan_schema() -> Schema:
     """The schema of ``plan --format json``, ``show --format json`` and plan files."""
     made = record_schema(Plan, f"plan:{FORMAT}", "tablectl plan", {"sha256": _DIGEST}, {"masked": _MASKED})
     made["properties"]["format"] = {**made["properties"]["format"], "const": FORMAT}
-    made["required"] = [key for key in made["required"] if key != "shard"]
+    made["required"] = [key for key in made["required"] if key not in {"shard", "changed_since"}]
     return made
 
 

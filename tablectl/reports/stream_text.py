@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from tablectl.applying.run_report import StreamRun
 from tablectl.model.plan import TablePlan
-from tablectl.model.streams import StreamState
+from tablectl.model.streams import StreamState, StreamWriter
 from tablectl.planning.stream_stops import StreamStop, stops_of
+
+if TYPE_CHECKING:  # only runs load it
+    from tablectl.applying.run_report import StreamRun
+
+_WRITES = "it writes the table and does not read it"
 
 
 def stream_lines(table: TablePlan, states: Iterable[StreamState], dialect: str) -> tuple[str, ...]:
     """One line for each stream."""
     stops = stops_of(table, dialect)
     effect = _effect(stops) if table.statements else "no statement concerns it"
-    return tuple(f"{each.name} {each.text}; {effect}" for each in states)
+    return tuple(f"{each.name} {each.text}; {_WRITES if isinstance(each, StreamWriter) else effect}" for each in states)
 
 
 def _effect(stops: Sequence[StreamStop]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from tablectl.applying.run_report import CommitRun, GateRun, StatementRun, TableRun
 from tablectl.frozen import frozen
 from tablectl.model.text import time_text
 from tablectl.reports.wording import late_text, span_text
+
+if TYPE_CHECKING:  # only runs load it
+    from tablectl.applying.run_report import CommitRun, GateRun, StatementRun, TableRun
 
 _MARGIN = 0.05
 """The share of the picture that stays empty on either side."""

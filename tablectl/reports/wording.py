@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun, WriterRun
 from tablectl.frozen import frozen
@@ -25,8 +25,10 @@ from tablectl.model.plan import (
 )
 from tablectl.model.table import ClusteringState
 from tablectl.model.text import natural_key, printable, size_text, time_text
-from tablectl.planning.drift import Drift
 from tablectl.reports.style import plural
+
+if TYPE_CHECKING:  # only runs and drift load them
+    from tablectl.planning.drift import Drift
 
 PHASE_EFFECTS: Mapping[Phase, str] = MappingProxyType(
     {

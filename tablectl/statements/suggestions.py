@@ -34,7 +34,8 @@ _LONGEST = 4000
 """Maximum length, in characters, of a statement to rewrite: many variants are tried, and each is parsed."""
 _STEPS: Mapping[str, int] = MappingProxyType({"timestamp": 10 * 86_400_000_000, "timestamp_ntz": 86_400_000_000})
 """The distance from one value of a column to another that is certainly different; 1 for other types."""
-_QUOTED = ("date", "timestamp", "timestamp_ntz")
+_TIMES = ("timestamp", "timestamp_ntz")
+_QUOTED = ("date", *_TIMES)
 
 
 @frozen
@@ -307,11 +308,15 @@ def _limited(source: exp.Expr, condition: exp.Expr) -> exp.Expr | None:
 def _partitionings(
     both: Sequence[ParsedStatement], subject: StatementTable, setting: ConflictContext
 ) -> Iterator[SuggestedPartitioning]:
-    """Data columns that both statements name and by which the table could be partitioned."""
+    """Data columns that both statements name and by which the table could be partitioned. Never a timestamp, of which
+    each value would be a directory.
+    """
     named = [{column.name.casefold() for column in each.node.find_all(exp.Column)} for each in both]
     for field in subject.schema.fields:
-        column = field.name.casefold()
-        if column in subject.partitions or subject.domain(column) is None or not any(column in each for each in named):
+        column, domain = field.name.casefold(), subject.domain(field.name.casefold())
+        if domain is None or domain.type in _TIMES:
+            continue
+        if column in subject.partitions or not any(column in each for each in named):
             continue
         columns = (*subject.partition_columns, field.name)
         if between(both[0], both[1], replace(subject, partition_columns=columns), setting).separate:

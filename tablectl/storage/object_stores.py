@@ -28,6 +28,8 @@ class StoreOptions:
     """Options by store kind, as in ``stores:`` of ``tablectl.yaml``: ``{"s3": {"endpoint": …, "region": …}}``."""
     concurrency: int = CONCURRENCY
     """The maximum number of tables that are read in parallel, and of requests for one bucket at a time."""
+    processes: int | None = None
+    """How many processes read many tables on disks of this machine; ``None`` for one for each core."""
     memory: MemoryStore | None = None
     """The store that ``memory:`` locations refer to."""
     access: StorageAccess | None = None

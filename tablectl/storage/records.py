@@ -10,9 +10,10 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -29,6 +30,9 @@ from tablectl.storage.failures import explain
 from tablectl.storage.missing_rights import missing_right
 from tablectl.storage.mounts import network_mount
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
 
 FOLDER = "_tablectl"
 """The directory inside a table. VACUUM and readers skip names that begin with ``_``."""
@@ -48,6 +52,19 @@ _ENVIRONMENT = (*PREFIXES.values(), "HOME")
 _PATIENCE = RetryLimits(tries=3, seconds=8)
 """A renewal must fail well within the ttl (60 s), so that it can be retried. obstore's own limit is 3 minutes."""
 _DEFAULT = StoreOptions()
+_MOST_REMEMBERED = 256
+"""For so many folders of a bucket, a process remembers the record that it read last."""
+
+
+@dataclass(frozen=True)
+class ListedRecord:
+    """A record as a listing names it."""
+
+    name: str
+    version: str = ""
+    """What the listing says about the content: ETag, size and time of the last change. Two listings that say the same
+    mean the same bytes. Empty if the store does not tell, or if nothing is gained by knowing.
+    """
 
 
 class RecordStore(Protocol):
@@ -68,6 +85,14 @@ class RecordStore(Protocol):
 
     def names(self, prefix: str) -> tuple[str, ...]:
         """All names that begin with the prefix, sorted."""
+
+    def listed(self, prefix: str) -> tuple[ListedRecord, ...]:
+        """The records whose names begin with the prefix, sorted by name."""
+
+    def read_listed(self, record: ListedRecord) -> bytes | None:
+        """As ``read``, for a record of a listing that was made just before. Makes no request for content that this
+        process has read before under the same name and version.
+        """
 
     def delete(self, name: str) -> None:
         """Removes the record. Does nothing if there is none."""
@@ -124,6 +149,14 @@ class DiskRecords:
             found = (f"{base}/{file}"[skip:] for base, file in _walk(top))
             whole = (name for name in found if not name.rpartition("/")[2].startswith("."))
             return tuple(sorted(name for name in whole if name.startswith(prefix)))
+
+    def listed(self, prefix: str) -> tuple[ListedRecord, ...]:
+        """As ``RecordStore.listed``. Without versions: to read a record again costs less than to look at its times."""
+        return tuple(ListedRecord(name) for name in self.names(prefix))
+
+    def read_listed(self, record: ListedRecord) -> bytes | None:
+        """As ``RecordStore.read_listed``."""
+        return self.read(record.name)
 
     def delete(self, name: str) -> None:
         """As ``RecordStore.delete``."""
@@ -220,6 +253,18 @@ class RecordBucket:
         """Whether the store is known to refuse a second put of one name. GCS and Azure refuse it. Many stores with an
         S3 API are not S3, so there it is tested.
         """
+        self._remembered: dict[str, tuple[ListedRecord, bytes]] = {}
+
+    def recall(self, folder: str, record: ListedRecord) -> bytes | None:
+        """The content of a record, if it is the one that was read last in its folder and has not changed since."""
+        known, data = self._remembered.get(folder, (None, b""))
+        return data if record.version and record == known else None
+
+    def remember(self, folder: str, record: ListedRecord, data: bytes) -> None:
+        """Keep the content of the record that was read last in a folder."""
+        if len(self._remembered) >= _MOST_REMEMBERED:
+            self._remembered.clear()
+        self._remembered[folder] = record, data
 
 
 class ObjectRecords:
@@ -270,12 +315,27 @@ class ObjectRecords:
 
     def names(self, prefix: str) -> tuple[str, ...]:
         """As ``RecordStore.names``."""
+        return tuple(record.name for record in self.listed(prefix))
+
+    def listed(self, prefix: str) -> tuple[ListedRecord, ...]:
+        """As ``RecordStore.listed``."""
         # Object stores list by directory, and not by the prefix of the last part.
         folder = prefix.rpartition("/")[0]
         with self._explained_errors("list", folder):
-            listed = self._store.list(self._path(folder)).collect()
-        names = (entry["path"].removeprefix(self._path("")) for entry in listed)
-        return tuple(sorted(name for name in names if name.startswith(prefix)))
+            entries = self._store.list(self._path(folder)).collect()
+        top = self._path("")
+        found = (ListedRecord(entry["path"].removeprefix(top), _version(entry)) for entry in entries)
+        return tuple(sorted((each for each in found if each.name.startswith(prefix)), key=lambda each: each.name))
+
+    def read_listed(self, record: ListedRecord) -> bytes | None:
+        """As ``RecordStore.read_listed``."""
+        folder = self._path(record.name.rpartition("/")[0])
+        data = self._bucket.recall(folder, record)
+        if data is None:
+            data = self.read(record.name)
+            if data is not None:
+                self._bucket.remember(folder, record, data)
+        return data
 
     def delete(self, name: str) -> None:
         """As ``RecordStore.delete``."""
@@ -299,6 +359,11 @@ class ObjectRecords:
 
     def _explained_errors(self, what: str, name: str) -> AbstractContextManager[None]:
         return _explained_errors(what, self._place, name, self._bucket.family)
+
+
+def _version(entry: ObjectMeta) -> str:
+    tag = entry["e_tag"]
+    return f"{tag} {entry['size']} {entry['last_modified'].isoformat()}" if tag else ""
 
 
 def real_place(location: str) -> str:

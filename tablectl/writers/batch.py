@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tablectl.leases.guards import GuardMode
@@ -26,8 +26,12 @@ class GuardedBatch:
     terms: GuardOptions
 
     def __call__(self, df: Any, batch_id: int) -> None:
-        """Run one batch. If the table must be looked up, the batch's session is used."""
-        with Guard(df.sparkSession if self.terms.target.location is None else None, self.terms):
+        """Run one batch. If the table must be looked up, the batch's session is used.
+
+        It ends with its guard deleted: Spark Connect kills the Python process of a batch as soon as the query ends.
+        """
+        session = df.sparkSession if self.terms.target.location is None else None
+        with Guard(session, replace(self.terms, wait_for_deletion=True)):
             self.function(df, batch_id)
 
 

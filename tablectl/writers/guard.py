@@ -23,13 +23,12 @@ from tablectl.engine.describe import locate
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
-from tablectl.leases.lease_records import LeaseRecord
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import WindowError, one_line
 from tablectl.storage.records import is_new, open_records, real_place
 from tablectl.version import __version__
 from tablectl.writers.gate_entry import UNDELETED, GateEntry, GuardTimeout, StoredGuard
-from tablectl.writers.keepalive import GuardThread
+from tablectl.writers.keepalive import GuardThread, start
 from tablectl.writers.options import GuardOptions, GuardSettings, ModeName, Table, guard_options
 from tablectl.writers.wrappable import check_plain
 
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 _UNGUARDED = "this write goes on without a look at the gate, and an apply may fail it"
+ENDING = "tablectl-guard-end"
+"""The name of the threads that delete guards after their writes."""
 _NEW = "%s: there is no Delta table, and so no guard"
 
 _log = logging.getLogger(__name__)
@@ -66,6 +67,10 @@ def guard(
     * ``state``: where the records are stored if not in the table, as ``state:`` in ``tablectl.yaml``; default
       ``TABLECTL_STATE``.
     * ``ttl``: seconds after which an apply may take a guard that was not renewed for dead.
+
+    * ``wait_for_deletion``: on an object store, the guard is deleted in the background after the write, and the
+      interpreter waits for that before it exits. With ``True`` the end of the write waits. For processes that end
+      without the exit of the interpreter (``os._exit``), as tasks of Airflow do.
 
     The guard is reusable and may be entered by several threads at a time. A guard inside another guard of the same
     table passes at once. Raises ``ValueError`` and ``TypeError`` for invalid arguments, and ``GuardTimeout``. Every
@@ -128,8 +133,12 @@ class Guard:
         _HOLDS.set(tuple(each for each in holds if each is not hold))
         hold.over = True
         # In a forked child, the guard is still the parent's.
-        if hold.entry is not None and hold.process == os.getpid():
+        if hold.entry is None or hold.process != os.getpid():
+            return
+        if hold.entry.is_on_disk or self._terms.wait_for_deletion:
             hold.entry.end()
+        else:
+            hold.entry.end_in_background()
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """Wrap the function: each call runs under its own guard."""
@@ -184,23 +193,34 @@ class _StrongerModeError(ValueError):
 class _Entry:
     """One write: its guard in the store, or on its way there, and the thread that makes its calls."""
 
-    def __init__(self, terms: GuardOptions, location: str, state: str | None) -> None:
+    def __init__(self, terms: GuardOptions, location: str, state: str | None, *, may_be_new: bool = False) -> None:
+        """``may_be_new``: there may be no table."""
         self._terms = terms
         self._location = location
         self._state = state
+        self._may_be_new = may_be_new
         self._guard: StoredGuard | None = None
-        self.attendant = GuardThread(terms.target.text, terms.ttl)
+        self._thread = GuardThread(terms.target.text, terms.ttl)
 
-    def begin(self) -> LeaseRecord | None:
-        """Pass the gate; see ``GateEntry.enter``."""
-        terms, ask, location = self._terms, self.attendant.ask, self._location
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether its record is on a local disk, where no request takes long."""
+        return is_local(self._state or self._location)
+
+    def begin(self) -> bool:
+        """Pass the gate; see ``GateEntry.enter``. Returns false if there is no table."""
+        terms, ask, location = self._terms, self._thread.ask, self._location
         owner = current_owner(os.environ, __version__)
         writer = f"{terms.name}, {owner}" if terms.name else str(owner)
         # On the thread, too: loading the credentials of a bucket may take several requests.
         store = ask(lambda: open_records(location, self._state, real_place(location)))
         self._guard = StoredGuard(store, GuardRecord(random_id(), 0, writer, terms.mode, terms.ttl), owner)
-        self.attendant.keep(self._guard)
-        return GateEntry(self._guard, terms.target.text, terms.timeout, SystemClock(), ask, self._tell_outer).enter()
+        self._thread.keep(self._guard)
+        # The proof needs no order between this question and the records. So it is asked while they are put and read.
+        new = start(lambda: is_new(location)) if self._may_be_new else None
+        gate = GateEntry(self._guard, terms.target.text, terms.timeout, SystemClock(), ask, self._tell_outer)
+        lease = gate.enter()
+        return lease is not None or new is None or not self._thread.wait(new)
 
     def _tell_outer(self, waits: bool) -> None:  # noqa: FBT001
         """The guards around this one record at which gate their write is blocked: their applies need not wait."""
@@ -214,22 +234,33 @@ class _Entry:
         guard = self._guard
         if guard is not None:
             with suppress(Exception):
-                self.attendant.ask(lambda: guard.wait_elsewhere(place))
+                self._thread.ask(lambda: guard.wait_elsewhere(place))
 
     def fail_open(self, error: Exception) -> None:
         """Log the problem. A guard that is in the store stays there: a later apply can wait for it."""
-        self.attendant.fail(f"{_UNGUARDED}: {one_line(error)}")
+        self._thread.fail(f"{_UNGUARDED}: {one_line(error)}")
 
     def end(self) -> None:
         """Withdraw the guard. Never raises an ``Exception``, which could hide the writer's own."""
         try:
             if self._guard is not None:
-                self.attendant.ask(self._guard.withdraw)
+                self._thread.ask(self._guard.withdraw)
         except Exception as error:  # noqa: BLE001  # see the docstring
             if self._guard is None or not self._guard.told_undeleted:
-                self.attendant.fail(f"{UNDELETED}: {one_line(error)}")
+                self._thread.fail(f"{UNDELETED}: {one_line(error)}")
         finally:
-            self.attendant.dismiss()
+            self._thread.dismiss()
+
+    def end_in_background(self) -> None:
+        """The same, without waiting for the store.
+
+        The thread is not a daemon: the interpreter waits for it before it exits, as long as ``GuardThread`` waits for
+        an answer.
+        """
+        try:
+            threading.Thread(target=self.end, name=ENDING, daemon=False).start()
+        except RuntimeError:  # there are too many threads, or the interpreter already exits
+            self.end()
 
 
 def _is_surely_new(location: str) -> bool:
@@ -246,14 +277,14 @@ def _begin(terms: GuardOptions, location: str) -> _Entry | None:
     """
     state = terms.state or os.environ.get("TABLECTL_STATE") or None
     may_be_new = terms.target.location is not None and state is None
-    if may_be_new and is_local(location) and _is_surely_new(location):
+    on_disk = is_local(location)
+    if may_be_new and on_disk and _is_surely_new(location):
         _log.info(_NEW, terms.target.text)
         return None
-    entry = _Entry(terms, location, state)
+    # A bucket keeps no empty directories, so there it may be asked after the guard was put.
+    entry = _Entry(terms, location, state, may_be_new=may_be_new and not on_disk)
     try:
-        seen = entry.begin()
-        # A bucket keeps no empty directories, so this check can wait until no lease was found.
-        if may_be_new and seen is None and not is_local(location) and entry.attendant.ask(lambda: is_new(location)):
+        if not entry.begin():
             entry.end()
             _log.info(_NEW, terms.target.text)
             return None

@@ -24,6 +24,13 @@ _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 
+def start(call: Callable[[], _Result]) -> Future[_Result]:
+    """Make a call on a daemon thread of its own. ``GuardThread.wait`` returns its result."""
+    answer: Future[_Result] = Future()
+    threading.Thread(target=_make, args=(answer, call), name="tablectl-guard", daemon=True).start()
+    return answer
+
+
 class GuardThread:
     """Makes the calls of one write in the order in which they are requested, and renews its guard in between.
 
@@ -51,6 +58,10 @@ class GuardThread:
         """
         answer: Future[_Result] = Future()
         self._calls.put((answer, call))
+        return self.wait(answer)
+
+    def wait(self, answer: Future[_Result]) -> _Result:
+        """The result of a call that was started, or what it raises. Raises ``WindowError`` if none comes in time."""
         patience = SHORT_ANSWER if self._failed else ANSWER
         try:
             return answer.result(patience)
@@ -77,13 +88,7 @@ class GuardThread:
                 continue
             if asked is None:
                 return
-            answer, call = asked
-            try:
-                answer.set_result(call())
-            except Exception as error:  # noqa: BLE001  # it is passed to the caller
-                answer.set_exception(error)
-            except BaseException as error:  # noqa: BLE001  # Rust panics: they must end neither this thread nor a write
-                answer.set_exception(WindowError(f"its records cannot be used: {error!r}"))
+            _make(*asked)
 
     def _renewed(self) -> bool:
         """Whether the guard was renewed. The write continues in any case: an apply may then take the guard for dead."""
@@ -94,3 +99,12 @@ class GuardThread:
             self.fail(f"the guard of this write is not renewed, and an apply may take it for dead: {one_line(error)}")
             return False
         return True
+
+
+def _make(answer: Future[Any], call: Callable[[], Any]) -> None:
+    try:
+        answer.set_result(call())
+    except Exception as error:  # noqa: BLE001  # it is passed to the caller
+        answer.set_exception(error)
+    except BaseException as error:  # noqa: BLE001  # Rust panics: they must end neither the thread nor a write
+        answer.set_exception(WindowError(f"its records cannot be used: {error!r}"))

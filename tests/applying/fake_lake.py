@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tablectl.applying.stamp import Stamp
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError, LiveError
 from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.stamp import Stamp
 from tablectl.model.streams import StreamState
 from tablectl.model.table import (
     WITH_HISTORY,
@@ -374,7 +374,7 @@ class FakeLake:
     def row_versions(self, location: str, *, after: int) -> Sequence[int]:
         return [each.version for each in self.commits(location, after=after) if each.changes_data]
 
-    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str) -> Sequence[StreamState]:
+    def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str, location: str) -> Sequence[StreamState]:
         return [self.positions[name](checkpoint) for name, checkpoint in checkpoints]
 
     def free(self, location: str) -> int | None:

@@ -14,11 +14,11 @@ from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport, TableRun
-from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
 from tablectl.model.plan import Plan, TableFailure, TablePlan
+from tablectl.model.stamp import Stamp
 from tablectl.planning.plan_table import plan_table
 from tablectl.storage.records import RecordStore
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable

@@ -13,7 +13,7 @@ from tablectl.applying.run_report import CanaryRun, CanaryTable, RunReport
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
 from tablectl.model.stop_condition import parse_stop_condition
-from tablectl.model.streams import StreamPosition, UnknownStream
+from tablectl.model.streams import StreamPosition, StreamWriter, UnknownStream
 from tablectl.model.table import AppTransaction
 from tablectl.storage.data_files import DataFile
 from tests.applying.fake_lake import FakeTable
@@ -241,6 +241,14 @@ def test_a_declared_stream_that_leaves_rows_unread_has_stopped(
     assert seen.stopped == stopped
     assert bool(canary(report).reason) is bool(stopped)
     assert ("the stream fraud has finished too few batches to have a usual gap" in seen.notes) is (gap is None)
+
+
+def test_a_declared_stream_that_writes_is_watched_by_its_commits(run: Run) -> None:
+    writes(run, "a", 5 * MINUTE, 30 * MINUTE)
+    run.lake.positions["fraud"] = lambda place: StreamWriter("fraud", place, "q", 7, 5, 0)
+    run.terms = WindowSettings(canary=terms(stop_if="stopped > 0"))
+    report = run.apply(declared(run))
+    assert (canary(report).reason, canary(report).tables[0].unknown) == ("", ())
 
 
 def test_a_declared_stream_that_cannot_be_read_is_unknown(run: Run) -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from tablectl.applying.context import WindowSettings
 from tablectl.applying.run_report import RunOutcome
-from tablectl.applying.stamp import Stamp, read_stamp
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.leases.guards import HERE, GuardMode
 from tablectl.leases.lease_records import Gate, parse_record, tail
 from tablectl.model.errors import WindowError
+from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table_window import TableWindow
 from tests.applying.fake_lake import COLUMNS, FakeEngine, FakeTable, at, contended, fails, parse_sql
 from tests.applying.world import DIGEST, WITH_VECTORS, Kill, World, settle

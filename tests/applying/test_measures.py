@@ -8,12 +8,12 @@ import pytest
 
 from tablectl.applying.remaining import separate_commits
 from tablectl.applying.run_report import RunOutcome
-from tablectl.applying.stamp import Stamp
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import HERE, GuardMode
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import CommitEffect, Phase, Statement
+from tablectl.model.stamp import Stamp
 from tests.applying.fake_lake import FakeTable, at
 from tests.applying.world import DIGEST, WITH_VECTORS, World
 from tests.applying.writers import FakeGuard

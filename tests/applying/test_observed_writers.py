@@ -8,8 +8,8 @@ import pytest
 
 from tablectl.applying.observed_writers import active_near, expected, is_writer, name_of, writers_seen
 from tablectl.applying.run_report import WriterRun
-from tablectl.applying.stamp import Stamp
 from tablectl.delta.protocol import Client
+from tablectl.model.stamp import Stamp
 from tablectl.model.table import AppTransaction, Commit
 
 SPARK = Client("delta-spark", (4, 4, 0))

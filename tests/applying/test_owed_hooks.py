@@ -23,6 +23,7 @@ class Settling:
 
     def __init__(self, names: str, calendar: Calendar | None = None, after: tuple[str, ...] = ("./resume.sh",)) -> None:
         self.ran: list[tuple[str, str]] = []
+        self.streams: list[str] = []
         self.fail = ""
         terms = WindowSettings(after=(after,) if after else (), run_hook=self, calendar=calendar or Calendar())
         self.run = Run(terms=terms).tables(names)
@@ -35,6 +36,7 @@ class Settling:
         stopped: Callable[[], bool],
     ) -> str:
         self.ran.append((environ["TABLECTL_LOCATION"], environ["TABLECTL_OUTCOME"]))
+        self.streams.append(environ["TABLECTL_STREAMS"])
         return self.fail
 
     def owes(self, name: str, *, dead: bool) -> None:
@@ -51,6 +53,23 @@ class Settling:
 
 def places(names: str) -> tuple[OwedHookTable, ...]:
     return tuple(OwedHookTable(f"delta.`/lake/{name}`", f"/lake/{name}") for name in names)
+
+
+def test_its_hook_gets_every_declared_stream_because_any_may_be_stopped() -> None:
+    case = Settling("ab")
+    case.owes("b", dead=False)
+    asked: list[str] = []
+
+    def place(name: str) -> OwedHookTable:
+        def streams() -> tuple[str, ...]:
+            asked.append(name)
+            return ("fraud", "ingest")
+
+        return OwedHookTable(f"delta.`/lake/{name}`", f"/lake/{name}", streams)
+
+    case.run.apply(plan_of(), (place("a"), place("b")))
+    assert case.streams == ["fraud ingest"]
+    assert asked == ["b"]
 
 
 @pytest.mark.parametrize("dead", [True, False])

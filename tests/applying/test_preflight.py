@@ -8,9 +8,9 @@ from tablectl.applying.context import StopTableError, WindowSettings
 from tablectl.applying.preflight import check_commits, check_scheme
 from tablectl.applying.run import ON_DISK
 from tablectl.applying.run_report import RunOutcome
-from tablectl.applying.stamp import Stamp
 from tablectl.applying.statement import target
 from tablectl.model.errors import EngineError
+from tablectl.model.stamp import Stamp
 from tablectl.model.table import CatalogFacts
 from tests.applying.fake_lake import FakeEngine, FakeLake
 from tests.applying.lake_run import Run, only, outcomes

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tablectl.applying.context import RunContext
 from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.run_table import run_table
-from tablectl.applying.stamp import Stamp, read_stamp
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
@@ -23,6 +22,7 @@ from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import TablePlan
+from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.change_state import ChangeState, change_state

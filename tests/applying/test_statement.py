@@ -296,7 +296,7 @@ def test_a_gate_that_is_shut_is_not_renewed_without_a_living_engine(world: World
 
 
 def world_stamp() -> Any:
-    from tablectl.applying.stamp import Stamp
+    from tablectl.model.stamp import Stamp
 
     return Stamp("r", "d")
 

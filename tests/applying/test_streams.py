@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,13 @@ import pytest
 
 from tablectl.applying.context import WindowSettings
 from tablectl.applying.run_report import RunReport, StreamRun
+from tablectl.leases.lease import Lease
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
-from tablectl.model.streams import StreamPosition, UnknownStream
+from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
 from tablectl.planning import stream_stops
 from tests.applying.lake_run import Run, only, outcomes
+from tests.leases.lease_fakes import claim, try_acquire
 
 STREAMS = (("fraud", "/checkpoints/fraud"),)
 
@@ -135,3 +138,102 @@ def test_without_new_rows_it_cannot_be_told(run: Run, monkeypatch: pytest.Monkey
     found = stream(run.apply(planned(run, monkeypatch, stops=False)))
     assert found.continued is None
     assert found.note == "nothing was written since, so it cannot be told whether it continued"
+
+
+# Hooks
+
+
+def told_hooks(run: Run) -> list[str]:
+    """Collects what the hooks of a run get: the hook, its outcome and the streams."""
+    told: list[str] = []
+
+    def run_hook(command: Any, environ: Mapping[str, str], said: Any, stopped: Any) -> str:
+        del command, said, stopped
+        told.append(f"{environ['TABLECTL_HOOK']} {environ.get('TABLECTL_OUTCOME')} {environ['TABLECTL_STREAMS']}")
+        return ""
+
+    run.terms = WindowSettings(
+        before=(("./streams.sh", "stop"),), after=(("./streams.sh", "start"),), run_hook=run_hook
+    )
+    return told
+
+
+def test_hooks_get_the_streams_that_the_statements_stop(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads(run, 3)
+    told = told_hooks(run)
+    run.apply(planned(run, monkeypatch, stops=True))
+    assert told == ["before None fraud", "after applied fraud"]
+
+
+def test_hooks_get_no_stream_that_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads(run, 3)
+    told = told_hooks(run)
+    run.apply(planned(run, monkeypatch, stops=False))
+    assert told == ["before None ", "after applied "]
+
+
+def test_the_hook_of_a_run_that_died_starts_every_stream_although_none_is_stopped_now(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads(run, 3)
+    told = told_hooks(run)
+    died = try_acquire(run.stores["/lake/a"], claim("ben"), run.clock)
+    assert isinstance(died, Lease)
+    died.owe(("./streams.sh start",))
+    run.apply(planned(run, monkeypatch, stops=False))
+    assert told == ["after unfinished fraud", "before None ", "after applied "]
+
+
+# Streams that write the table
+
+
+def wrote(batch: int, version: int, query: str = "q") -> StreamWriter:
+    return StreamWriter("fraud", "/checkpoints/fraud", query, batch, version, 0)
+
+
+def after_change(run: Run, monkeypatch: pytest.MonkeyPatch, before: StreamState, now: StreamState) -> StreamRun:
+    """What became of a stream whose state changes when the gate opens. The run commits version 4."""
+    states = [before]
+    run.lake.positions["fraud"] = lambda _checkpoint: states[-1]
+    run.notify = lambda event: states.append(now) if event.step == "released" else None
+    return stream(run.apply(planned(run, monkeypatch, stops=True)))
+
+
+def test_a_stream_that_writes_has_continued_once_a_later_batch_is_in_the_log(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = after_change(run, monkeypatch, wrote(6, 3), wrote(7, 5))
+    assert found == StreamRun(
+        name="fraud",
+        stopped=False,
+        before=6,
+        after=7,
+        continued=True,
+        note="continued: it has written batch 7 in version 5",
+    )
+    assert run.clock.now == 1000  # the apply did not wait for it: the statements stop only streams that read
+
+
+@pytest.mark.parametrize(
+    ("now", "continued", "note"),
+    [
+        (wrote(6, 3), None, "has not written since, and may have had nothing to write: it has written batch 6"),
+        # It landed before the last commit of the run.
+        (wrote(7, 4), None, "has not written since, and may have had nothing to write: it has written batch 7"),
+        (wrote(0, 5, "another"), False, "began again with a new checkpoint: it has written batch 0 in version 5"),
+        (wrote(6, 5), False, "began again: it has written batch 6 in version 5, and had written batch 6 before"),
+        (UnknownStream("fraud", "/c", "access is denied"), None, "has an unknown position: access is denied"),
+    ],
+)
+def test_a_stream_that_writes_has_not_continued_without_a_later_batch(
+    run: Run, monkeypatch: pytest.MonkeyPatch, now: StreamState, continued: bool | None, note: str
+) -> None:
+    found = after_change(run, monkeypatch, wrote(6, 3), now)
+    assert found.continued is continued
+    assert found.note.startswith(note)
+
+
+def test_a_stream_that_was_unknown_before_has_continued_by_its_batch(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.engine.stamp = replace(run.engine.stamp, proceed="its checkpoint is new")
+    found = after_change(run, monkeypatch, UnknownStream("fraud", "/c", "no batch"), wrote(0, 5))
+    assert (found.before, found.after, found.continued) == (None, 0, True)

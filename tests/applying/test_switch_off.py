@@ -17,12 +17,12 @@ from tablectl.applying import drain, gate, statement
 from tablectl.applying import run_table as table
 from tablectl.applying import table_session as session
 from tablectl.applying.gate import GateKeeper
-from tablectl.applying.stamp import Stamp
 from tablectl.leases import acquire, lease_records
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import Gate, LeaseRecord, dump_record, record_name, tail
 from tablectl.model.errors import TablectlError
+from tablectl.model.stamp import Stamp
 from tablectl.model.table_options import TableOptions
 from tablectl.writers import gate_entry
 from tablectl.writers.gate_entry import StoredGuard

@@ -11,12 +11,12 @@ from tablectl.applying.context import RunContext, WindowSettings
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
-from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
 from tablectl.model.plan import TablePlan
+from tablectl.model.stamp import Stamp
 from tablectl.model.table import Depth, LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.plan_table import plan_table

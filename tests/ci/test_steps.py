@@ -101,7 +101,52 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
     assert EVIL.partition(" ")[0] not in json.dumps([runner.log, outputs, github.asked])
 
 
-def test_a_plan_of_the_tables_whose_policies_changed(runner: Runner, github: FakeGitHub, orders: Path) -> None:
+@pytest.fixture
+def one_of_two(repo: Repository, orders: Path) -> str:
+    """Two tables that differ from their policies, of which only that of ``orders`` changed since a commit, which is the
+    result.
+    """
+    repo.table("customers", properties={"owner.team": "web"})
+    customers = {"customers": "{properties: {owner.team: crm}}"}
+    repo.policies({"orders": "{properties: {owner.team: web}}", **customers})
+    commit = base_commit()
+    repo.policies({"orders": "{properties: {owner.team: pay}}", **customers})
+    return commit
+
+
+def planned(outputs: dict[str, str]) -> list[str]:
+    """The tables of a plan."""
+    plan = json.loads((Path(outputs["folder"]) / "plan.json").read_text())
+    return [Path(table["location"]).name for table in plan["tables"]]
+
+
+def test_a_plan_since_a_commit_has_the_tables_whose_policies_changed(
+    runner: Runner, github: FakeGitHub, repo: Repository, orders: Path, one_of_two: str, tmp_path: Path
+) -> None:
+    outputs = pull_request(runner, changed_since=one_of_two)
+    assert (outputs["exit-code"], outputs["changes"]) == ("0", "true")
+    assert planned(outputs) == ["orders"]
+    keep(github, outputs, tmp_path)
+    github.merged(5, head=HEAD, commit=COMMIT)
+    fetch(runner)
+    assert runner.step("apply")[0] == 0
+    assert Logged(orders).properties == {"owner.team": "pay"}
+    assert Logged(repo.lake / "customers").properties == {"owner.team": "web"}
+
+
+def test_a_plan_since_the_base_works_in_a_checkout_of_one_commit(
+    runner: Runner, repo: Repository, one_of_two: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git("commit", "--quiet", "--all", "--message=change")
+    git("clone", "--quiet", "--depth=1", f"file://{repo.root}", str(tmp_path / "clone"))
+    monkeypatch.chdir(tmp_path / "clone")
+    runner.event(pull_request={"number": 5, "base": {"sha": one_of_two}})
+    runner.environ["TABLECTL_BASE_CONFIG"] = runner.step("base")[1]["config"]
+    _, outputs = runner.step("plan", changed_since=one_of_two)
+    assert planned(outputs) == ["orders"]
+
+
+def test_a_plan_since_an_unknown_commit_says_so(runner: Runner, orders: Path) -> None:
     outputs = pull_request(runner, changed_since="no-such-commit")
     assert outputs["exit-code"] == "64"
     assert "--changed-since" in Path(outputs["report"]).read_text()

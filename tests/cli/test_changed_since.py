@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tablectl.approval import policies_digest
 from tablectl.changed_policies import policies_at
+from tablectl.planning.plan_file import load_plan
 from tablectl.policies.config import load_config
+from tablectl.project import Project
 from tests.cli.conftest import Cli, Repository
 
 
@@ -87,6 +90,20 @@ def test_a_commit_that_git_does_not_know_is_an_error(committed: Repository, cli:
     assert not Path("x").exists()
 
 
+def test_a_link_out_of_the_repository_counts_as_changed(committed: Repository, cli: Cli) -> None:
+    file = next(Path("policies").glob("*.yaml"))
+    shared = committed.lake.parent / "shared.yaml"
+    file.rename(shared)
+    file.symlink_to(shared)
+    git("commit", "-q", "-a", "-m", "a link")
+    assert planned(cli, "HEAD") == planned_all(cli) != []
+
+
+def planned_all(cli: Cli) -> list[str]:
+    plan = json.loads(cli("plan", "--format", "json").out)
+    return sorted(each["location"].rpartition("/")[2] for each in plan["tables"])
+
+
 @pytest.fixture
 def split(committed: Repository) -> Repository:
     """The tables in files of their own, and the pattern in a third."""
@@ -144,3 +161,97 @@ def test_a_changed_variable_changes_them_too(split: Repository, cli: Cli) -> Non
 def test_an_entry_that_is_gone_leaves_the_table_to_the_pattern(split: Repository, cli: Cli) -> None:
     write_file("orders", f"  delta.`{split.lake}/raw/a`: {{isolation: Serializable}}\n")
     assert planned(cli) == ["a", "orders"]
+
+
+def parsed(ref: str = "main") -> list[str] | None:
+    """The tables of now that are parsed; ``None`` if all of them are."""
+    specs, changed = Project.open().changed_since(ref)
+    return None if changed.whole else sorted(each.name.parts[0].rpartition("/")[2] for each in specs.tables)
+
+
+def test_a_file_of_now_that_is_as_it_was_is_not_parsed(split: Repository, cli: Cli) -> None:
+    assert (planned(cli), parsed()) == ([], [])
+    write_file("events", f"  delta.`{split.lake}/events`: {{properties: {{owner.team: payments}}}}\n")
+    assert (planned(cli), parsed()) == (["events"], ["events"])
+
+
+def test_a_renamed_file_declares_what_it_did(split: Repository, cli: Cli) -> None:
+    Path("policies", "events.yaml").rename("policies/renamed.yaml")
+    assert (planned(cli), parsed()) == ([], ["events"])
+
+
+def test_a_table_that_a_file_as_it_was_declares_too_is_an_error(split: Repository, cli: Cli) -> None:
+    write_file("events", f"  delta.`{split.lake}/orders`: {{isolation: Serializable}}\n")
+    ran = cli("plan", "--changed-since", "main")
+    assert ran.code == 1
+    assert "declared twice: first at policies/events.yaml" in ran.err
+    assert "policies/orders.yaml" in ran.err
+
+
+def test_a_location_that_a_file_as_it_was_declares_too_is_an_error(split: Repository, cli: Cli) -> None:
+    write_file("events", f"  lake.sales.clicks: {{location: {split.lake}/orders, isolation: Serializable}}\n")
+    ran = cli("plan", "--changed-since", "main")
+    assert (ran.code, "lies where" in ran.err) == (1, True)
+
+
+def test_an_error_in_a_file_that_is_as_it_was_is_left_to_validate(split: Repository, cli: Cli) -> None:
+    Path("policies", "wrong.yaml").write_text(f"version: 1\ntables:\n  delta.`{split.lake}/raw/a`: {{isolation: no}}\n")
+    git("add", "-A", "policies")
+    git("commit", "-q", "-m", "wrong")
+    assert planned(cli) == []
+    assert cli("validate").code == 1
+    write_file("events", "  nonsense\n")
+    assert "policies/wrong.yaml" in cli("plan", "--changed-since", "main").err  # then all files are read
+
+
+def test_defaults_of_a_file_that_is_as_it_was_count_for_profiles(split: Repository, cli: Cli) -> None:
+    profile = "version: 1\nprofiles:\n  plain: {unmanaged: [isolation]}\n"
+    Path("policies", "profiles.yaml").write_text(profile)
+    orders = f"  delta.`{split.lake}/orders`: {{properties: {{a: b}}, profiles: [plain]}}\n"
+    Path("policies", "orders.yaml").write_text(f"version: 1\ndefaults: {{isolation: Serializable}}\ntables:\n{orders}")
+    assert cli("validate").code == 0
+    git("add", "-A", "policies")
+    git("commit", "-q", "-m", "a profile")
+    write_file("events", f"  delta.`{split.lake}/events`: {{properties: {{owner.team: payments}}}}\n")
+    assert planned(cli) == ["events"]
+    assert cli("explain", f"delta.`{split.lake}/events`").code == 0
+
+
+def test_a_glob_may_match_only_tables_that_did_not_change(split: Repository, cli: Cli) -> None:
+    assert cli("plan", "--changed-since", "main", "--select", "*orders*").code == 0
+    write_file("shared", f"  delta.`{split.lake}/[eo]*`: {{properties: {{debug: 'off'}}}}\n")
+    assert cli("plan", "--changed-since", "main", "--select", "*nothing*").code == 64
+
+
+def test_the_plan_states_the_policies_of_its_tables(split: Repository, cli: Cli) -> None:
+    write_file("events", f"  delta.`{split.lake}/events`: {{properties: {{owner.team: payments}}}}\n")
+    assert cli("plan", "--changed-since", "main", "--out", "p.json").code == 0
+    plan = load_plan(Path("p.json").read_bytes(), "p.json")
+    head = subprocess.run(["git", "rev-parse", "main"], check=True, capture_output=True, text=True).stdout.strip()
+    assert plan.changed_since == head
+    assert policies_digest(plan, Project.open().policies()) == plan.policies
+    write_file("orders", f"  delta.`{split.lake}/orders`: {{properties: {{a: b}}}}\n")
+    assert policies_digest(plan, Project.open().policies()) == plan.policies
+    write_file("events", f"  delta.`{split.lake}/events`: {{properties: {{owner.team: data}}}}\n")
+    assert policies_digest(plan, Project.open().policies()) != plan.policies
+
+
+def test_a_plan_that_read_all_policies_states_the_same(split: Repository, cli: Cli) -> None:
+    write_file("shared", f"  delta.`{split.lake}/[eo]*`: {{properties: {{debug: 'off'}}}}\n")
+    write_file("more", f"  delta.`{split.lake}/raw/*`: {{properties: {{debug: 'off'}}}}\n")
+    assert cli("plan", "--changed-since", "main", "--out", "p.json").code == 0
+    plan = load_plan(Path("p.json").read_bytes(), "p.json")
+    assert len(plan.tables) == 3
+    assert policies_digest(plan, Project.open().policies()) == plan.policies
+
+
+def test_shards_of_changed_tables_are_merged(split: Repository, cli: Cli) -> None:
+    write_file("shared", f"  delta.`{split.lake}/[eo]*`: {{properties: {{debug: 'off'}}}}\n")
+    since = ("--changed-since", "main")
+    for number in (1, 2):
+        assert cli("plan", *since, "--shard", f"{number}/2", "--out", f"{number}.json").code == 0
+    assert cli("plan", "--merge", "1.json", "2.json", "--out", "merged.json").code == 0
+    assert cli("plan", *since, "--out", "whole.json").code == 0
+    assert Path("merged.json").read_bytes() == Path("whole.json").read_bytes()
+    assert cli("plan", "--shard", "2/2", "--out", "all.json").code == 0
+    assert "different `changed_since`" in cli("plan", "--merge", "1.json", "all.json").err

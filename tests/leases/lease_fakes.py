@@ -13,7 +13,7 @@ from tablectl.leases.clock import Clock
 from tablectl.leases.lease import Lease, random_id
 from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
-from tablectl.storage.records import RecordStore
+from tablectl.storage.records import ListedRecord, RecordStore
 
 
 class Fault(Enum):
@@ -75,6 +75,12 @@ class MemoryRecords:
     def names(self, prefix: str) -> tuple[str, ...]:
         self._reach()
         return tuple(sorted(name for name in self.kept if name.startswith(prefix)))
+
+    def listed(self, prefix: str) -> tuple[ListedRecord, ...]:
+        return tuple(ListedRecord(name) for name in self.names(prefix))
+
+    def read_listed(self, record: ListedRecord) -> bytes | None:
+        return self.read(record.name)
 
     def delete(self, name: str) -> None:
         self._reach()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tablectl.delta.names import TableName
-from tablectl.log.blame import BlameQuery, BlameQuestion, BlameResult, Origin, read_and_blame
-from tablectl.log.reader import ReadRequest
+from tablectl.log.blame import BlameQuery, BlameQuestion, BlameResult, Origin, blame
+from tablectl.log.reader import ReadRequest, read_each
 from tablectl.model.errors import LiveError
 from tablectl.model.table import Depth, LiveTable
 from tablectl.storage.object_stores import StoreOptions
@@ -28,10 +28,11 @@ def prop(key: str) -> BlameQuestion:
 def blamed(options: StoreOptions, *questions: BlameQuestion, most: int = 1000) -> BlameResult:
     """The answers about the table of these tests."""
     request = ReadRequest(TableName("", (LOCATION,)), LOCATION, lambda _live: Depth())
-    (found,) = read_and_blame([request], lambda _at, live: BlameQuery(live, questions, most), options=options)
+    (found,) = read_each(
+        [request], lambda reading: blame(reading, BlameQuery(reading.table, questions, most)), options=options
+    )
     assert not isinstance(found, LiveError)
-    assert found[1] is not None
-    return found[1]
+    return found
 
 
 COLUMNS = BlameQuestion(

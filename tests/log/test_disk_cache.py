@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 import threading
 import time
 from pathlib import Path
@@ -62,6 +63,22 @@ def test_what_is_kept_comes_back_in_another_process(tmp_path: Path) -> None:
     assert cache.load("/lake/t", "other") == {}
     assert cache.state("/lake/u") is None
     assert file.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at the open files of Linux")
+def test_after_a_flush_no_connection_is_left_for_a_forked_process(tmp_path: Path) -> None:
+    file = written(tmp_path)
+    cache = DiskCache(tmp_path)
+    assert cache.state("/lake/t") == KNOWN
+    assert open_files(file) == 1
+    cache.flush()
+    assert open_files(file) == 0
+    assert cache.state("/lake/t") == KNOWN
+
+
+def open_files(file: Path) -> int:
+    """How often this process has a file open."""
+    return [each.resolve() for each in Path("/proc/self/fd").iterdir()].count(file)
 
 
 def test_what_is_not_written_yet_is_known_in_this_process(tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ import pytest
 from obstore.store import MemoryStore
 
 from tablectl.delta.names import TableName
-from tablectl.log.blame import BlameQuery, BlameQuestion, read_and_blame
+from tablectl.log.blame import BlameQuery, BlameQuestion, blame
 from tablectl.log.disk_cache import DiskCache
-from tablectl.log.reader import ReadRequest, read_many
+from tablectl.log.reader import ReadRequest, read_each, read_many
 from tablectl.log.table_cache import NoCache, TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.table_log import AHEAD
 from tests.log.checkpoint_files import METADATA, PROTOCOL, adds, parquet
 from tests.log.log_actions import LOCATION, PLAIN, add, checksum, crc, info, metadata
 
@@ -75,6 +76,17 @@ def checkpoints_and_checksums(put: Put) -> None:
     put("_last_checkpoint", {"version": 30, "size": 5})
 
 
+@pytest.mark.parametrize(("commits", "early"), [(AHEAD, 0), (AHEAD + 1, 1)])
+def test_the_reader_of_checkpoints_is_loaded_while_many_commits_are_read(
+    put: Put, options: StoreOptions, monkeypatch: pytest.MonkeyPatch, commits: int, early: int
+) -> None:
+    after_a_checkpoint(put, commits)
+    loads: list[str] = []
+    monkeypatch.setattr("tablectl.log.state._load_checkpoint_reader", lambda: loads.append("begun"))
+    assert read(options).version == 10 + commits
+    assert len(loads) == early
+
+
 def read(options: StoreOptions, depth: Depth = SHALLOW, cache: TableCache = NO_CACHE) -> LiveTable:
     request = ReadRequest(TableName("", (LOCATION,)), LOCATION, lambda _live: depth)
     (table,) = read_many([request], cache=cache, options=options)
@@ -82,9 +94,9 @@ def read(options: StoreOptions, depth: Depth = SHALLOW, cache: TableCache = NO_C
     return table
 
 
-def blame(options: StoreOptions) -> None:
+def read_and_blame(options: StoreOptions) -> None:
     request = ReadRequest(TableName("", (LOCATION,)), LOCATION, lambda _live: Depth())
-    (found,) = read_and_blame([request], lambda _at, live: BlameQuery(live, (TEAM,)), options=options)
+    (found,) = read_each([request], lambda reading: blame(reading, BlameQuery(reading.table, (TEAM,))), options=options)
     assert not isinstance(found, LiveError)
 
 
@@ -114,7 +126,7 @@ def test_a_table_costs_these_requests(
     read(options, Depth(LOOK_BACK))
     assert len(asked) == changing
     asked.clear()
-    blame(options)
+    read_and_blame(options)
     assert len(asked) == drift <= 1.2 * changing
 
 

@@ -10,9 +10,10 @@ import pytest
 from obstore.store import MemoryStore
 
 from tablectl.log.stream_checkpoint import read_streams
-from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
+from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
+from tests.cli.log_lake import append, create
 
 TABLE = "7f4a1c5e-0000-4000-8000-000000000001"
 
@@ -41,8 +42,9 @@ def checkpoint(place: Path, *batches: list[str], finished: int | None = None) ->
 
 
 def read(place: Path, table: str = TABLE) -> StreamState:
+    """The state of a query by its checkpoint, for the table next to it."""
     with Stores(StoreOptions()) as stores:
-        (state,) = read_streams(stores, [("fraud", str(place))], table)
+        (state,) = read_streams(stores, [("fraud", str(place))], table, str(place.parent / "table"))
     return state
 
 
@@ -104,7 +106,6 @@ def _write(place: Path, name: str, text: str) -> None:
         (lambda place: _write(place, "offsets/0", "v1\n{}\n[1]"), "is not a JSON object"),
         (lambda place: _write(place, "offsets/0", "v1\n{}" + "\n-" * 2000), "has more than 1,000 sources"),
         (lambda place: _write(place, "offsets/0", "v1\n{}\n" + " " * (2 << 20)), "cannot be read: "),
-        (lambda place: _write(place, "offsets/0", "v1\n{}\n" + offset(3, table="x")), "does not read this table"),
         (
             lambda place: _write(place, "offsets/0", "v1\n{}\n" + offset(3).replace("-1,", '"a",')),
             "an offset has no valid index",
@@ -138,8 +139,60 @@ def test_a_checkpoint_in_an_object_store_is_read_the_same_way(tmp_path: Path) ->
         if file.is_file():
             store.put(f"lake/c/{file.relative_to(place)}", file.read_bytes())
     with Stores(StoreOptions(memory=store)) as stores:
-        found, missing = read_streams(stores, [("fraud", "memory://x/lake/c"), ("none", "memory://x/lake/d")], TABLE)
-    assert isinstance(found, StreamPosition), found.why
+        found, missing = read_streams(
+            stores, [("fraud", "memory://x/lake/c"), ("none", "memory://x/lake/d")], TABLE, "/t"
+        )
+    assert isinstance(found, StreamPosition), found.text
     assert (found.batch, found.read) == (1, 4)
     assert isinstance(missing, UnknownStream)
     assert "it has no file `metadata`" in missing.why
+
+
+# Queries that write the table
+
+
+def writes(place: Path, query: str, batch: int) -> int:
+    """A batch of a query in the log of the table next to its checkpoint."""
+    txn = {"appId": query, "version": batch, "lastUpdated": 1_790_000_000_000}
+    return append(place.parent / "table", "STREAMING UPDATE", [{"txn": txn}])
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> Path:
+    """The checkpoint of a query that reads another table, next to a table with other writers."""
+    create(tmp_path / "table")
+    return checkpoint(tmp_path / "c", [offset(3, table="another table")])
+
+
+def test_a_query_that_does_not_read_the_table_has_written_what_the_tables_log_says(sink: Path) -> None:
+    writes(sink, "query-1", 6)
+    version = writes(sink, "query-1", 7)
+    writes(sink, "query-2", 99)  # another query
+    state = read(sink)
+    assert isinstance(state, StreamWriter), state.text
+    assert (state.query, state.batch, state.version) == ("query-1", 7, version)
+
+
+@pytest.mark.parametrize("query", ["query-2", "QUERY-1", "", "query-11"])
+def test_a_batch_of_another_query_is_not_its_own(sink: Path, query: str) -> None:
+    writes(sink, query, 7)
+    state = read(sink)
+    assert isinstance(state, UnknownStream)
+    assert "none of its sources has the table's id" in state.why
+    assert "none of the newest 500 commits is a batch of it" in state.why
+
+
+def test_a_checkpoint_without_a_query_id_matches_no_commit(sink: Path) -> None:
+    _write(sink, "metadata", "{}")
+    writes(sink, "", 7)
+    assert isinstance(read(sink), UnknownStream)
+
+
+def test_a_query_that_reads_and_writes_the_table_counts_as_a_reader(sink: Path) -> None:
+    writes(sink, "query-1", 7)
+    assert isinstance(read(sink, "another table"), StreamPosition)
+
+
+def test_a_table_that_cannot_be_read_leaves_its_writer_unknown(tmp_path: Path) -> None:
+    state = read(checkpoint(tmp_path / "c", [offset(3, table="another table")]))
+    assert isinstance(state, UnknownStream)

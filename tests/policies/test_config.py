@@ -318,7 +318,7 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
         ("window: {parallel: 65}", '1:10: `window.parallel` needs at most 64, not "65"'),
         ("window: {ttl: 5}", '1:10: `window.ttl` needs at least 10, not "5"'),
         ("window: {ttl: 60s}", '1:10: `window.ttl` needs a whole number, not "60s"'),
-        ("stores: {s4: {}}", '1:10: unknown key "stores.s4"\n  hint: known here: concurrency, s3, gs, az'),
+        ("stores: {s4: {}}", '1:10: unknown key "stores.s4"\n  hint: known here: concurrency, processes, s3, gs, az'),
         (
             "stores: {s3: eu-west-1}",
             '1:10: `stores.s3` takes a map, not "eu-west-1"\n  hint: put its keys under `stores.s3`',

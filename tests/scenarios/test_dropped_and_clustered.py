@@ -10,7 +10,7 @@ import pytest
 
 import tablectl
 from tablectl.leases.clock import SystemClock
-from tablectl.workflow import Control
+from tablectl.workflow.apply import Control
 from tests.scenarios.test_feature_chains import Lake, deltalake_rows, lake  # noqa: F401  # the fixture
 
 pytestmark = pytest.mark.spark

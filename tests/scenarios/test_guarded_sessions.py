@@ -128,7 +128,12 @@ def writes(session: Any, place: str, other: str, *, handles: bool) -> list[tuple
 
 @pytest.mark.parametrize("kind", ["classic", "connect"])
 def test_each_write_is_guarded_as_what_it_does(
-    spark: Any, connect_url: str, lake: Lake, seen: list[tuple[str, GuardMode]], kind: str
+    request: pytest.FixtureRequest,
+    spark: Any,
+    connect_url: str,
+    lake: Lake,
+    seen: list[tuple[str, GuardMode]],
+    kind: str,
 ) -> None:
     pytest.importorskip("sqlglot")
     other = f"{lake.place}-other"
@@ -139,6 +144,8 @@ def test_each_write_is_guarded_as_what_it_does(
         session = (
             importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(connect_url).create()
         )
+        # A client that is not closed calls its server again at the exit of the process, for minutes if it is gone.
+        request.addfinalizer(session.client.close)
     tablectl.guard_session(session)
     found, expected = {}, {}
     for name, write, mode in writes(session, lake.place, other, handles=kind == "classic"):

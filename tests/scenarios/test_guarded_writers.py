@@ -20,7 +20,7 @@ import tablectl
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunReport
 from tablectl.log.reader import read_commits
-from tablectl.workflow import Control
+from tablectl.workflow.apply import Control
 from tests.interleaving import TIMEOUT, Writer
 
 pytestmark = pytest.mark.spark

@@ -21,25 +21,25 @@ import tablectl
 from tablectl.applying.run_report import RunOutcome
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_table
-from tablectl.workflow import Control
+from tablectl.workflow.apply import Control
 from tests.scenarios.conftest import operations
 
 pytestmark = pytest.mark.spark
 
 STEPS = [
-    "leased",
+    pytest.param("leased", marks=pytest.mark.slow),
     "fresh",
     pytest.param("gate appends-only", marks=pytest.mark.slow),
-    "before purge-before",
+    pytest.param("before purge-before", marks=pytest.mark.slow),
     "after purge-before",
     "gate closed",
     pytest.param("drained", marks=pytest.mark.slow),
-    "before closed-set",
+    pytest.param("before closed-set", marks=pytest.mark.slow),
     "after closed-set",
     pytest.param("before closed-unset", marks=pytest.mark.slow),
     "after closed-unset",
     pytest.param("gate open", marks=pytest.mark.slow),
-    "verify",
+    pytest.param("verify", marks=pytest.mark.slow),
     "released",
 ]
 
@@ -47,7 +47,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 import tablectl
-from tablectl.workflow import Control
+from tablectl.workflow.apply import Control
 
 def notify(event):
     if event.step == sys.argv[1]:

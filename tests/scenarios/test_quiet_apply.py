@@ -17,7 +17,7 @@ import tablectl
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
 from tablectl.leases.clock import SystemClock
-from tablectl.workflow import Control
+from tablectl.workflow.apply import Control
 from tests.conflicts.log_records import Log
 from tests.interleaving import Writer
 

@@ -14,7 +14,6 @@ import pytest
 from deltalake import DeltaTable
 
 import tablectl
-from tablectl import workflow
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
 from tablectl.delta.columns import differences, own_metadata
@@ -23,7 +22,7 @@ from tablectl.delta.sql import quote_name
 from tablectl.engine.spark import wrap_spark
 from tablectl.log.reader import read_table
 from tablectl.model.errors import EngineError
-from tablectl.workflow import Control
+from tablectl.workflow.apply import Control
 from tests.interleaving import Hold, Writer
 
 pytestmark = pytest.mark.spark
@@ -273,7 +272,7 @@ def test_a_disk_that_runs_full_in_the_midst(
     assert (refused.code, len(log(path))) == (3, 1)
     assert "bytes left" in refused.out
     # Where no one knows how much is free, as of a bucket.
-    monkeypatch.setattr(workflow, "free_bytes", lambda _path: None)
+    monkeypatch.setattr("tablectl.workflow.apply.free_bytes", lambda _path: None)
     failed = cli("apply", "--yes")
     assert failed.code in {1, 5}
     assert len(log(path)) == 1

@@ -15,7 +15,7 @@ from tablectl.engine import spark as engine_module
 from tablectl.engine.port import MaySend, always
 from tablectl.engine.spark import SparkEngine
 from tablectl.model.errors import EngineError
-from tablectl.workflow import Control
+from tablectl.workflow.apply import Control
 
 pytestmark = pytest.mark.spark
 

@@ -461,6 +461,29 @@ def test_a_partitioning_that_would_do() -> None:
     assert found == Suggestions((), (SuggestedPartitioning(("date",), unclustered=True),))
 
 
+_TIMED = replace(
+    _FLAT,
+    schema=Schema(
+        (Field("id", "long"), Field("at", "timestamp"), Field("local", "timestamp_ntz"), Field("day", "date"))
+    ),
+)
+
+
+@pytest.mark.parametrize("column", ["at", "local"])
+def test_a_timestamp_is_not_suggested_as_a_partition_column(column: str) -> None:
+    """Each of its values would be a directory."""
+    early = f"INSERT INTO lake.orders SELECT * FROM lake.orders WHERE {column} < '2026-01-01 00:00:00'"
+    late = f"DELETE FROM lake.orders WHERE {column} > '2026-06-01 00:00:00'"
+    assert pair(early, late, replace(_TIMED, partition_columns=(column,))).separate
+    assert ways(early, late, _TIMED).partitionings == ()
+
+
+def test_the_date_of_a_timestamp_is_suggested() -> None:
+    old = "DELETE FROM lake.orders WHERE at < '2026-01-01 00:00:00' AND day <= '2026-01-01'"
+    new = "DELETE FROM lake.orders WHERE at > '2026-06-01 00:00:00' AND day >= '2026-06-01'"
+    assert [each.columns for each in ways(old, new, _TIMED).partitionings] == [("day",)]
+
+
 @pytest.mark.parametrize(("first", "second"), [(FRENCH, FRENCH), ("TRUNCATE TABLE lake.orders", DAY_1), (DAY_1, DAY_2)])
 def test_where_nothing_helps_or_is_needed_nothing_is_named(first: str, second: str) -> None:
     assert ways(first, second) == Suggestions()

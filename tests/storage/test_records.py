@@ -11,7 +11,8 @@ import pytest
 
 from tablectl.leases.lease_records import tail
 from tablectl.model.errors import WindowError
-from tablectl.storage.records import LARGEST, RecordStore, _memory, is_new, key_folder, open_records
+from tablectl.storage import records as records_module
+from tablectl.storage.records import LARGEST, ObjectRecords, RecordStore, _memory, is_new, key_folder, open_records
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -54,6 +55,83 @@ def test_the_records_lie_inside_the_table(tmp_path: Path) -> None:
 def test_records_under_state_have_one_folder_per_table(tmp_path: Path) -> None:
     open_records("hdfs://nn/lake/orders", str(tmp_path), "c0ffee-01").create("lease/1.json", b"one")
     assert (tmp_path / "c0ffee-01" / "lease" / "1.json").read_bytes() == b"one"
+
+
+# Listings
+
+
+def test_a_listing_names_what_can_be_read(records: RecordStore) -> None:
+    for name in ("lease/2.json", "lease/1.json", "guards/1.json"):
+        records.create(name, name.encode())
+    listed = records.listed("lease/")
+    assert [record.name for record in listed] == ["lease/1.json", "lease/2.json"]
+    assert [records.read_listed(record) for record in listed] == [b"lease/1.json", b"lease/2.json"]
+
+
+def test_a_listed_record_that_is_gone_reads_as_none(records: RecordStore) -> None:
+    records.create("lease/1.json", b"one")
+    (listed,) = records.listed("lease/")
+    records.delete("lease/1.json")
+    assert records.read_listed(listed) is None
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[RecordStore, list[str]]:
+    """Records on an object store, and the names that are requested from it."""
+    records, requested = open_records(f"memory://{tmp_path.name}"), list[str]()
+    real = ObjectRecords.read
+
+    def read(store: ObjectRecords, name: str) -> bytes | None:
+        requested.append(name)
+        return real(store, name)
+
+    monkeypatch.setattr(ObjectRecords, "read", read)
+    return records, requested
+
+
+def read_newest(records: RecordStore) -> bytes | None:
+    return records.read_listed(records.listed("lease/")[-1])
+
+
+def test_the_newest_record_is_requested_once(bucket: tuple[RecordStore, list[str]]) -> None:
+    records, requested = bucket
+    for number in (1, 2):
+        records.create(f"lease/{number}.json", b"%d" % number)
+        assert [read_newest(records), read_newest(records)] == [b"%d" % number] * 2
+    assert requested == ["lease/1.json", "lease/2.json"]
+
+
+def test_a_record_that_came_back_under_its_name_with_other_content_is_requested(
+    bucket: tuple[RecordStore, list[str]],
+) -> None:
+    records, _ = bucket
+    for content in (b"one", b"two"):
+        records.create("lease/1.json", content)
+        assert read_newest(records) == content
+        records.delete("lease/1.json")
+
+
+def test_where_a_store_does_not_tell_versions_each_read_is_a_request(
+    bucket: tuple[RecordStore, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records, requested = bucket
+    monkeypatch.setattr(records_module, "_version", lambda _entry: "")
+    records.create("lease/1.json", b"one")
+    assert [read_newest(records), read_newest(records)] == [b"one", b"one"]
+    assert len(requested) == 2
+
+
+def test_what_a_process_remembers_is_bounded(
+    bucket: tuple[RecordStore, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records, requested = bucket
+    monkeypatch.setattr(records_module, "_MOST_REMEMBERED", 2)
+    tables = [f"lease/{name}/1.json" for name in "abc"]
+    for name in tables:
+        records.create(name, b"one")
+    for listed in records.listed("lease/") * 2:
+        records.read_listed(listed)
+    assert requested == tables * 2
 
 
 def test_a_key_that_is_no_plain_name_becomes_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tablectl.leases.guards import newest_beats
 from tablectl.leases.lease import Lease
 from tablectl.leases.owner import Owner
 from tablectl.storage.records import RecordStore, open_records
+from tablectl.writers.guard import ENDING
 from tests.leases.lease_fakes import try_acquire
 
 
@@ -43,6 +45,13 @@ def lease_of(records: RecordStore, ttl: float = 60.0) -> Lease:
     lease = try_acquire(records, Claim(owner, run="run-of-ann", digest="d", ttl=ttl), SystemClock())
     assert not isinstance(lease, Held)
     return lease
+
+
+def await_deletions() -> None:
+    """Until the guards of ended writes are deleted: on an object store, that happens in the background."""
+    for thread in threading.enumerate():
+        if thread.name == ENDING:
+            thread.join(60)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from tablectl.applying.context import RunContext
 from tablectl.applying.gate import GATES
 from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
-from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
 from tablectl.leases.acquire import Claim, Held
 from tablectl.leases.guards import GuardMode, GuardRecord
@@ -26,8 +25,10 @@ from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
 from tablectl.model.json_codec import read_record
 from tablectl.model.plan import TablePlan
+from tablectl.model.stamp import Stamp
 from tablectl.model.table import Depth
 from tablectl.planning.plan_table import plan_table
+from tablectl.storage.records import ListedRecord
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable
 from tests.leases.lease_fakes import MemoryRecords, acquire
@@ -214,6 +215,12 @@ class Stepped:
     def names(self, prefix: str) -> tuple[str, ...]:
         self.actor.stand(f"names {prefix}")
         return self.actor.world.store.names(prefix)
+
+    def listed(self, prefix: str) -> tuple[ListedRecord, ...]:
+        return tuple(ListedRecord(name) for name in self.names(prefix))
+
+    def read_listed(self, record: ListedRecord) -> bytes | None:
+        return self.read(record.name)
 
     def delete(self, name: str) -> None:
         self.actor.stand(f"delete {name}")

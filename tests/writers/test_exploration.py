@@ -9,6 +9,8 @@ whose gate stops that writer. Each rule is also switched off, to show that the e
 The table may be renamed, so that its name leads to another table from then on. A statement that goes there by its name
 must be reported, one that rewrites the table must never go there.
 
+A writer may go on to another write while the deletion of its guard is still on its way (``late_deletion``).
+
 That a pruned number of the lease is never taken again is for the machine of ``tests/leases/test_lease_machine.py``:
 here the lease is one value.
 """
@@ -59,6 +61,10 @@ class Rules:
     """After a statement, the log of the table says whether it landed there."""
     wanted_gate: bool = True
     """Whoever appends the next record writes the gate that is wanted, whatever became of the put before."""
+    own_id: bool = True
+    """Each write has a guard of its own name, so that the late deletion of one does not delete the next."""
+    late_deletion: bool = False
+    """Each writer writes twice, and does not wait for the deletion of its first guard."""
     dead_gate: bool = True
     """A gate whose apply is dead stops no one."""
     dead_guard: bool = True
@@ -76,6 +82,10 @@ class Writer(NamedTuple):
     crashed: bool = False
     silent: bool = False
     """Whether others have seen no sign of life for so long that they may take it for dead."""
+    old_guard: bool = False
+    """Whether the guard of its first write is still in the store, with its deletion on its way."""
+    again: bool = True
+    """Whether it has a second write to do."""
 
 
 class Apply(NamedTuple):
@@ -166,18 +176,43 @@ def writer_steps(rules: Rules, state: State, number: int) -> Iterator[Step]:  # 
         yield go("has written", "delete")
     elif at == "delete":
         yield go("deletes its guard", "done", guard=False)
+        if rules.late_deletion and me.again:
+            label, then = go(
+                "goes on to another write", "start", guard=False, old_guard=True, again=False, silent=False
+            )
+            # What was listed and taken for dead is the guard of the first write.
+            waits = frozenset(old_guard(each) if each == number else each for each in then.apply.waits)
+            yield label, then._replace(dead_guards=then.dead_guards - {number}).with_apply(waits=waits)
+
+
+def deletions(rules: Rules, state: State, number: int) -> Iterator[Step]:
+    if state.writers[number].old_guard and not state.writers[number].crashed:
+        guard = state.writers[number].guard and rules.own_id
+        yield f"the first guard of writer {number} is deleted", state.with_writer(number, old_guard=False, guard=guard)
+
+
+def old_guard(writer: int) -> int:
+    """The number of the guard of its first write, and the reverse; its second guard has the writer's number."""
+    return -1 - writer
 
 
 def listed(state: State) -> frozenset[int]:
-    return frozenset(number for number, writer in enumerate(state.writers) if writer.guard)
+    old = frozenset(old_guard(number) for number, writer in enumerate(state.writers) if writer.old_guard)
+    return old | frozenset(number for number, writer in enumerate(state.writers) if writer.guard)
+
+
+def aged(state: State) -> Iterator[Step]:
+    """The guard of a write that has ended is not renewed, so the apply may take it for dead at any time."""
+    for number in sorted(map(old_guard, state.apply.waits & listed(state))):
+        if number >= 0:
+            yield f"apply deletes the first guard of writer {number}", state.with_writer(number, old_guard=False)
 
 
 def still_waited_for(rules: Rules, state: State, gate: Gate) -> frozenset[int]:
     return frozenset(
         number
-        for number in state.apply.waits
-        if (writer := state.writers[number]).guard
-        and writer.mode.waits(gate)
+        for number in state.apply.waits & listed(state)
+        if state.writers[max(number, old_guard(number))].mode.waits(gate)
         and not (rules.dead_guard and number in dead_guards(rules, state))
     )
 
@@ -231,7 +266,8 @@ def apply_steps(rules: Rules, state: State) -> Iterator[Step]:  # noqa: C901, PL
             yield shut("drain")
         case "drain":
             waits = still_waited_for(rules, state, gate) if rules.drains else frozenset()
-            silent = [number for number in sorted(waits) if state.writers[number].silent]
+            silent = [number for number in sorted(waits) if number >= 0 and state.writers[number].silent]
+            yield from aged(state)
             if rules.death_of_guard and rules.dead_guard and silent and may_append:
                 then = state._replace(dead_guards=state.dead_guards | {silent[0]}).with_apply(silent=False)
                 yield f"apply records that guard {silent[0]} is dead", then
@@ -275,6 +311,7 @@ def renewals(rules: Rules, state: State) -> Iterator[Step]:
 
 def steps(rules: Rules, state: State) -> Iterator[Step]:
     for number, writer in enumerate(state.writers):
+        yield from deletions(rules, state, number)
         if not writer.crashed and writer.at != "done":
             yield from writer_steps(rules, state, number)
             if writer.at != "start":
@@ -362,6 +399,17 @@ def test_in_no_interleaving_a_writer_fails_or_waits_forever(modes: tuple[GuardMo
     explored = explore(rules, modes, lambda state: unprotected(state) or stuck(rules, state))
     assert explored.trace == ()
     assert explored.states > 10_000
+
+
+def test_a_writer_may_go_on_before_the_guard_of_its_last_write_is_deleted() -> None:
+    rules = Rules(late_deletion=True)
+    explored = explore(rules, (GuardMode.REWRITE,), lambda state: unprotected(state) or stuck(rules, state))
+    assert explored.trace == ()
+    assert explored.states > 2_000
+
+
+def test_a_late_deletion_must_not_delete_the_next_guard() -> None:
+    assert explore(Rules(late_deletion=True, own_id=False), (GuardMode.REWRITE,)).trace
 
 
 def test_a_lease_that_ran_out_is_found_by_the_log_alone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 import time
@@ -11,11 +12,11 @@ import pytest
 
 import tablectl
 from tablectl.leases.guards import newest_beats
-from tablectl.leases.lease_records import Gate
+from tablectl.leases.lease_records import Gate, record_name
 from tablectl.storage.records import open_records
 from tablectl.writers import keepalive as keepalive_module
 from tests.s3 import S3Server
-from tests.writers.conftest import lease_of
+from tests.writers.conftest import await_deletions, lease_of
 
 
 @pytest.fixture
@@ -26,25 +27,53 @@ def orders(s3: S3Server, bucket: str) -> str:
 
 
 def asked(s3: S3Server, location: str) -> list[str]:
-    """The methods of the requests of one guard; one before it has shown that the store refuses second puts."""
+    """The methods of the requests of one guard, but not of the question whether there is a table, which goes on beside
+    them. One guard before it has shown that the store refuses second puts.
+    """
     with tablectl.guard(None, location):
         pass
-    with s3.faulty() as faults, tablectl.guard(None, location):
-        pass
-    return [request.split()[0] for request in faults.seen]
+    await_deletions()
+    with s3.faulty() as faults:
+        with tablectl.guard(None, location):
+            pass
+        await_deletions()
+    return [method for method in (request.split()[0] for request in faults.seen) if method != "HEAD"]
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_a_guard_costs_four_requests_during_an_apply(s3: S3Server, orders: str, bucket: str) -> None:
+def test_a_guard_is_put_then_the_gate_is_listed_and_the_guard_is_deleted(s3: S3Server, orders: str) -> None:
+    assert asked(s3, orders) == ["PUT", "GET", "POST"]
+
+
+def test_a_gate_that_this_process_has_read_is_not_requested_again(s3: S3Server, orders: str) -> None:
     lease_of(open_records(orders))
-    assert asked(s3, orders) == ["PUT", "GET", "GET", "POST"]  # put, list, read the tail, delete
+    assert asked(s3, orders) == ["PUT", "GET", "POST"]
 
 
-def test_and_one_or_two_more_until_then_to_see_that_there_is_a_table(s3: S3Server, orders: str) -> None:
-    assert asked(s3, orders) == ["PUT", "GET", "HEAD", "HEAD", "POST"]
+def test_a_gate_that_has_changed_is_requested(s3: S3Server, orders: str) -> None:
+    lease = lease_of(open_records(orders))
+    asked(s3, orders)
+    lease.gate(Gate.APPENDS_ONLY)
+    with s3.faulty() as faults, tablectl.guard(None, orders, "append"):
+        pass
+    await_deletions()
+    assert [request.split()[0] for request in faults.seen if "HEAD" not in request][:3] == ["PUT", "GET", "GET"]
+
+
+def test_a_gate_under_the_name_of_another_is_told_from_it(orders: str) -> None:
+    """As after the records were deleted and an apply began again at number 1."""
+    records = open_records(orders)
+    lease_of(records)
+    with tablectl.guard(None, orders, "append"):
+        pass
+    opened = json.loads(records.read(record_name(1)) or b"")
+    records.delete(record_name(1))
+    records.create(record_name(1), json.dumps({**opened, "gate": "closed"}).encode())
+    with pytest.raises(tablectl.GuardTimeout), tablectl.guard(None, orders, "append", timeout=0):
+        pytest.fail("it went through")
 
 
 def test_it_is_there_while_the_write_runs_and_waits_at_the_gate(orders: str) -> None:
@@ -54,6 +83,7 @@ def test_it_is_there_while_the_write_runs_and_waits_at_the_gate(orders: str) -> 
         assert len(newest_beats(records)) == 1
     with pytest.raises(tablectl.GuardTimeout), tablectl.guard(None, orders, "rewrite", timeout=0):
         pytest.fail("it went through")
+    await_deletions()
     assert newest_beats(records) == {}
 
 
@@ -74,8 +104,10 @@ def test_the_records_may_lie_in_another_bucket(s3: S3Server, orders: str, monkey
 def test_a_writer_that_may_not_write_records_writes_on(
     s3: S3Server, orders: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with s3.faulty(denied=("_tablectl",)), tablectl.guard(None, orders):
-        pass
+    with s3.faulty(denied=("_tablectl",)):
+        with tablectl.guard(None, orders):
+            pass
+        await_deletions()
     (warning,) = warnings(caplog)
     assert "goes on without a look at the gate" in warning
 
@@ -93,8 +125,10 @@ def test_a_writer_that_lacks_a_right_logs_one_line_that_names_it(
     s3: S3Server, orders: str, bucket: str, caplog: pytest.LogCaptureFixture, refused: str, right: str
 ) -> None:
     lease_of(open_records(orders))
-    with s3.faulty(refused=(refused,)), tablectl.guard(None, orders):
-        pass
+    with s3.faulty(refused=(refused,)):
+        with tablectl.guard(None, orders):
+            pass
+        await_deletions()
     (warning,) = warnings(caplog)
     assert warning.endswith(f" records is missing: {right.format(orders=orders, bucket=bucket)}")
     assert "\n" not in warning
@@ -130,5 +164,6 @@ def test_a_store_that_never_answers_delays_a_write_in_bounds(
         entered = time.monotonic()
     assert entered - began < 5
     assert time.monotonic() - entered < 5
+    await_deletions()
     (warning,) = warnings(caplog)
     assert "did not answer within 0.5 s" in warning

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tablectl.attributes.policy import owner_of
+from tablectl.attributes.policy import declaration_of
 from tablectl.attributes.statistics import STATS_KEYS, has_statistics, names_statistics
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
@@ -54,7 +54,7 @@ def statistics_miss_clustering(subject: LintedState) -> Iterator[RuleFinding]:
         key = STATS_KEYS[0] if subject.value(STATS_KEYS[1]) is None else STATS_KEYS[1]
         shown = ", ".join(map(column_text, missing))
         yield RuleFinding(
-            "L004", f"the table is clustered by {shown}, which {key} leaves without statistics", _line(key)
+            "L004", f"the table is clustered by {shown}, which {key} leaves without statistics", declaration_of(key)
         )
 
 
@@ -64,7 +64,7 @@ def log_shorter_than_tombstones(subject: LintedState) -> Iterator[RuleFinding]:
     if isinstance(log, int) and isinstance(files, int) and log < files:
         text = f"the log is kept {_log_span(subject)}, deleted files {_file_span(subject)}"
         key = keys.LOG_RETENTION if subject.value(keys.LOG_RETENTION) else keys.DELETED_FILE_RETENTION
-        yield RuleFinding("L005", text, _line(key))
+        yield RuleFinding("L005", text, declaration_of(key))
 
 
 def tombstones_short(subject: LintedState) -> Iterator[RuleFinding]:
@@ -72,13 +72,15 @@ def tombstones_short(subject: LintedState) -> Iterator[RuleFinding]:
     kept = _files(subject)
     if isinstance(kept, int) and kept < _WEEK:
         text = f"deleted files are kept {_file_span(subject)} only"
-        yield RuleFinding("L006", text, _line(keys.DELETED_FILE_RETENTION))
+        yield RuleFinding("L006", text, declaration_of(keys.DELETED_FILE_RETENTION))
 
 
 def log_never_cleaned(subject: LintedState) -> Iterator[RuleFinding]:
     """L016: the log is never cleaned up."""
     if (subject.value(keys.LOG_CLEANUP) or "").lower() == "false":
-        yield RuleFinding("L016", f"{keys.LOG_CLEANUP} is off: the log grows without limit", _line(keys.LOG_CLEANUP))
+        yield RuleFinding(
+            "L016", f"{keys.LOG_CLEANUP} is off: the log grows without limit", declaration_of(keys.LOG_CLEANUP)
+        )
 
 
 def clustering_rewrites_nothing(subject: LintedState) -> Iterator[RuleFinding]:
@@ -93,7 +95,7 @@ def indexed_count_ignored(subject: LintedState) -> Iterator[RuleFinding]:
     count = subject.value(keys.INDEXED_COLUMNS)
     if count is not None and subject.value(keys.STATISTICS_COLUMNS) is not None:
         text = f"{keys.INDEXED_COLUMNS} is {count}, and the list of statistics columns takes precedence"
-        yield RuleFinding("L019", text, _line(keys.INDEXED_COLUMNS))
+        yield RuleFinding("L019", text, declaration_of(keys.INDEXED_COLUMNS))
 
 
 def time_travel_shorter_than_log(subject: LintedState) -> Iterator[RuleFinding]:
@@ -130,11 +132,6 @@ def _file_span(subject: LintedState) -> str:
 
 def _log_span(subject: LintedState) -> str:
     return _span(subject.value(keys.LOG_RETENTION) or DEFAULT_LOG_RETENTION)
-
-
-def _line(key: str) -> str:
-    """The id of the declaration that sets a property."""
-    return owner_of(key) or f"properties.{key}"
 
 
 def _span(text: str) -> str:

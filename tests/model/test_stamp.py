@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.applying.stamp import Stamp, read_stamp
+from tablectl.model.stamp import Stamp, read_stamp
 
 
 def test_the_text_is_small_json_that_reads_back() -> None:

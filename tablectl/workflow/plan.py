@@ -1,0 +1,100 @@
+"""The plan: load policies → expand patterns → read tables → diff → actions → lint → order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from tablectl.log.reader import Reading
+from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
+from tablectl.planning.merge_plans import Shard
+from tablectl.planning.own_rules import with_own_rules
+from tablectl.planning.plan_file import FORMAT
+from tablectl.planning.plan_table import plan_table
+from tablectl.planning.table_loss import fails_writers
+from tablectl.planning.writer_dependence import writers_matter
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.project import Project
+from tablectl.selection import LocatedTable, Selection, depth_for
+from tablectl.version import __version__
+from tablectl.workflow.tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+
+MOST_WITH_LOSSES = 100
+"""If more tables are selected, the commits of 30 days are not read only to tell what a statement costs the writers."""
+
+
+def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnRead = ignore_progress) -> Plan:
+    """The plan for the selected tables. A table that cannot be read is a failure in the plan, and the others are
+    planned.
+
+    Raises ``InputError`` if patterns contradict each other about a live table.
+    """
+    located = locate_tables(project, specs, selection)
+    losses = len(located.tables) <= MOST_WITH_LOSSES
+    return plan_located(project, located, selection.shard, losses=losses, on_read=on_read)
+
+
+def plan_located(
+    project: Project,
+    located: LocatedTable,
+    shard: Shard | None = None,
+    *,
+    losses: bool,
+    on_read: OnRead = ignore_progress,
+) -> Plan:
+    """The plan of tables whose locations are known. ``losses`` tells what each statement costs the writers, for which
+    the commits of 30 days are read.
+    """
+    failures = list(located.failures)
+    tables: list[TablePlan] = []
+    unchanged: list[str] = []
+    depths = partial(_depth, project, tells_losses=losses)
+    for spec, table in read_tables(project, located, depths, partial(_planned, project), on_read, failures):
+        if table:
+            tables.append(table)
+        else:
+            unchanged.append(spec.name.text)
+    return Plan(
+        format=FORMAT,
+        tool=__version__,
+        dialect=project.dialect,
+        policies=located.policies,
+        changed_since=located.changed_since,
+        env=project.config.environment,
+        tables=tuple(sorted(tables, key=lambda table: table.name)),
+        failures=sorted_failures(failures),
+        unchanged=tuple(sorted(unchanged)),
+        unmatched=located.unmatched,
+        shard=shard.text if shard else "",
+    )
+
+
+def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | None:
+    severities = with_own_rules(project.config.severities, project.own_rules, spec)
+    table = plan_table(spec.policy, reading.table, project.dialect, spec.options, severities, project.runtime)
+    if table is None:
+        return None
+    said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
+    return replace(table, **said)
+
+
+def _depth(project: Project, spec: TableSpec, *, tells_losses: bool) -> Callable[[LiveTable], Depth]:
+    """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it, or if it tells
+    what its statements cost the writers.
+    """
+    depth, dialect = depth_for(spec, LOOK_BACK), project.dialect
+
+    def writers(live: LiveTable) -> bool:
+        return writers_matter(spec.policy, live, dialect, spec.options)
+
+    def losses(live: LiveTable) -> bool:
+        return fails_writers(spec.policy, live, dialect, spec.options)
+
+    def with_writers(live: LiveTable) -> Depth:
+        found = depth(live)
+        return replace(found, writers=writers, losses=losses if tells_losses else None) if found.look_back else found
+
+    return with_writers
