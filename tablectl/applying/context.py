@@ -50,6 +50,12 @@ class LiveReader(Protocol):
         """The versions after one that add rows, newest first: what streams read. Raises ``LiveError``."""
         ...
 
+    def newest_row_version(self, location: str) -> int:
+        """The newest version that adds rows; -1 if none does. Versions of which that cannot be told any more count as
+        if they did. Raises ``LiveError``.
+        """
+        ...
+
     def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str, location: str) -> Sequence[StreamState]:
         """How far the streaming queries with some names and checkpoints have read or written a table."""
         ...
@@ -109,6 +115,11 @@ class WindowSettings:
     """Seconds to watch, after the run, for writers that commit again."""
     canary: CanaryTerms | None = None
     """The tables that are changed first; ``None`` to start all alike."""
+
+    def drain_of(self, table: TablePlan) -> float:
+        """Seconds that the writers of a table get: its own ``window.drain``, or that of the configuration."""
+        own = table.window.drain if table.window else None
+        return self.drain if own is None else float(own)
 
 
 Approve = Callable[[TablePlan], None]

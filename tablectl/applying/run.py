@@ -480,10 +480,11 @@ class _Task:
             return None
         if self.streams is None:
             self.streams, self.streams_since = tuple(targets_of(window, self.tables)), now
+        self.streams = tuple(target.looked_at(window) for target in self.streams)
         behind = next((words for target in self.streams if (words := target.behind(window))), "")
         if not behind:
             return None
-        limit = max(window.terms.wait, window.terms.drain)
+        limit = max(window.terms.wait, *map(window.terms.drain_of, self.tables))
         left = self.streams_since + limit - now
         if left <= 0:
             hint = "start the stream, wait longer (`--wait`), or go on without it (`--proceed REASON`)"
