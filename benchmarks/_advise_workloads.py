@@ -106,7 +106,7 @@ def create(spark: Any, place: str, workload: Workload) -> None:
 
 
 class _Transaction:
-    """A transaction of Delta's own: it reads the files of its condition now, and tries to commit when it is told to.
+    """A transaction of Delta's own: it reads the files of its condition now, and tries to commit later.
 
     Delta decides whether it fails. Its files are copies of those that it removes, so no query runs.
     """
