@@ -58,7 +58,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, GuardMode]]:
     found: list[tuple[str, GuardMode]] = []
 
     class Noted:
-        def __init__(self, _spark: Any, terms: GuardOptions) -> None:
+        def __init__(self, _spark: Any, terms: GuardOptions, **_settings: object) -> None:
             self.terms = terms
 
         def __enter__(self) -> None:
@@ -68,7 +68,6 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, GuardMode]]:
             pass
 
     monkeypatch.setattr(session_guards, "Guard", Noted)
-    monkeypatch.setattr(session_guards, "leave_trace", lambda *_args: None)
     monkeypatch.setattr(session_guards, "locate", lambda _session, name: f"/lake/{name}")
     return found
 
@@ -265,9 +264,8 @@ def test_a_job_never_fails_by_its_guard(monkeypatch: pytest.MonkeyPatch, caplog:
 
 
 def test_a_timeout_of_the_guard_is_an_error_of_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_guards, "leave_trace", lambda *_args: None)
     entered = MagicMock(__enter__=MagicMock(side_effect=GuardTimeout("waited")))
-    monkeypatch.setattr(session_guards, "Guard", lambda *_args: entered)
+    monkeypatch.setattr(session_guards, "Guard", lambda *_args, **_settings: entered)
     with pytest.raises(GuardTimeout):
         v1(frame(session(), PLAIN)).format("delta").mode("append").save("/lake/t")
 
