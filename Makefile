@@ -61,16 +61,17 @@ test-stores: java install
 	$(BIN)/python -m pytest tests/stores -m "slow or not slow"
 
 # The recipes of docs/integrations.md, as printed, each in an environment of its own.
-INTEGRATIONS := airflow dagster dbt
+INTEGRATIONS := airflow dagster dbt delta-rs
 
 test-integrations: java install $(INTEGRATIONS:%=.venv-integrations/%/installed)
 	$(BIN)/python -m pytest tests/integrations -m "slow or not slow"
 
-# Only the packages of the integration; tablectl, Spark and Delta come from .venv, with lower precedence.
+# Only the packages of the integration; tablectl, Spark and Delta come from .venv, with lower precedence. A writer without Spark takes nothing from
+# there. A lock is complete, so nothing is resolved: pip refuses a name that is locked with an extra and required without it (fastapi, for Airflow).
 .venv-integrations/%/installed: locks/integrations/%.lock | .venv/installed
 	$(PYTHON) -m venv --clear $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	test $* = delta-rs || $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
 	touch $@
 

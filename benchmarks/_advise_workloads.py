@@ -1,8 +1,9 @@
 """Generated workloads for advice: jobs that write one table in virtual time, with real transactions of Delta.
 
 A job begins a transaction, works for some virtual minutes and commits. In between, other jobs begin and commit. Each
-transaction is real: it is held in a UDF until its virtual end. So Delta decides which ones fail, and nothing waits for
-the virtual time to pass. A transaction that fails begins again at once, and the runner counts it.
+transaction is Delta's own (``OptimisticTransaction``): it reads when it begins, and tries to commit at its virtual end.
+So Delta decides which ones fail, and nothing waits for the virtual time to pass. A transaction that fails begins again
+at once, and the runner counts it.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ import heapq
 import json
 import os
 import random
-import tempfile
-import threading
-import time
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-from _forecast_writers import DAY, HOUR, _hold
+import pyarrow as pa
+import pyarrow.parquet as pq
+from _forecast_writers import DAY, HOUR
 
 MINUTE = 60.0
 START = 1_790_812_800.0
 """A Thursday in October 2026, in seconds since the epoch."""
 LENGTH = DAY
 """The virtual time of a workload."""
-_PATIENCE = 600.0
 _FAILED = ("CONCURRENT", "Concurrent", "METADATA_CHANGED", "MetadataChanged")
 HEALTHY = ("partitioned", "seldom", "appends", "short")
 SICK = ("regions", "regions and appends", "wide regions")
@@ -64,12 +65,14 @@ class Workload:
 class Counters:
     """What the runner counts."""
 
-    committed: int = 0
-    failed: int = 0
-    lost: float = 0.0
-    """Virtual seconds of the transactions that failed."""
+    failures: list[tuple[float, float]] = field(default_factory=list)
+    """The virtual beginning and the duration of each transaction that failed."""
     commits: dict[int, tuple[float, float]] = field(default_factory=dict)
     """The virtual end and the duration of each commit, by version."""
+
+    def weekly(self, length: float) -> float:
+        """The seconds lost a week, by the transactions that began before a virtual time and failed."""
+        return round(sum(lasts for begin, lasts in self.failures if begin < length) * 7 * DAY / length, 1)
 
 
 def generate(seed: int) -> Workload:
@@ -103,69 +106,95 @@ def create(spark: Any, place: str, workload: Workload) -> None:
 
 
 class _Transaction:
-    """A real transaction that is held until it is released."""
+    """A transaction of Delta's own: it reads the files of its condition now, and tries to commit later.
 
-    def __init__(self, session: Any, place: str, job: Job, folder: Path) -> None:
-        """``session`` is the job's own."""
-        self._folder = folder
-        self._error = ""
-        self._thread = threading.Thread(target=self._write, args=(session, place, job), daemon=True)
-        self._thread.start()
-        until = time.monotonic() + _PATIENCE
-        while not (folder / "inside-0").exists():
-            if not self._thread.is_alive() or time.monotonic() > until:
-                raise SystemExit(f"a transaction never began: {self._error}")
-            time.sleep(0.01)
+    Delta decides whether it fails. Its files are copies of those that it removes, so no query runs.
+    """
 
-    def release(self) -> bool:
-        """Let it commit. Returns whether it did. Raises ``SystemExit`` if it failed for another reason."""
-        (self._folder / "go").touch()
-        self._thread.join()
-        if self._error and not any(each in self._error for each in _FAILED):
-            raise SystemExit(f"a writer failed for another reason: {self._error}")
-        return not self._error
+    def __init__(self, spark: Any, place: str, job: Job, condition: Any) -> None:
+        """``condition`` is a resolved expression; ``None`` for an append."""
+        self._place = Path(place)
+        self._job = job
+        self._jvm, session = spark._jvm, spark._jsparkSession  # noqa: SLF001  # transactions have no Python API
+        self._delta = self._jvm.org.apache.spark.sql.delta
+        self._transaction = self._delta.DeltaLog.forTable(session, place).startTransaction()
+        self._operation, self._files = self._append() if condition is None else self._update(condition)
 
-    def _write(self, session: Any, place: str, job: Job) -> None:
-        session.udf.register("hold", _hold(str(self._folder), 0), "long")
-        write = {
-            "append": f"INSERT INTO delta.`{place}` SELECT hold(id), 'r{job.region}', 0L FROM range(1)",
-            "update": f"UPDATE delta.`{place}` SET v = hold(v) WHERE region = 'r{job.region}'",
-        }
+    def _append(self) -> tuple[Any, list[Any]]:
+        nothing = self._jvm.scala.Option.empty()
+        write = getattr(self._delta, "DeltaOperations$Write")
+        return write(self._jvm.org.apache.spark.sql.SaveMode.Append, *[nothing] * 8), []
+
+    def _update(self, condition: Any) -> tuple[Any, list[Any]]:
+        found = self._transaction.filterFiles(self._jvm.PythonUtils.toSeq([condition]), False)  # noqa: FBT003  # of Java
+        update = getattr(self._delta, "DeltaOperations$Update")
+        return update(self._jvm.scala.Option.apply(condition)), [found.apply(each) for each in range(found.size())]
+
+    def commit(self) -> int | None:
+        """The version of its commit; ``None`` if it fails because of another one."""
+        action = self._delta.actions.Action
+        changed = [json.loads(each.json())["add"] for each in self._files]
+        written = [self._copy(each) for each in changed] or [self._row()]
+        made = [each.remove() for each in self._files]
+        made += [action.fromJson(json.dumps({"add": {**each, "dataChange": True}})) for each in written]
         try:
-            session.sql(write[job.kind])
-        except Exception as error:  # noqa: BLE001  # the outcome
-            self._error = f"{type(error).__name__}: {error}"[:2000]
+            return int(self._transaction.commit(self._jvm.PythonUtils.toSeq(made), self._operation))
+        except Exception as error:
+            if not any(each in str(error) for each in _FAILED):
+                raise
+            return None
+
+    def _copy(self, file: dict[str, Any]) -> dict[str, Any]:
+        new = str(Path(file["path"]).with_name(f"part-{uuid4()}.parquet"))
+        shutil.copy(self._place / file["path"], self._place / new)
+        return {**file, "path": new, "modificationTime": 0}
+
+    def _row(self) -> dict[str, Any]:
+        """A file with one row of the job's region."""
+        row: dict[str, Any] = {"id": 0, "region": f"r{self._job.region}", "v": 0}
+        partitioned = self._transaction.metadata().partitionColumns().size() > 0
+        partition = {"region": row.pop("region")} if partitioned else {}
+        new = "".join(f"{name}={value}/" for name, value in partition.items()) + f"part-{uuid4()}.parquet"
+        (self._place / new).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_pylist([row]), self._place / new)
+        stats = {"numRecords": 1, "minValues": row, "maxValues": row, "nullCount": dict.fromkeys(row, 0)}
+        file = {"path": new, "partitionValues": partition, "size": (self._place / new).stat().st_size}
+        return {**file, "modificationTime": 0, "stats": json.dumps(stats)}
 
 
-def run(spark: Any, place: str, workload: Workload) -> Counters:
-    """All jobs for the virtual time. Equal workloads have equal pauses and durations."""
+def _condition(spark: Any, place: str, job: Job) -> Any:
+    """The condition of an update, as Spark resolves it; ``None`` for an append."""
+    if job.kind == "append":
+        return None
+    rows = spark.read.format("delta").load(place).where(f"region = 'r{job.region}'")
+    return rows._jdf.queryExecution().analyzed().condition()  # noqa: SLF001  # as above
+
+
+def run(spark: Any, place: str, workload: Workload, length: float = LENGTH) -> Counters:
+    """All jobs for some virtual time. Equal workloads have equal pauses and durations."""
     counters = Counters()
     plans = [_attempts(workload.seed, number, job) for number, job in enumerate(workload.jobs)]
     waiting = [(*next(plan), number) for number, plan in enumerate(plans)]
     events: list[tuple[float, int, float]] = [(begin, number, lasts) for begin, lasts, number in waiting]
     heapq.heapify(events)
-    held: dict[int, _Transaction] = {}
-    sessions = [spark.newSession() for _ in workload.jobs]
-    with tempfile.TemporaryDirectory(prefix="advise-", dir=Path(place).parent) as folder:
-        while events:
-            now, number, lasts = heapq.heappop(events)
-            if number not in held:
-                if now < LENGTH:
-                    inside = Path(tempfile.mkdtemp(dir=folder))
-                    held[number] = _Transaction(sessions[number], place, workload.jobs[number], inside)
-                    heapq.heappush(events, (now + lasts, number, lasts))
-                continue
-            committed = held.pop(number).release()
-            _date_files(place, now)
-            if committed:
-                counters.committed += 1
-                counters.commits[_newest(place)] = (now, lasts)
-                pause, following = next(plans[number])
-                heapq.heappush(events, (now + pause, number, following))
-            else:
-                counters.failed += 1
-                counters.lost += lasts
-                heapq.heappush(events, (now, number, lasts))
+    conditions = [_condition(spark, place, job) for job in workload.jobs]
+    begun: dict[int, _Transaction] = {}
+    while events:
+        now, number, lasts = heapq.heappop(events)
+        if number not in begun:
+            if now < length:
+                begun[number] = _Transaction(spark, place, workload.jobs[number], conditions[number])
+                heapq.heappush(events, (now + lasts, number, lasts))
+            continue
+        version = begun.pop(number).commit()
+        _date_files(place, now)
+        if version is None:
+            counters.failures.append((now - lasts, lasts))
+            heapq.heappush(events, (now, number, lasts))
+        else:
+            counters.commits[version] = (now, lasts)
+            pause, following = next(plans[number])
+            heapq.heappush(events, (now + pause, number, following))
     _date_commits(place, counters)
     return counters
 
@@ -179,10 +208,6 @@ def _attempts(seed: int, number: int, job: Job) -> Iterator[tuple[float, float]]
 
 def _log(place: str) -> list[Path]:
     return sorted((Path(place) / "_delta_log").glob("*.json"))
-
-
-def _newest(place: str) -> int:
-    return int(_log(place)[-1].stem)
 
 
 def _date_files(place: str, now: float) -> None:
@@ -200,8 +225,8 @@ def _date_commits(place: str, counters: Counters) -> None:
         for line in lines:
             if info := line.get("commitInfo"):
                 info["timestamp"] = round((START + end) * 1000)
-                if lasts and "executionTimeMs" in info.get("operationMetrics", {}):
-                    info["operationMetrics"]["executionTimeMs"] = str(round(lasts * 1000))
+                if lasts and info["operation"] == "UPDATE":  # Spark records no duration of an append
+                    info["operationMetrics"] = {"executionTimeMs": str(round(lasts * 1000))}
         file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         for checksum in file.parent.glob(f".{file.name}.crc"):  # Hadoop's, of the old bytes
             checksum.unlink()

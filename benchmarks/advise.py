@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from math import log2
@@ -32,12 +32,13 @@ from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 
 RESULTS = FOLDER / "advise.jsonl"
-WEEK = 7 * DAY
 _FLOOR = 60.0
 """Seconds a week, added to predicted and measured savings, because either can be zero."""
 _HARM = 0.05
 _EXHAUSTIVE = 3
 """Of the seeds that this number divides, all single changes are tried."""
+_TRIED = LENGTH / 3
+"""For how long. The comparison is with the same virtual time without a change."""
 SINGLE_CHANGES = {
     "A02": "partitioning: [region]\nrewrite: allowed\n",
     "A07": "clustering: [region]\n",
@@ -66,7 +67,7 @@ class Measured:
     failed_after: int | None = None
     lost_after: float | None = None
     single: dict[str, float] = field(default_factory=dict)
-    """What is lost with each single change; empty if they were not tried."""
+    """What is lost with each single change, and under an empty code without any; empty if they were not tried."""
 
 
 @dataclass(frozen=True)
@@ -93,39 +94,34 @@ def measure(spark: Any, folder: Path, seed: int, keep: Path | None = None) -> Me
         workload=workload.name,
         healthy=workload.healthy,
         jobs=texts(workload.jobs),
-        committed=before.committed,
-        failed=before.failed,
-        lost=_weekly(before),
+        committed=len(before.commits),
+        failed=len(before.failures),
+        lost=before.weekly(LENGTH),
         advice=advised.code,
         predicted=advised.predicted,
         declared=advised.declared,
-        failed_after=None if after is None else after.failed,
-        lost_after=None if after is None else _weekly(after),
-        single={} if seed % _EXHAUSTIVE else dict(_single_changes(spark, folder, workload, advised.declared, after)),
+        failed_after=None if after is None else len(after.failures),
+        lost_after=None if after is None else after.weekly(LENGTH),
+        single={} if seed % _EXHAUSTIVE else {"": before.weekly(_TRIED), **_single_changes(spark, folder, workload)},
     )
 
 
-def _changed(spark: Any, directory: Path, place: Path, declared: str, workload: Workload) -> Counters:
+def _changed(
+    spark: Any, directory: Path, place: Path, declared: str, workload: Workload, length: float = LENGTH
+) -> Counters:
     """The workload on a table, after an apply of what is declared for it."""
     _apply(spark, directory, place, declared)
-    return run(spark, str(place), workload)
+    return run(spark, str(place), workload, length)
 
 
-def _single_changes(
-    spark: Any, folder: Path, workload: Workload, advised: str, after: Counters | None
-) -> Iterable[tuple[str, float]]:
-    """What is lost with each single change, on tables of their own. The one that is advised has run already."""
+def _single_changes(spark: Any, folder: Path, workload: Workload) -> dict[str, float]:
+    """What is lost with each single change, on tables of their own."""
+    found = {}
     for code, declared in SINGLE_CHANGES.items():
-        if after is not None and set(declared.splitlines()) == set(advised.splitlines()):
-            yield code, _weekly(after)
-            continue
         place = folder / f"t{workload.seed}-{code}"
         create(spark, str(place), workload)
-        yield code, _weekly(_changed(spark, folder / f"r{place.name}", place, declared, workload))
-
-
-def _weekly(counters: Counters) -> float:
-    return round(counters.lost * WEEK / LENGTH, 1)
+        found[code] = _changed(spark, folder / f"r{place.name}", place, declared, workload, _TRIED).weekly(_TRIED)
+    return found
 
 
 def advice_on(place: Path) -> Advised:
@@ -191,10 +187,9 @@ def ratio(predicted: float, measured: float) -> float:
 
 def best(line: dict[str, Any]) -> str:
     """The single change after which least is lost; empty if none is 5 % better than no change."""
-    if not line["single"]:
-        return ""
-    code = min(line["single"], key=lambda each: line["single"][each])
-    return code if line["single"][code] < line["lost"] * (1 - _HARM) else ""
+    lost = dict(line["single"])
+    code = min(lost, key=lambda each: lost[each], default="")
+    return code if code and lost[code] < lost[""] * (1 - _HARM) else ""
 
 
 def summary(lines: Sequence[dict[str, Any]]) -> str:

@@ -109,7 +109,8 @@ def policies_at(
     ref: str, directory: Path, config: Config, given: Mapping[str, str], environ: Mapping[str, str]
 ) -> EarlierPolicies:
     """The policies at a commit, with the configuration of that commit in the environment of ``config``. If they were
-    invalid then, there are none, so every table counts as changed. Raises ``UsageError`` if Git cannot tell.
+    invalid then, or cannot be unpacked, there are none, so every table counts as changed. Raises ``UsageError`` if Git
+    cannot tell.
     """
     if PurePosixPath(config.policies).is_absolute():
         raise UsageError("--changed-since needs policies inside of the repository", "set `policies` to a relative path")
@@ -118,10 +119,10 @@ def policies_at(
     )
     with TemporaryDirectory(prefix="tablectl-since-") as folder:
         found = _git(directory, "ls-tree", "-z", "--name-only", commit, "--", FILE, str(PurePosixPath(config.policies)))
-        if found:
-            paths = map(os.fsdecode, found.removesuffix(b"\0").split(b"\0"))
-            _extract(_git(directory, "archive", "--format=tar", commit, "--", *paths), folder)
         try:
+            if found:
+                paths = map(os.fsdecode, found.removesuffix(b"\0").split(b"\0"))
+                _extract(_git(directory, "archive", "--format=tar", commit, "--", *paths), folder)
             before = load_config(Path(folder), {}, "")
             before = load_config(Path(folder), {}, config.environment if config.environment in before.env else "")
             if not has_policies(before, folder):
@@ -129,7 +130,7 @@ def policies_at(
             unchanged = _unchanged_files(before, Path(folder), config, directory)
             choose = partial(_without, unchanged)
             specs = open_repository(None, before, folder, variables_for(before, given, environ), choose)[1]
-        except InputError:
+        except (InputError, tarfile.TarError):  # such as a link out of the repository, which is not unpacked
             return EarlierPolicies(Specs.of(()), {}, commit=commit)
     named = {spec.name.key: spec for spec in specs.tables}
     return EarlierPolicies(specs, named, frozenset(map(os.path.realpath, unchanged.values())), commit)

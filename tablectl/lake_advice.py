@@ -26,6 +26,7 @@ from tablectl.project import Project
 from tablectl.selection import Selection, locate
 from tablectl.storage.log_stores import Stores
 
+_ADVISED = "Written by `tablectl advise`: what it recommends. What no line names is not managed."
 DEFAULT_DAYS = 30
 MOST_DAYS = 365
 
@@ -77,9 +78,8 @@ def collect_advice(
 
 def policies_text(project: Project, advice: LakeAdvice) -> str:
     """A policy file that declares all advice."""
-    return write_policies(
-        [_entry(project, parse_table(each.table), each.advice) for each in advice.tables if each.yaml]
-    )
+    entries = [_entry(project, parse_table(each.table), each.advice) for each in advice.tables if each.yaml]
+    return write_policies(entries, _ADVISED)
 
 
 def _table(

@@ -34,7 +34,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:  # noqa: R
         _say("name the command of the job: tablectl-guard run -- spark-submit job.py")
         return ExitCode.USAGE
     try:
-        guard_options("/checked", "any", options.name, options.timeout, options.state, 60.0)
+        guard_options("/checked", "any", name=options.name, timeout=options.timeout, state=options.state)
     except (ValueError, TypeError) as error:
         _say(str(error))
         return ExitCode.USAGE

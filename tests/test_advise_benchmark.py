@@ -52,12 +52,12 @@ def test_what_is_printed_follows_from_the_lines(workloads: ModuleType) -> None:
     del workloads
     assert advise.ratio(60.0, 0.0) == 1
     assert advise.ratio(0.0, -100.0) == 0
-    single = {"A02": 0.0, "A07": 5900.0}
+    single = {"": 6000.0, "A02": 0.0, "A07": 5900.0}
     lines = [
         line(1, advice="A02", predicted=11_940.0, lost_after=60.0, single=single),  # twice what was measured
         line(2, advice="A07", predicted=5940.0, lost_after=6600.0, single=single),
         line(3, workload="seldom", healthy=True, failed=0, lost=0.0),
-        line(4, workload="appends", healthy=True, advice="A06", single={"A02": 5990.0}),
+        line(4, workload="appends", healthy=True, advice="A06", single={"": 6000.0, "A02": 5990.0}),
     ]
     assert [advise.best(each) for each in lines] == ["A02", "A02", "", ""]
     text = advise.summary(lines)

@@ -79,7 +79,7 @@ def conflict_advice(facts: TableFacts) -> tuple[list[Advice], list[str]]:
     """The advice on conflicts, and what cannot be told."""
     if facts.jobs is None or not facts.jobs.jobs or facts.jobs.weeks <= 0:
         return [], []
-    jobs, layout = facts.jobs, Layout.of(facts.live.partition_columns, facts.jobs)
+    jobs, layout = facts.jobs, Layout.of(facts.live, facts.jobs)
     model = conflict_loss(jobs, layout, facts.context)
     factor = _factor(facts, jobs, model)
     found = _Found(facts, jobs, layout, model.times(factor), factor)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from tablectl.advice.jobs import Job, Jobs, Write
@@ -19,6 +20,7 @@ from tablectl.frozen import frozen
 from tablectl.model.commit_files import PartitionValues
 from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
 from tablectl.model.expected_loss import HOUR, HOURS, Period, hour_of_week, hours_between
+from tablectl.model.table import LiveTable
 
 _SAMPLE = 8
 """The number of writes of a job that are replayed: the newest ones."""
@@ -40,23 +42,22 @@ class Layout:
 
     columns: tuple[str, ...] = ()
     """Empty for a table without partitions."""
+    physical: tuple[str, ...] = ()
+    """The names of the columns in the log."""
     assumed: bool = False
     """Whether the table does not have them yet: then the literals of a write tell its partition."""
     known: tuple[Partition, ...] = ((),)
-    """The partitions that past writes touched."""
+    """The partitions that past writes touched. A value that the log does not tell is ``None``, like no value."""
     explicit: frozenset[str] = frozenset()
     """Jobs whose conditions are taken to name the partitions that they touch."""
 
     @staticmethod
-    def of(columns: Sequence[str], jobs: Jobs) -> Layout:
+    def of(live: LiveTable, jobs: Jobs) -> Layout:
         """The real layout of a table."""
-        touched = {
-            _values(each)
-            for job in jobs.jobs
-            for write in job.writes
-            for each in write.files.added | write.files.removed
-        }
-        return Layout(tuple(columns), known=tuple(sorted(touched, key=str)[:_MOST_PARTITIONS]) or ((),))
+        layout = Layout(tuple(live.partition_columns), live.schema.physical_names(live.partition_columns))
+        writes = [write.files for job in jobs.jobs for write in job.writes]
+        touched = {layout._partition(each) for files in writes for each in files.added | files.removed}
+        return replace(layout, known=tuple(sorted(touched, key=str)[:_MOST_PARTITIONS]) or ((),))
 
     @staticmethod
     def assumed_by(column: str, jobs: Jobs) -> Layout:
@@ -68,7 +69,9 @@ class Layout:
         """The partitions in which a write added or removed these files."""
         if not self.columns or not files:
             return ((),) if files else ()
-        return (self.admitted(write) or self.known) if self.assumed else tuple(sorted(map(_values, files), key=str))
+        if self.assumed:
+            return self.admitted(write) or self.known
+        return tuple(sorted(map(self._partition, files), key=str))
 
     def admitted(self, write: Write) -> tuple[Partition, ...] | None:
         """The partitions that its conditions leave; ``None`` for all."""
@@ -77,11 +80,18 @@ class Layout:
         restricted = {place: values for place, each in enumerate(self.columns) if (values := write.values(each))}
         if not restricted:
             return None
-        return tuple(each for each in self.known if all(each[place] in restricted[place] for place in restricted))
+        return tuple(
+            each
+            for each in self.known
+            if all(each[place] is None or each[place] in values for place, values in restricted.items())
+        )
 
-
-def _values(partition: PartitionValues) -> Partition:
-    return tuple(value for _, value in partition)
+    def _partition(self, values: PartitionValues) -> Partition:
+        """The partition of a file, in the order of the columns. A log need not tell it, and an earlier layout had other
+        columns.
+        """
+        told = dict(values)
+        return tuple(told.get(name) for name in self.physical)
 
 
 @frozen

@@ -17,6 +17,10 @@ from tablectl.model.table import Commit
 _REWRITES = frozenset({Kind.UPDATE, Kind.DELETE, Kind.MERGE, Kind.REPLACE_WHERE})
 _LEAST_OF_VALUE = 3
 """Writes with the same literals, from which on they count as a job of their own."""
+_LEAST_SPLIT = 0.5
+"""The share of a group's writes that must be of such jobs. The others are one more job: a writer that mostly fails has
+few writes.
+"""
 _MOST_VALUES = 20
 _ID = 8
 _LONGEST_NAME = 60
@@ -131,20 +135,31 @@ def _who(commit: Commit) -> str:
 def _split(
     group: Sequence[CommitFiles], times: Mapping[int, float], conditions: Mapping[int, tuple[Condition, ...]]
 ) -> Iterator[Job]:
-    """One job, or one for each literal: four writers that each update their own region are four jobs."""
+    """One job, or one for each literal that is used often: four writers of four regions are four jobs."""
     seconds = write_seconds([each.commit for each in group], times)
     kind = kind_of(group[0].commit)
     writes = [
         Write(each, kind, times[each.commit.version], taken, conditions[each.commit.version])
         for each, taken in zip(group, seconds, strict=True)
     ]
+    parts = _by_literals(writes)
+    for index, part in enumerate(parts, 1):
+        yield Job(f"{_name(writes)}, {index} of {len(parts)}" if len(parts) > 1 else _name(writes), kind, part)
+
+
+def _by_literals(writes: Sequence[Write]) -> list[tuple[Write, ...]]:
+    """The writes by their literals, those with the same ones first that are the most; all in one part if most literals
+    are used seldom.
+    """
     counts = Counter(map(_literals, writes))
-    if not 1 < len(counts) <= _MOST_VALUES or min(counts.values()) < _LEAST_OF_VALUE or frozenset() in counts:
-        yield Job(_name(writes), kind, tuple(writes))
-        return
-    for index, literals in enumerate(sorted(counts, key=lambda each: (-counts[each], sorted(map(sorted, each)))), 1):
-        mine = tuple(each for each in writes if _literals(each) == literals)
-        yield Job(f"{_name(writes)}, {index} of {len(counts)}", kind, mine)
+    often = [each for each in counts if counts[each] >= _LEAST_OF_VALUE]
+    enough = sum(counts[each] for each in often) >= _LEAST_SPLIT * len(writes)
+    if not (enough and 1 < len(counts) <= _MOST_VALUES) or frozenset() in counts:
+        return [tuple(writes)]
+    often.sort(key=lambda each: (-counts[each], sorted(map(sorted, each))))
+    parts = [tuple(each for each in writes if _literals(each) == literals) for literals in often]
+    seldom = tuple(each for each in writes if _literals(each) not in often)
+    return [*parts, seldom] if seldom else parts
 
 
 def _literals(write: Write) -> frozenset[tuple[str, ...]]:

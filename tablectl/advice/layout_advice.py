@@ -179,7 +179,7 @@ def _partitions(facts: TableFacts) -> Iterator[Advice]:
     if not columns:
         return
     if jobs is not None and jobs.weeks > 0:
-        now = conflict_loss(jobs, Layout.of(live.partition_columns, jobs), facts.context)
+        now = conflict_loss(jobs, Layout.of(live, jobs), facts.context)
         without = conflict_loss(jobs, Layout(), facts.context)
         if enough(without.seconds - now.seconds, jobs):
             return

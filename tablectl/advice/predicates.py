@@ -70,14 +70,15 @@ def _conjuncts(text: str, depth: int) -> Iterator[Condition]:
 
 
 def _unwrapped(text: str) -> str | None:
-    """The text without parentheses around it; ``None`` if they are not balanced."""
-    while True:
+    """The text without parentheses around it; ``None`` if they are not balanced, or too many."""
+    for _ in range(_DEEPEST):
         closed = _closes(text)
         if closed is None:
             return None
         if not (text.startswith("(") and closed == len(text) - 1):
             return text
         text = text[1:-1].strip()
+    return None
 
 
 def _closes(text: str) -> int | None:

@@ -14,6 +14,8 @@ from typing import IO, Protocol
 
 _LOOK_EVERY = 0.1
 _LONGEST_LINE = 2000
+_NO_SIGNAL = 0
+"""Sent to a process group, it only tells whether the group has processes."""
 
 
 class RunHook(Protocol):
@@ -99,21 +101,34 @@ def _exit_text(code: int) -> str:
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    _signal(process, signal.SIGTERM)
-    try:
-        process.wait(grace)
-    except subprocess.TimeoutExpired:
+    """Ask the command and all that it started to end. What is left of them after the grace is killed, also if the
+    command itself has ended.
+    """
+    deadline = time.monotonic() + grace
+    left = _signal(process, signal.SIGTERM)
+    while left and time.monotonic() < deadline:
+        time.sleep(_LOOK_EVERY)
+        process.poll()  # without it, a command that has ended stays in its process group
+        left = _signal(process, _NO_SIGNAL)
+    if left:
         _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
-        process.wait()
+    process.wait()
 
 
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    """Signal the command and, on systems with process groups, everything that it started."""
-    with suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)
-        else:
-            process.terminate()
+def _signal(process: subprocess.Popen[bytes], number: int) -> bool:
+    """Signal the command and, on systems with process groups, everything that it started. Returns whether any of it
+    may still run.
+    """
+    if not hasattr(os, "killpg"):
+        process.terminate()
+        return process.poll() is None
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _pass_on(output: IO[bytes], said: Callable[[str], None]) -> None:

@@ -1,7 +1,8 @@
 """``window.max_bytes_per_hour``: when the next rewrite of a run may start.
 
 The bytes of a job count in full from its start until an hour after its end, so no hour contains more of them than the
-limit. A job that is larger than the limit starts once nothing counts any more, and runs alone.
+limit. A job that is tried again counts once for each attempt. A job that is larger than the limit starts once nothing
+counts any more, and runs alone.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ class Pace:
     def __init__(self, limit: int | None) -> None:
         """``limit`` is in bytes per hour; ``None`` for no limit."""
         self.limit = limit
-        self._counted: dict[str, tuple[int, float]] = {}
-        """By job: its bytes, and the moment until which they count."""
+        self._running: dict[str, int] = {}
+        """The bytes of the running steps, by job."""
+        self._rewritten: list[tuple[int, float]] = []
+        """The bytes of each step that ended, and the moment until which they count."""
 
     def admits_at(self, size: int, now: float) -> float:
         """The moment from which a job of ``size`` bytes may start: ``now`` at the earliest, and infinity if that
@@ -26,7 +29,8 @@ class Pace:
         """
         if self.limit is None or not size:
             return now
-        left = sorted((each for each in self._counted.values() if each[1] > now), key=lambda each: each[1])
+        self._rewritten = [each for each in self._rewritten if each[1] > now]  # in order of time
+        left = [*self._rewritten, *((bytes_, inf) for bytes_ in self._running.values())]
         total, moment = sum(bytes_ for bytes_, _ in left), now
         for bytes_, until in left:
             if total + size <= self.limit:
@@ -35,14 +39,12 @@ class Pace:
         return moment
 
     def start(self, key: str, size: int) -> None:
-        """Count a job that starts now."""
+        """Count a step of a job that starts now."""
         if self.limit is not None and size:
-            self._counted[key] = (size + self._counted.get(key, (0, 0.0))[0], inf)
+            self._running[key] = size
 
     def end(self, key: str, now: float, *, rewrote: bool) -> None:
-        """Note the end of a step of a job. A job that rewrote nothing does not count any more."""
-        if key in self._counted:
-            if rewrote:
-                self._counted[key] = (self._counted[key][0], now + HOUR)
-            else:
-                del self._counted[key]
+        """Note the end of a step of a job. A step that rewrote nothing, such as a poll, does not count any more."""
+        size = self._running.pop(key, 0)
+        if size and rewrote:
+            self._rewritten.append((size, now + HOUR))

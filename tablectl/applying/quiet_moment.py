@@ -30,7 +30,8 @@ from tablectl.storage.records import RecordStore
 
 RECENT = 600.0
 """Seconds: the commits of the last ten minutes show what happens right now."""
-_POLL = timedelta(seconds=60)
+QUIET_POLL = 60.0
+"""Seconds between two looks at the writes of the last minutes."""
 _WEEK = timedelta(days=7)
 _DEEP = Depth(LOOK_BACK, losses=lambda _live: True)
 _HINT = "wait longer (`--within`), set a higher `window.quiet`, or leave out `--when quiet`"
@@ -138,9 +139,10 @@ def decide(
         return WaitUntil(moment, words)
     if _is_calm(forecasts, now, terms.limit):
         return StartNow()
-    if now + _POLL > until:
+    again = now + timedelta(seconds=QUIET_POLL)
+    if again > until:
         return _no_calm_moment(forecasts, now, terms)
-    return WaitUntil(now + _POLL, f"writes were committed in the last {RECENT / 60:.0f} minutes")
+    return WaitUntil(again, f"writes were committed in the last {RECENT / 60:.0f} minutes")
 
 
 def _moments(now: datetime, until: datetime, opening: Opening) -> Iterator[datetime]:

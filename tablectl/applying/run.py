@@ -33,7 +33,7 @@ from tablectl.applying.drivers import (
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
 from tablectl.applying.preflight import check_commits, check_scheme
-from tablectl.applying.quiet_moment import NoMoment, QuietForecast, StartNow, WaitUntil, decide, forecast_of
+from tablectl.applying.quiet_moment import QUIET_POLL, NoMoment, QuietForecast, StartNow, WaitUntil, decide, forecast_of
 from tablectl.applying.record_rights import check_rights
 from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try
 from tablectl.applying.returning_writers import watch
@@ -48,7 +48,7 @@ from tablectl.frozen import frozen
 from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, Renewer
-from tablectl.model.errors import EngineError, PlanFileError, TablectlError, WindowError
+from tablectl.model.errors import EngineError, PlanFileError, TablectlError, WindowError, one_line
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import minutes_text
 from tablectl.storage.missing_rights import MissingRightError
@@ -63,6 +63,8 @@ _OF_A_DEAD_DRIVER = frozenset({RunOutcome.FAILED, RunOutcome.UNKNOWN, RunOutcome
 """Outcomes that a driver which does not answer can cause. Such a table continues on another driver."""
 _STILL_QUIET = 60.0
 """Seconds for which a moment counts as quiet once it was found to be, while a lease is polled for example."""
+_LONGEST_UNREAD = 600.0
+"""Seconds for which tables that cannot be read are read again before ``--when quiet`` gives up."""
 ON_DISK = (
     "on a local disk two drivers can overwrite each other's commits: let no other process write these tables meanwhile"
 )
@@ -230,7 +232,7 @@ def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
         on_wait=lambda job, later, since: tasks[job.key].tell_wait(later, since),
         on_progress=tally.tell,
         on_paced=lambda job, since: tasks[job.key].tell_paced(since),
-        rewrote=lambda job, runs: job.size > 0 and any(run.statements for run in runs.values()),
+        rewrote=lambda job: job.size > 0 and tasks[job.key].sent,
     )
     scheduler = Scheduler(window.clock, schedule.parallel, window.stop, rules, window.pace)
     queue = [
@@ -277,10 +279,14 @@ class _Task:
     """With ``--when quiet``: what was expected of each table when the moment was found to be quiet."""
     quiet_at: float = _NEVER
     """When that was."""
+    unread_since: float | None = None
+    """Since when its tables cannot be read, so that it cannot be told whether a moment is quiet."""
     paced_since: float | None = None
     """Since when only ``window.max_bytes_per_hour`` holds it back; ``None`` if it does not."""
     paced_for: float = 0.0
     """Seconds for which it did."""
+    sent: bool = False
+    """Whether its last step sent statements."""
     moved: tuple[str, ...] = ()
     """Notes about its moves from drivers that do not answer."""
     attempted: bool = False
@@ -295,7 +301,7 @@ class _Task:
         now = self.window.clock.monotonic()
         self.first = now if self.first is None else self.first
         self.paced_for += 0.0 if self.paced_since is None else now - self.paced_since
-        self.paced_since = None
+        self.paced_since, self.sent = None, False
         try:
             end = self._step()
         except Exception as error:  # noqa: BLE001  # see above
@@ -406,10 +412,7 @@ class _Task:
                 return self.runs if self.attempted else self.plain(RunOutcome.FAILED, message, _AGAIN)
 
     def _wait_for_quiet(self) -> Runs | Later[Runs] | None:
-        """With ``--when quiet``: the wait for a quiet moment, or its failure; ``None`` if the tables may start now.
-
-        A table that cannot be read starts: the start says why.
-        """
+        """With ``--when quiet``: the wait for a quiet moment, or its failure; ``None`` if the tables may start now."""
         window, terms, now = self.window, self.window.terms.quiet, self.window.clock.monotonic()
         if terms is None or now - self.quiet_at < _STILL_QUIET:
             return None
@@ -417,23 +420,39 @@ class _Task:
             forecasts = {
                 table.name: forecast_of(window, table, self.schedule.records(table.location)) for table in self.tables
             }
-        except TablectlError:
-            return None
+        except TablectlError as error:
+            return self._wait_to_read(error, terms)
+        self.unread_since = None
         utc = window.clock.utc()
         until = utc + timedelta(seconds=self.began + terms.within - now)
         match decide(
             tuple(forecasts.values()), utc, until, terms, lambda moment: opening_of(window, self.tables, moment)
         ):
             case WaitUntil(moment, words):
-                self.step_of_wait = "quiet"
-                result = self.plain(RunOutcome.INTERRUPTED, "stopped while it waited for a quiet moment", _AGAIN)
-                return Later(at=now + (moment - utc).total_seconds(), result=result, words=words)
+                return self._quiet_later(now + (moment - utc).total_seconds(), words)
             case NoMoment(message, hint):
                 return self.plain(RunOutcome.NOT_QUIET, message, hint)
             case StartNow():
                 waited, self.quiet_at = round((now - self.began) * 1000), now
                 self.quiet = {name: _quiet_start(each, utc, waited, terms) for name, each in forecasts.items()}
         return None
+
+    def _wait_to_read(self, error: TablectlError, terms: QuietTerms) -> Runs | Later[Runs]:
+        """The wait for tables that cannot be read, so that it cannot be told whether the moment is quiet; or the
+        failure.
+        """
+        now = self.window.clock.monotonic()
+        self.unread_since = now if self.unread_since is None else self.unread_since
+        left = min(self.unread_since + _LONGEST_UNREAD, self.began + terms.within) - now
+        if left <= 0:
+            return self.plain(RunOutcome.FAILED, error.message, error.hint)
+        words = f"it cannot be told whether this moment is quiet: {one_line(error)}"
+        return self._quiet_later(now + min(QUIET_POLL, left), words)
+
+    def _quiet_later(self, at: float, words: str) -> Later[Runs]:
+        self.step_of_wait = "quiet"
+        result = self.plain(RunOutcome.INTERRUPTED, "stopped while it waited for a quiet moment", _AGAIN)
+        return Later(at=at, result=result, words=words)
 
     def _wait_for_streams(self) -> Runs | Later[Runs] | None:
         """The wait for streams that the statements stop, until they have read what the tables hold; or its failure.
@@ -523,6 +542,7 @@ class _Task:
 
     def _tried(self, runs: Sequence[TableRun]) -> Runs | Later[Runs]:
         """The end of an attempt: the end of the job, or a wait for the next attempt."""
+        self.sent = any(run.statements for run in runs)
         self.runs = self._merged(runs)
         now = self.window.clock.monotonic()
         self.attempted = self.driver.lost and any(run.outcome in _OF_A_DEAD_DRIVER for run in runs)

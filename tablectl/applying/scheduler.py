@@ -81,8 +81,8 @@ class Rules(Generic[T]):
     """Called whenever the numbers have changed."""
     on_paced: Callable[[QueuedJob, float], None] = lambda _job, _since: None
     """Called repeatedly for a job that only the pace of rewrites holds back, with the moment since which it does."""
-    rewrote: Callable[[QueuedJob, T], bool] = lambda job, _result: job.size > 0
-    """Whether a job rewrote data, given its result so far."""
+    rewrote: Callable[[QueuedJob], bool] = lambda job: job.size > 0
+    """Whether the last step of a job rewrote data."""
 
 
 _NEVER = float("-inf")
@@ -237,8 +237,7 @@ class Scheduler(Generic[T]):
         for future in done:
             each = self._running.pop(future)
             result = future.result()
-            so_far = result.result if isinstance(result, Later) else result
-            self._pace.end(each.job.key, self._clock.monotonic(), rewrote=self._rules.rewrote(each.job, so_far))
+            self._pace.end(each.job.key, self._clock.monotonic(), rewrote=self._rules.rewrote(each.job))
             if isinstance(result, Later):
                 self._waiting[each.job.key] = self._resumed(each, result)
             else:

@@ -24,7 +24,7 @@ def basis_of(live: LiveTable, options: TableOptions = NO_OPTIONS, runtime: str =
         vectors=live.vectors,
         files=live.files,
         bytes=live.bytes,
-        nested=any(len(path) > 1 for path, _ in live.schema.every_field()),
+        nested=any(each.fields or each.within for each in live.schema.fields),
         stored=tuple(sorted(pair for pair in live.properties.items() if pair[0].lower() in OWNED)),
         marks=live.marks,
         truncation=live.truncation.due if live.truncation else 0,

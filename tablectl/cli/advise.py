@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import context_here, selection_of
+from tablectl.cli.plan_reports import selection_of
 from tablectl.cli.report_files import ReportFiles
+from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
 from tablectl.frozen import frozen
 from tablectl.lake_advice import AdviceDepth, collect_advice, policies_text

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import context_here
+from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest, ConflictOptions, client
 from tablectl.conflicts.context import Assumption
 from tablectl.conflicts.operations import OPERATIONS

@@ -8,8 +8,9 @@ from dataclasses import replace
 from tablectl.cli.adoption import agreed, write_adoption
 from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import Started, context_here, selection_of, warn_unmatched
+from tablectl.cli.plan_reports import Started, selection_of, warn_unmatched
 from tablectl.cli.report_files import ReportFiles
+from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest, DriftCommandOptions
 from tablectl.model.errors import ExitCode
 from tablectl.planning.drift import adoptable_values

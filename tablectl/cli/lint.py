@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import context_here, policies_and_selection, warn_unmatched
+from tablectl.cli.plan_reports import policies_and_selection, warn_unmatched
+from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode
 from tablectl.policies.dbt_manifest import read_manifest

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from pathlib import Path
 from time import monotonic, time
 
 from tablectl.cli.output import Output
-from tablectl.cli.report_files import ReportFiles, below_root
+from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
 from tablectl.frozen import frozen
 from tablectl.leases.clock import SystemClock
@@ -23,7 +21,6 @@ from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.selection import Selection
-from tablectl.version import __version__
 from tablectl.workflow.plan import make_plan
 
 _NOTHING = Context()
@@ -106,6 +103,8 @@ def plan_context(
     about = replace(about, now=SystemClock().utc(), streams=streams_of(plan, project))
     if not reports.names_lines:  # a digest of a large plan takes seconds
         return about
+    from tablectl.cli.report_origin import context_here  # noqa: PLC0415  # as above
+
     context = context_here(reports.plan_file, about)
     if not about.sources and (plan.tables or plan.failures):
         context = replace(context, sources=lines_of_plan(plan, _policies_now(plan, project, request, out)))
@@ -135,20 +134,6 @@ def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
             )
             for table in declared
         }
-
-
-def context_here(saved: Path | None = None, about: Context = _NOTHING) -> Context:
-    """The directory and CI run of this command, for reports."""
-    from tablectl.cli.report_origin import with_origin  # noqa: PLC0415  # as above
-    from tablectl.leases.owner import current_owner  # noqa: PLC0415
-
-    context = replace(
-        about,
-        root=below_root(Path().absolute()),
-        plan_file=str(saved or ""),
-        ci=current_owner(os.environ, __version__).ci,
-    )
-    return with_origin(context, os.environ, Path().absolute())
 
 
 def _policies_now(plan: Plan, project: Project, request: CommandRequest, out: Output) -> Specs:

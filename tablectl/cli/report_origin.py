@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,13 +11,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tablectl.cli.report_files import below_root
 from tablectl.files import read_regular
+from tablectl.leases.owner import current_owner
 from tablectl.reports.context import Context
+from tablectl.version import __version__
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _NAME = re.compile(r"[A-Za-z0-9._/-]{1,200}\Z")
 _SERVER = re.compile(r"https?://[A-Za-z0-9.:/_-]{1,200}\Z")
 _MOST = 1_000_000
+_NOTHING = Context()
+
+
+def context_here(saved: Path | None = None, about: Context = _NOTHING) -> Context:
+    """The directory and CI run of this command, for reports."""
+    context = replace(
+        about,
+        root=below_root(Path().absolute()),
+        plan_file=str(saved or ""),
+        ci=current_owner(os.environ, __version__).ci,
+    )
+    return with_origin(context, os.environ, Path().absolute())
 
 
 def with_origin(context: Context, environ: Mapping[str, str], directory: Path, now: datetime | None = None) -> Context:

@@ -7,8 +7,9 @@ from pathlib import Path
 from time import time
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import context_here, selection_of
+from tablectl.cli.plan_reports import selection_of
 from tablectl.cli.report_files import ReportFiles
+from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
 from tablectl.cli.status_rows import append_rows, parquet_bytes
 from tablectl.frozen import frozen

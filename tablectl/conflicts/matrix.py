@@ -7,12 +7,12 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
 from tablectl.conflicts.context import ConflictContext
-from tablectl.conflicts.operations import OperationGroup, Place, TableOperation, operations_of
+from tablectl.conflicts.operations import OperationGroup, Place, TableOperation, Transaction, operations_of
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult, CurrentTransaction
 from tablectl.frozen import frozen
@@ -80,25 +80,35 @@ def matrix(setting: ConflictContext, groups: Collection[OperationGroup] = tuple(
     """Every pair of operations of these groups that such a table supports."""
     all_committed = tuple(each for each in operations_of(setting) if each.group in groups)
     all_current = tuple(each for each in all_committed if _made_by(each, setting))
-    cells = tuple(decide_pair(setting, committed, current) for current in all_current for committed in all_committed)
-    return Matrix(setting, all_current, all_committed, cells)
+    return Matrix(setting, all_current, all_committed, tuple(_cells(setting, all_committed, all_current)))
 
 
 def decide_pair(setting: ConflictContext, committed: TableOperation, current: TableOperation) -> MatrixCell:
     """The cell of one pair."""
-    return MatrixCell(
-        current, committed, _outcome(setting, committed, current, "a"), _outcome(setting, committed, current, "b")
-    )
+    return next(_cells(setting, [committed], [current]))
+
+
+def _cells(
+    setting: ConflictContext, all_committed: Sequence[TableOperation], all_current: Sequence[TableOperation]
+) -> Iterator[MatrixCell]:
+    # Of each operation once, not for each pair.
+    won = [(each, each.transactions(setting, "a")) for each in all_committed]
+    for current in all_current:
+        same, other = _current(setting, current, "a"), _current(setting, current, "b")
+        for committed, first in won:
+            yield MatrixCell(current, committed, _outcome(committed, first, same), _outcome(committed, first, other))
+
+
+def _current(setting: ConflictContext, operation: TableOperation, place: Place) -> list[CurrentTransaction]:
+    return [each.current(setting) for each in operation.transactions(setting, place) if not each.automatic]
 
 
 def _outcome(
-    setting: ConflictContext, committed: TableOperation, current: TableOperation, place: Place
+    committed: TableOperation, won: Sequence[Transaction], lost: Sequence[CurrentTransaction]
 ) -> ConflictOutcome:
     """The committed operation works at place ``a``. A statement of several transactions gets their worst outcome. An
     automatic compaction after the committed write may not happen, so what fails because of it may fail.
     """
-    won = committed.transactions(setting, "a")
-    lost = [each.current(setting) for each in current.transactions(setting, place) if not each.automatic]
     own = _worst([each.committed for each in won if not each.automatic], lost)
     if not own.succeeds or not any(each.automatic for each in won):
         return own

@@ -148,6 +148,9 @@ class ConflictResult(StrEnum):
     FAILS = "fails"
 
 
+_RANKS = {each: rank for rank, each in enumerate(ConflictResult)}
+
+
 @frozen
 class ConflictOutcome:
     """The result of the current transaction, its reason and its source."""
@@ -167,7 +170,7 @@ class ConflictOutcome:
     @property
     def rank(self) -> int:
         """Higher is worse."""
-        return list(ConflictResult).index(self.result)
+        return _RANKS[self.result]
 
 
 def commits(reason: str, source: str) -> ConflictOutcome:

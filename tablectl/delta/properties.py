@@ -206,6 +206,10 @@ _PROPERTIES = (
 _BY_KEY: Mapping[tuple[str, str], PropertyType] = MappingProxyType(
     {(dialect, known.key.lower()): known for known in _PROPERTIES for dialect in known.dialects}
 )
+_ANYWHERE: Mapping[str, PropertyType] = MappingProxyType(
+    {known.key.lower(): known for each in reversed(DIALECTS) for known in _PROPERTIES if each.name in known.dialects}
+)
+"""Of several entries of a key, that of the first dialect."""
 
 ALIASES: Mapping[str, str] = MappingProxyType({"delta.enablechangedatacapture": keys.CHANGE_DATA_FEED})
 """Folded old names of keys → current names; Delta reads both."""
@@ -248,13 +252,18 @@ def find_known(key: str, dialect: str) -> PropertyType | None:
     """The entry of a ``delta.*`` key in a dialect, found without regard to case and by old names; ``None`` if
     unknown.
     """
-    folded = key.lower()
-    return _BY_KEY.get((dialect, ALIASES.get(folded, folded).lower()))
+    return _BY_KEY.get((dialect, _current(key)))
 
 
 def find_anywhere(key: str) -> PropertyType | None:
     """The entry of a key in any dialect. The first dialect that has it takes precedence."""
-    return next((known for each in DIALECTS if (known := find_known(key, each.name))), None)
+    return _ANYWHERE.get(_current(key))
+
+
+def _current(key: str) -> str:
+    """The folded key, under its present name."""
+    folded = key.lower()
+    return ALIASES.get(folded, folded).lower()
 
 
 def known_keys(dialect: str) -> tuple[str, ...]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field as dataclass_field
+from functools import lru_cache
 from typing import Any
 
 from tablectl.delta.names import ColumnPath
 from tablectl.frozen import frozen
+
+_SHORT = 100
+"""The length of a column, in characters, up to which equal ones are one record: names of others can have any length."""
 
 
 @frozen
@@ -62,6 +66,11 @@ class Schema:
             fields = found.fields
         return tuple(logical) if logical else None
 
+    def physical_names(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """The names under which the log has the values of partition columns; an unknown column keeps its name."""
+        physical = {field.name: field.physical or field.name for field in self.fields}
+        return tuple(physical.get(column, column) for column in columns)
+
     def leaves(self) -> Iterator[tuple[ColumnPath, Field]]:
         """Every leaf column in the order in which Delta collects statistics. An array or map counts as one leaf."""
         yield from _leaves((), self.fields)
@@ -111,7 +120,8 @@ def _parse_field(field: Any) -> Field:
         raise ValueError("a field of the schema has no name")
     kind, metadata = field.get("type"), field.get("metadata") or {}
     if isinstance(kind, str) and not metadata:  # most columns of most tables
-        return Field(field["name"], kind, nullable=field.get("nullable") is not False, physical=field["name"])
+        make = _shared_field if len(field["name"]) + len(kind) <= _SHORT else _plain_field
+        return make(field["name"], kind, field.get("nullable") is not False)
     if not isinstance(metadata, dict):
         raise ValueError(f"the metadata of field {field['name']!r} is no map")
     name = kind if isinstance(kind, str) else kind.get("type") if isinstance(kind, dict) else None
@@ -128,6 +138,14 @@ def _parse_field(field: Any) -> Field:
         generated=str(metadata.get("delta.generationExpression", "")),
         bytewise="__COLLATIONS" not in metadata and "char(" not in _declared(metadata).replace("varchar(", ""),
     )
+
+
+def _plain_field(name: str, kind: str, nullable: bool) -> Field:  # noqa: FBT001  # positional for the cache
+    return Field(name, kind, nullable=nullable, physical=name)
+
+
+_shared_field = lru_cache(maxsize=4096)(_plain_field)
+"""The tables of a lake repeat the same columns: they share one record."""
 
 
 def _parse_within(kind: Any) -> tuple[Field, ...]:

@@ -25,8 +25,8 @@ def measure_layout(
         files += 1
     if not files or files > most:
         return None
-    physical = {field.name: field.physical or field.name for field in schema.fields}
-    values = {column: {dict(each).get(physical.get(column, column)) for each in sizes} for column in columns}
+    stored = zip(columns, schema.physical_names(columns), strict=True)
+    values = {column: {dict(each).get(name) for each in sizes} for column, name in stored}
     return PartitionLayout(
         partitions=len(sizes),
         median=sorted(sizes.values())[(len(sizes) - 1) // 2],

@@ -15,6 +15,7 @@ from tablectl.log.checksum import Checksum
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.model.errors import LiveError
+from tablectl.storage.table_log import AHEAD
 
 _NOT_CLUSTERED = DomainMetadata(CLUSTERING, "", removed=True)
 
@@ -72,6 +73,8 @@ def find_state(history: History, *, known_first: bool = False, before: State | N
     if newest is not None:
         findings.take(newest)
     if not findings.complete:
+        if segment.checkpoint is not None and segment.version - segment.base > AHEAD:
+            history.log.start(_load_checkpoint_reader)
         _walk(history, findings, before)
     if not findings.complete and segment.checkpoint is not None:
         _take_checkpoint(history, findings)
@@ -115,6 +118,13 @@ def _walk(history: History, findings: StateFindings, before: State | None) -> No
         findings.clustering = findings.clustering or _NOT_CLUSTERED
     elif base >= 0 and base in history.segment.files.commits and (checksum := history.checksum(base)):
         findings.take(checksum)
+
+
+def _load_checkpoint_reader() -> None:
+    """Loads the Parquet reader while a store answers: it takes as long as ten answers. Of so many commits without a
+    checksum, none has the metadata as a rule, and the walk ends at the checkpoint.
+    """
+    import tablectl.log.checkpoint  # noqa: F401, PLC0415
 
 
 def _take_checkpoint(history: History, findings: StateFindings) -> None:

@@ -107,6 +107,9 @@ def table_undo(
 
 def _declared(table: LiveTable, dialect: str) -> Iterator[tuple[str, str]]:
     yield from ((name, key) for name, key, _ in policy_of_table(replace(table, name=_ANY), dialect).declared)
+    # No policy can declare a state between the commits of one statement, but the value before it is lost without it.
+    for entry in ATTRIBUTES:
+        yield from ((entry.name, found[0]) for found in entry.imported(table) if not isinstance(found, str))
 
 
 _ANY = TableName("", ("/table",))

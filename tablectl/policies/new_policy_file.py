@@ -14,9 +14,7 @@ from tablectl.policies.yaml_text import write_key, write_text, write_value
 Declared = tuple[str, str, str | tuple[str, ...]]
 """An attribute, the key (for ``properties``, otherwise empty), and the value."""
 
-_HEAD = """# Written by `tablectl import`: what these tables are. What no line names is not managed.
-version: 1
-"""
+_IMPORTED = "Written by `tablectl import`: what these tables are. What no line names is not managed."
 _LONGEST = 200
 
 
@@ -33,16 +31,16 @@ class TableEntry:
     """Facts about the table that no policy can declare, one sentence each."""
 
 
-def write_policies(entries: Sequence[TableEntry]) -> str:
+def write_policies(entries: Sequence[TableEntry], head: str = _IMPORTED) -> str:
     """The text of a policy file. Values that all of several tables have go into ``defaults`` if that makes the file
-    shorter.
+    shorter. The first line is the comment ``head``.
     """
     ordered = sorted(entries, key=lambda entry: entry.key)
-    alone = _file((), ordered)
+    alone = _file(head, (), ordered)
     common = _common(ordered)
     if not common:
         return alone
-    lifted = _file(common, [replace(each, declared=_without(each.declared, common)) for each in ordered])
+    lifted = _file(head, common, [replace(each, declared=_without(each.declared, common)) for each in ordered])
     return lifted if lifted.count("\n") < alone.count("\n") else alone
 
 
@@ -62,12 +60,12 @@ def _without(declared: tuple[Declared, ...], common: tuple[Declared, ...]) -> tu
     return tuple(each for each in declared if each not in common)
 
 
-def _file(defaults: tuple[Declared, ...], entries: Sequence[TableEntry]) -> str:
+def _file(head: str, defaults: tuple[Declared, ...], entries: Sequence[TableEntry]) -> str:
     lines = ["", "defaults:", *_declared(defaults, "  ")] if defaults else []
     lines += ["", "tables:" if entries else "tables: {}"]
     for index, entry in enumerate(entries):
         lines += [""] * bool(index) + _entry(entry)
-    return _HEAD + "\n".join(lines) + "\n"
+    return "\n".join([f"# {head}", "version: 1", *lines]) + "\n"
 
 
 def _entry(entry: TableEntry) -> list[str]:

@@ -19,11 +19,14 @@ _SHORTEST = 3
 _MOST_WORDS = 200
 """From so many words on, it is quicker to parse all files."""
 _COMMENT_LINE = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
+_OTHER_LINE_END = re.compile(rb"\r(?!\n)|\xc2\x85|\xe2\x80[\xa8\xa9]")
+"""What ends a line in YAML alone: policies can follow it in the line of a comment."""
 _UNCLEAR = re.compile(
     rb"""[*?\\\x80-\xff]            # globs, aliases, escapes, and letters that fold into other letters
     | [^\s\[,{:]\[                  # a class of characters in a glob; a list has a space or a bracket before it
     | \$\{[^}]*\}(?![./]+[a-z0-9_$`])  # a variable in the last part of a name or of a location
-    | ^(?!version:|defaults:|tables:|---)[^\s#]  # another key of the file, or a file in one pair of braces
+    | (?:\A|^---[ \t\r]*\n)(?:[ \t\r]*\n)*[ \t]+[^\s]  # a file whose keys are indented
+    | ^(?!version:|defaults:|tables:|---[ \t\r]*$)[^\s#]  # another key of the file, or a file in one pair of braces
     """,
     re.MULTILINE | re.VERBOSE,
 )
@@ -54,8 +57,9 @@ def shared_files(files: Mapping[_Key, bytes]) -> dict[_Key, bytes]:
 
 
 def _may_declare(data: bytes, words: frozenset[bytes]) -> bool:
-    text = _COMMENT_LINE.sub(b"", data).lower()
-    return _UNCLEAR.search(text) is not None or _names_any(text, words)
+    text = (_COMMENT_LINE.sub(b"", data) if b"#" in data else data).lower()
+    unclear = _OTHER_LINE_END.search(data) or _UNCLEAR.search(text)
+    return unclear is not None or _names_any(text, words)
 
 
 def _names_any(text: bytes, words: frozenset[bytes]) -> bool:

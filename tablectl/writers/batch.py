@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tablectl.leases.guards import GuardMode
@@ -31,7 +31,7 @@ class GuardedBatch:
         It ends with its guard deleted: Spark Connect kills the Python process of a batch as soon as the query ends.
         """
         session = df.sparkSession if self.terms.target.location is None else None
-        with Guard(session, self.terms, deletes_before_return=True):
+        with Guard(session, replace(self.terms, wait_for_deletion=True)):
             self.function(df, batch_id)
 
 

@@ -68,8 +68,9 @@ def guard(
       ``TABLECTL_STATE``.
     * ``ttl``: seconds after which an apply may take a guard that was not renewed for dead.
 
-    On a local disk its record is deleted when the ``with`` ends. On an object store the deletion is then on its way,
-    and the end of the process waits for it.
+    * ``wait_for_deletion``: on an object store, the guard is deleted in the background after the write, and the
+      interpreter waits for that before it exits. With ``True`` the end of the write waits. For processes that end
+      without the exit of the interpreter (``os._exit``), as tasks of Airflow do.
 
     The guard is reusable and may be entered by several threads at a time. A guard inside another guard of the same
     table passes at once. Raises ``ValueError`` and ``TypeError`` for invalid arguments, and ``GuardTimeout``. Every
@@ -115,18 +116,9 @@ OnEntry = Callable[[RecordStore], None]
 class Guard:
     """Created by ``guard``. A context manager and a decorator; holds resources only while entered."""
 
-    def __init__(
-        self,
-        spark: Any,
-        terms: GuardOptions,
-        *,
-        deletes_before_return: bool = False,
-        on_entry: OnEntry | None = None,
-    ) -> None:
-        """``deletes_before_return``: the end waits until the record is deleted, also on an object store."""
+    def __init__(self, spark: Any, terms: GuardOptions, on_entry: OnEntry | None = None) -> None:
         self._spark = spark
         self._terms = terms
-        self._deletes_before_return = deletes_before_return
         self._on_entry = on_entry
         self._entries: list[_Hold] = []
 
@@ -148,7 +140,7 @@ class Guard:
         # In a forked child, the guard is still the parent's.
         if hold.entry is None or hold.process != os.getpid():
             return
-        if hold.entry.is_on_disk or self._deletes_before_return:
+        if hold.entry.is_on_disk or self._terms.wait_for_deletion:
             hold.entry.end()
         else:
             hold.entry.end_in_background()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Literal, TypedDict, Union
+from typing import TYPE_CHECKING, Literal, TypedDict, Union
 
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_absolute, join_parts, parse_table, split_parts
 from tablectl.delta.sql import quote_name
 from tablectl.leases.guards import LONGEST_TTL, TTL, GuardMode
+
+if TYPE_CHECKING:  # newer than the oldest Python of a writer
+    from typing import Unpack
 
 Table = Union[str, "os.PathLike[str]"]
 """An identifier as in Spark SQL (``sales.orders``, ``lake.sales.orders``, ``delta.`/path```), or a location."""
@@ -35,13 +38,15 @@ class GuardOptions:
 
     target: GuardTarget
     mode: GuardMode
-    name: str
+    name: str = ""
     """The writer's name, for people; may be empty."""
-    timeout: float | None
+    timeout: float | None = None
     """Seconds to wait at a gate; ``None`` waits as long as its holder is alive."""
-    state: str | None
+    state: str | None = None
     """Where the records are stored, if not in the table; ``None`` reads it from the environment."""
-    ttl: float
+    ttl: float = TTL
+    wait_for_deletion: bool = False
+    """Whether the end of a write waits until the guard is deleted, also on an object store."""
 
 
 def parse_target(table: Table) -> GuardTarget:
@@ -65,28 +70,23 @@ class GuardSettings(TypedDict, total=False):
     timeout: float | None
     state: str | None
     ttl: float
+    wait_for_deletion: bool
 
 
-def guard_options(
-    table: Table,
-    mode: ModeName | GuardMode,
-    name: str = "",
-    timeout: float | None = None,
-    state: str | None = None,
-    ttl: float = TTL,
-) -> GuardOptions:
+def guard_options(table: Table, mode: ModeName | GuardMode, **settings: Unpack[GuardSettings]) -> GuardOptions:
     """Check the options of a guard. Raises ``ValueError`` and ``TypeError``."""
     if mode not in set(GuardMode):
         raise ValueError(f"mode {mode!r} is none of {', '.join(GuardMode)}")
-    if not _is_line(name):
-        raise ValueError(f"name {name!r} is not one line of text")
-    if timeout is not None and not (_is_number(timeout) and timeout >= 0):
-        raise ValueError(f"timeout {timeout!r} is no number of seconds")
-    if state is not None and not is_absolute(state):
-        raise ValueError(f"state {state!r} is relative: write the path from the root, or a URI")
-    if not (_is_number(ttl) and 0 < ttl <= LONGEST_TTL):
-        raise ValueError(f"ttl {ttl!r} is no number of seconds up to {LONGEST_TTL:g}")
-    return GuardOptions(parse_target(table), GuardMode(mode), name, timeout, state, ttl)
+    terms = GuardOptions(parse_target(table), GuardMode(mode), **settings)
+    if not _is_line(terms.name):
+        raise ValueError(f"name {terms.name!r} is not one line of text")
+    if terms.timeout is not None and not (_is_number(terms.timeout) and terms.timeout >= 0):
+        raise ValueError(f"timeout {terms.timeout!r} is no number of seconds")
+    if terms.state is not None and not is_absolute(terms.state):
+        raise ValueError(f"state {terms.state!r} is relative: write the path from the root, or a URI")
+    if not (_is_number(terms.ttl) and 0 < terms.ttl <= LONGEST_TTL):
+        raise ValueError(f"ttl {terms.ttl!r} is no number of seconds up to {LONGEST_TTL:g}")
+    return terms
 
 
 def _is_line(value: object) -> bool:

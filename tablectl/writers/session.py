@@ -40,7 +40,7 @@ def guard_session(
     ``GuardTimeout`` from a write that waited for longer than ``timeout``. Every other failure of a guard is a warning.
     """
     guards = SessionGuards(name, timeout, state, ttl)
-    guard_options("/checked", "any", name, timeout, state, ttl)
+    guard_options("/checked", "any", name=name, timeout=timeout, state=state, ttl=ttl)
     spark.conf.set(SETTING, "on")
     install(guards)
     _log.info("the writes of this Spark session are guarded; %s", NOT_COVERED)

@@ -101,7 +101,15 @@ def _guard_of(guards: SessionGuards, session: Any, write: PendingWrite) -> Guard
         mode = write.mode(location)
         if mode is not GuardMode.ANY and merges_schemas(session):
             mode = GuardMode.ANY
-        terms = guard_options(location, mode, guards.name, guards.timeout, guards.state, guards.ttl)
+        terms = guard_options(
+            location,
+            mode,
+            name=guards.name,
+            timeout=guards.timeout,
+            state=guards.state,
+            ttl=guards.ttl,
+            wait_for_deletion=True,  # how the process of an unedited job ends is not known
+        )
         return Guard(None, terms, on_entry=lambda store: leave_trace(store, _writer(guards), mode, _today()))
     except NothingToGuardError:
         raise

@@ -9,7 +9,9 @@ import pytest
 from tablectl.advice.conflict_loss import Layout, conflict_loss
 from tablectl.advice.jobs import Jobs, find_jobs
 from tablectl.conflicts.context import ConflictContext
+from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
+from tablectl.log.reader import read_table
 from tests.advice.job_log import MINUTE, SECOND, JobLog
 
 SPARK = ConflictContext(client=Client("delta-spark", (4, 4, 0)))
@@ -35,6 +37,20 @@ def test_writers_of_their_own_regions_are_jobs_of_their_own(busy: JobLog) -> Non
     assert found.jobs[0].name == "UPDATE by region, id (Delta Spark 4.4.0), 1 of 4"
 
 
+def test_a_writer_that_mostly_fails_and_has_few_writes_does_not_hide_the_jobs_of_the_others(busy: JobLog) -> None:
+    busy.wait(MINUTE)
+    busy.write("UPDATE", "((region#1 = r9) AND (id#2L > 0))", took=MINUTE)
+    assert [len(job.writes) for job in jobs_of(busy).jobs] == [10, 10, 10, 10, 1]
+
+
+def test_literals_that_are_used_once_are_one_job(tmp_path: Path) -> None:
+    log = JobLog(tmp_path / "t")
+    for day in [0, 0, 0, 1, 2, 3, 4]:
+        log.wait(MINUTE)
+        log.write("UPDATE", f"(day#1 = {day})", took=SECOND)
+    assert [len(job.writes) for job in jobs_of(log).jobs] == [7]
+
+
 def test_jobs_that_never_rest_fail_each_other_on_a_table_without_partitions(busy: JobLog) -> None:
     loss = conflict_loss(jobs_of(busy), Layout(), SPARK)
     assert loss.conflicting
@@ -46,6 +62,32 @@ def test_partitions_by_the_column_of_their_conditions_end_all_conflicts(busy: Jo
     jobs = jobs_of(busy)
     assert conflict_loss(jobs, Layout.assumed_by("region", jobs), SPARK).seconds == 0
     assert conflict_loss(jobs, Layout.assumed_by("id", jobs), SPARK).seconds > 0, "no job restricts it to a value"
+
+
+def admitted_in_europe(
+    place: Path, columns: tuple[str, ...], *partitions: dict[str, str]
+) -> list[dict[str, str | None]]:
+    """The partitions that the condition `region = eu` leaves, of those that updates touched."""
+    log = JobLog(place, columns={"region": "string", "country": "string"}, partitions=columns)
+    for each in partitions:
+        log.wait(MINUTE)
+        log.write("UPDATE", "(region#1 = eu)", took=8 * SECOND, partition=each)
+    jobs = jobs_of(log)
+    left = Layout.of(read_table(TableName("", (str(place),)), str(place)), jobs).admitted(jobs.jobs[0].writes[0])
+    return [dict(zip(columns, each, strict=True)) for each in left or ()]
+
+
+@pytest.mark.parametrize("columns", [("region", "country"), ("country", "region")])
+def test_a_condition_leaves_the_same_partitions_in_any_order_of_the_columns(
+    tmp_path: Path, columns: tuple[str, ...]
+) -> None:
+    germany, canada = {"region": "eu", "country": "de"}, {"region": "us", "country": "ca"}
+    assert admitted_in_europe(tmp_path / "t", columns, germany, canada) == [germany]
+
+
+def test_a_file_whose_partition_the_log_does_not_tell_may_be_in_any(tmp_path: Path) -> None:
+    left = admitted_in_europe(tmp_path / "t", ("region", "country"), {}, {"region": "us", "country": "ca"})
+    assert left == [{"region": None, "country": None}]
 
 
 def test_a_job_that_runs_twice_at_once_conflicts_with_itself(tmp_path: Path) -> None:

@@ -37,7 +37,16 @@ def test_a_condition_is_read_as_spark_prints_it(text: str, found: tuple[Conditio
 
 
 @pytest.mark.parametrize(
-    "text", ["((a#1 = 1)", "a#1 = 1) AND (", '["(a#1 = 1", 7]', "[" * 20_000, "(" * 9_000, "x" * 9_999 + "…"]
+    "text",
+    [
+        "((a#1 = 1)",
+        "a#1 = 1) AND (",
+        '["(a#1 = 1", 7]',
+        "[" * 20_000,
+        "(" * 9_000,
+        "(" * 4_990 + "a" + ")" * 4_990,
+        "x" * 9_999 + "…",
+    ],
 )
 def test_text_that_cannot_be_read_is_no_condition(text: str) -> None:
     assert read_predicate(text) == ()

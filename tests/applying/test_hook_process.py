@@ -87,16 +87,35 @@ def test_it_is_ended_when_its_time_is_over(hook: Hook) -> None:
     assert time.monotonic() - started < 20
 
 
-def test_so_are_the_processes_that_it_started(hook: Hook) -> None:
-    child = (
-        "import signal, subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
-    )
-    assert hook(f"{child}; print(p.pid, flush=True); p.wait()", timeout=1).startswith("did not end")
+def test_so_are_the_processes_that_it_started(tmp_path: Path) -> None:
+    (child,) = stopped_once_it_says_something("sleep 60 & echo $!; wait", tmp_path)
+    assert _gone_soon(int(child))
+
+
+def test_a_child_that_ignores_the_request_is_killed_although_the_hook_has_ended(tmp_path: Path) -> None:
+    (child,) = stopped_once_it_says_something("trap '' TERM; sleep 60 & trap - TERM; echo $!; wait", tmp_path)
+    assert _gone_soon(int(child))
+
+
+def test_a_child_has_the_grace_to_clean_up_although_the_hook_has_ended(tmp_path: Path) -> None:
+    child = "trap 'sleep 0.3; echo tidied; exit' TERM; echo ready; sleep 60 & wait"
+    assert stopped_once_it_says_something(f"({child}) & wait", tmp_path, grace=5) == ["ready", "tidied"]
+
+
+def stopped_once_it_says_something(script: str, directory: Path, grace: float = 0.2) -> list[str]:
+    """The output of a shell script that is stopped at its first line."""
+    said: list[str] = []
+    runner = CommandRunner(directory, 30, grace)
+    assert runner(["sh", "-c", script], {}, said.append, lambda: bool(said)) == "was stopped with the run"
+    return said
+
+
+def _gone_soon(pid: int) -> bool:
     for _ in range(100):
-        if _gone(int(hook.said[0])):
-            return
+        if _gone(pid):
+            return True
         time.sleep(0.05)
-    pytest.fail("the child lives on")
+    return False
 
 
 def _gone(pid: int) -> bool:

@@ -15,7 +15,8 @@ from tablectl.applying.events import Progress
 from tablectl.applying.pace import HOUR, Pace
 from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
 from tablectl.delta.protocol import Protocol
-from tests.applying.lake_run import Run, outcomes, plan_of
+from tests.applying.lake_run import Run, only, outcomes, plan_of
+from tests.applying.test_drivers import dies
 from tests.leases.lease_fakes import FakeClock
 
 
@@ -36,7 +37,7 @@ class Bench:
             left_out=lambda _job, reason: reason,
             on_paced=lambda job, since: self.held.append((job.key, since)),
             on_progress=self.told.append,
-            rewrote=lambda _job, _result: self.rewrites,
+            rewrote=lambda _job: self.rewrites,
         )
         scheduler = Scheduler(self.clock, self.workers, threading.Event(), rules, Pace(self.limit))
         scheduler.run([QueuedJob(key, size=size) for key, size in sizes.items()], self.step)
@@ -96,6 +97,16 @@ def test_no_hour_contains_more_than_the_limit_unless_a_single_rewrite_does(jobs:
     for _, begin, _ in spans:
         within = [size for size, start, end in spans if start <= begin < end + HOUR]
         assert sum(within) <= 100 or len(within) == 1
+
+
+def test_a_poll_after_a_rewrite_adds_nothing_to_it_and_does_not_forget_it() -> None:
+    pace = Pace(100)
+    pace.start("a", 60)
+    pace.end("a", now=10, rewrote=True)
+    pace.start("a", 60)
+    pace.end("a", now=500, rewrote=False)
+    assert pace.admits_at(40, now=600) == 600
+    assert pace.admits_at(41, now=600) == 10 + HOUR
 
 
 # Long and short jobs
@@ -169,3 +180,11 @@ def test_an_apply_that_is_stopped_says_which_tables_waited_for_the_pace() -> Non
         "",
         "stopped while it waited for `window.max_bytes_per_hour`",
     ]
+
+
+def test_a_table_whose_driver_died_after_a_rewrite_is_not_held_back_by_its_own_polls() -> None:
+    run = Run(max_bytes_per_hour=1000).tables("a", **VECTORS).drivers("one", "two")
+    run.more["one"].before = lambda _table, _sql: dies(run.more["one"])
+    report = run.apply(run.plan(deletion_vectors="purged"))
+    assert outcomes(report) == {"a": "applied"}
+    assert only(report, "a").paced_ms == 0

@@ -287,11 +287,27 @@ def test_a_stopped_run_changes_nothing() -> None:
     assert only(report, "a").message == "stopped while it waited for a quiet moment"
 
 
-def test_a_table_that_cannot_be_read_is_reported_as_without_the_option() -> None:
+def test_one_failed_read_starts_no_table_in_a_busy_hour() -> None:
     busy = run()
+    writes(one(busy), daytime)
+    plan = busy.plan()
+    one(busy).broken = "503"
+    busy.clock.later(1, lambda: setattr(one(busy), "broken", ""))
+    times = started(busy)
+    assert outcomes(busy.apply(plan)) == {"a": "applied"}
+    assert times["a"] == datetime(2026, 8, 22, 14, tzinfo=UTC)
+    words = [event.words for event in busy.told if event.step == "quiet"]
+    assert words[0] == "it cannot be told whether this moment is quiet: /lake/a: 503"
+
+
+@pytest.mark.parametrize(("within", "waited"), [(6 * HOUR, 600), (90, 90)])
+def test_a_table_that_stays_unreadable_fails_before_the_time_of_within_is_over(within: float, waited: float) -> None:
+    busy = run(within=within)
     plan = busy.plan()
     one(busy).broken = "no such bucket"
-    assert only(busy.apply(plan), "a").message == "/lake/a: no such bucket"
+    table = only(busy.apply(plan), "a")
+    assert (table.outcome, table.message) == (RunOutcome.FAILED, "/lake/a: no such bucket")
+    assert busy.clock.now == 1000 + waited
 
 
 def test_a_lease_that_is_held_for_a_moment_is_polled_without_asking_again() -> None:

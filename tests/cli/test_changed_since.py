@@ -90,6 +90,20 @@ def test_a_commit_that_git_does_not_know_is_an_error(committed: Repository, cli:
     assert not Path("x").exists()
 
 
+def test_a_link_out_of_the_repository_counts_as_changed(committed: Repository, cli: Cli) -> None:
+    file = next(Path("policies").glob("*.yaml"))
+    shared = committed.lake.parent / "shared.yaml"
+    file.rename(shared)
+    file.symlink_to(shared)
+    git("commit", "-q", "-a", "-m", "a link")
+    assert planned(cli, "HEAD") == planned_all(cli) != []
+
+
+def planned_all(cli: Cli) -> list[str]:
+    plan = json.loads(cli("plan", "--format", "json").out)
+    return sorted(each["location"].rpartition("/")[2] for each in plan["tables"])
+
+
 @pytest.fixture
 def split(committed: Repository) -> Repository:
     """The tables in files of their own, and the pattern in a third."""

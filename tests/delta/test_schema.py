@@ -96,3 +96,12 @@ def test_a_schema_as_delta_writes_it() -> None:
 def test_what_is_no_schema(text: str) -> None:
     with pytest.raises(ValueError):
         parse_schema(text)
+
+
+def test_equal_columns_of_two_tables_are_one_record() -> None:
+    text = '{"type":"struct","fields":[{"name":"%s","type":"long","nullable":true,"metadata":{}}]}'
+    (one,), (other,) = (parse_schema(text % "id").fields for _ in range(2))
+    assert one is other
+    (one,), (other,) = (parse_schema(text % ("x" * 200)).fields for _ in range(2))
+    assert one is not other  # texts of any length are not kept for the next table
+    assert one == other

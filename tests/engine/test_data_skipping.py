@@ -27,6 +27,8 @@ _LISTS = (
     ("list",),
     ("mixed",),
     ("mixed.a",),
+    ("mixed.f",),
+    ("mixed", "mixed.f"),
     ("s", "s.a"),
     ("nonesuch",),
     ("day",),

@@ -1,6 +1,7 @@
 """docs/integrations.md, run as printed: each recipe in an environment of its own (``make test-integrations``).
 
-An environment has the packages of ``locks/integrations/NAME.lock``, and below them those of ``.venv``.
+An environment has the packages of ``locks/integrations/NAME.lock``, and below them those of ``.venv``; that of delta-rs
+has only its own. cron and Structured Streaming need no more than ``.venv``.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def test_dagster(lake: Lake) -> None:
 
 
 def test_delta_rs(lake: Lake) -> None:
-    lake.run("", "python", "writer.py")
+    lake.run("delta-rs", "python", "writer.py")
     assert lake.ids == [4]
 
 

@@ -17,6 +17,7 @@ from tablectl.log.table_cache import NoCache, TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.table_log import AHEAD
 from tests.log.checkpoint_files import METADATA, PROTOCOL, adds, parquet
 from tests.log.log_actions import LOCATION, PLAIN, add, checksum, crc, info, metadata
 
@@ -73,6 +74,17 @@ def checkpoints_and_checksums(put: Put) -> None:
         put(crc(version), {**checksum(f"t{version}", team, []), **PLAIN})
     put(f"{30:020d}.checkpoint.parquet", parquet([PROTOCOL, METADATA, *adds(3)]))
     put("_last_checkpoint", {"version": 30, "size": 5})
+
+
+@pytest.mark.parametrize(("commits", "early"), [(AHEAD, 0), (AHEAD + 1, 1)])
+def test_the_reader_of_checkpoints_is_loaded_while_many_commits_are_read(
+    put: Put, options: StoreOptions, monkeypatch: pytest.MonkeyPatch, commits: int, early: int
+) -> None:
+    after_a_checkpoint(put, commits)
+    loads: list[str] = []
+    monkeypatch.setattr("tablectl.log.state._load_checkpoint_reader", lambda: loads.append("begun"))
+    assert read(options).version == 10 + commits
+    assert len(loads) == early
 
 
 def read(options: StoreOptions, depth: Depth = SHALLOW, cache: TableCache = NO_CACHE) -> LiveTable:

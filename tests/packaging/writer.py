@@ -10,7 +10,8 @@ import tablectl_guard as guards
 from tablectl.compat import UTC
 from tablectl.leases.lease_records import Gate, LeaseRecord, dump_record, record_name
 from tablectl.leases.owner import UNKNOWN_OWNER
-from tablectl.storage.records import RecordStore, open_records
+from tablectl.storage.records import RecordStore, open_records, real_place
+from tablectl.writers.guard import ENDING
 
 
 class Warnings(logging.Handler):
@@ -52,6 +53,18 @@ class Conflict(Exception):  # noqa: N818
         return "DELTA_CONCURRENT_APPEND"
 
 
+def in_the_background(table: str) -> None:
+    """On an object store, the guard is deleted after the write has ended."""
+    state = "memory://state"
+    store = open_records(table, state, real_place(table))
+    with guards.guard(None, table, "append", state=state):
+        assert len(store.names("guards/")) == 1
+    for thread in threading.enumerate():
+        if thread.name == ENDING:
+            thread.join()
+    assert not store.names("guards/")
+
+
 def main() -> None:
     """One table, guarded, closed, opened."""
     warnings = Warnings()
@@ -62,6 +75,7 @@ def main() -> None:
     with guards.guard(None, table, "append", name="old job"):
         assert len(store.names("guards/")) == 1
     assert not store.names("guards/")
+    in_the_background(table)
 
     hold(store, 1, "acquire", Gate.OPEN)
     hold(store, 2, "gate", Gate.CLOSED)

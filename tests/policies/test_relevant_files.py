@@ -71,11 +71,22 @@ def test_a_file_whose_location_ends_in_a_variable_is_kept(location: str) -> None
         b"version: 1\nprofiles:\n  gold: {isolation: Serializable}\n",
         b"{version: 1, tables: {}}",
         b"version: 1\n'tables': {}\n",
+        b"  version: 1\n  profiles:\n    gold: {isolation: Serializable}\n",
+        b"\n# gold\n  version: 1\n  profiles:\n    gold: {isolation: Serializable}\n",
+        b"---\n  version: 1\n  profiles:\n    gold: {isolation: Serializable}\n",
+        b"--- {version: 1, profiles: {gold: {isolation: Serializable}}}\n",
+        b"# team\rversion: 1\rprofiles:\r  gold: {isolation: Serializable}\r",
+        "# team\u2028version: 1\nprofiles:\n  gold: {isolation: Serializable}\n".encode(),
         "version: 1\ntables:\n  lake.sales.order\N{LATIN SMALL LETTER LONG S}: {}\n".encode(),
     ],
 )
 def test_a_file_that_is_not_understood_by_its_text_is_kept(data: bytes) -> None:
     assert kept(data)
+
+
+@pytest.mark.parametrize("start", [b"---\n", b"\n\n", b"---\r\n", b"# a comment\n--- \n# another\n"])
+def test_the_start_of_a_document_does_not_keep_a_file(start: bytes) -> None:
+    assert not kept(start + PLAIN % b"lake.sales.customers")
 
 
 def test_a_comment_does_not_keep_a_file() -> None:

@@ -27,19 +27,19 @@ from tests.scenarios.conftest import operations
 pytestmark = pytest.mark.spark
 
 STEPS = [
-    "leased",
+    pytest.param("leased", marks=pytest.mark.slow),
     "fresh",
     pytest.param("gate appends-only", marks=pytest.mark.slow),
-    "before purge-before",
+    pytest.param("before purge-before", marks=pytest.mark.slow),
     "after purge-before",
     "gate closed",
     pytest.param("drained", marks=pytest.mark.slow),
-    "before closed-set",
+    pytest.param("before closed-set", marks=pytest.mark.slow),
     "after closed-set",
     pytest.param("before closed-unset", marks=pytest.mark.slow),
     "after closed-unset",
     pytest.param("gate open", marks=pytest.mark.slow),
-    "verify",
+    pytest.param("verify", marks=pytest.mark.slow),
     "released",
 ]
 

@@ -56,10 +56,14 @@ def test_a_whole_table_is_taken_back(spark: Any, tmp_path: Path) -> None:
 
 TABLES = {
     "flat": ("", "isolation: Serializable, deletion_vectors: enabled, row_tracking: enabled, clustering: [b]"),
+    "kept": ("", "data_skipping: [a], retention: {log: 60 days, deleted_files: 14 days}"),
+    "iceberg": ("", "uniform: iceberg_v2, rewrite: allowed"),
     "mapped": ("", "column_mapping: name, rewrite: allowed, properties: {owner.team: payments, x: y, stray: null}"),
     "split": ("PARTITIONED BY (a)", "partitioning: [b], rewrite: allowed"),
 }
-"""Tables with the policy that is applied and undone; together the policies have every attribute."""
+"""Tables with the policy that is applied and undone; together the policies have every attribute that open-source Delta
+has.
+"""
 
 
 def test_an_undo_restores_every_attribute(
@@ -92,5 +96,10 @@ def state(table: Path) -> tuple[Any, ...]:
     """
     live = read_table(TableName("", (str(table),)), str(table))
     ours = {key: value for key, value in live.properties.items() if value not in {"false", "none", "Serializable"}}
-    marks = ("delta.requireCheckpointProtection", "delta.rowTracking.", "delta.columnMapping.")
+    marks = (
+        "delta.requireCheckpointProtection",
+        "delta.rowTracking.",
+        "delta.columnMapping.",
+        "delta.universalFormat.",
+    )
     return live.clustering or (), live.partition_columns, {key: ours[key] for key in ours if not key.startswith(marks)}

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import tablectl
-from tablectl.leases.guards import newest_beats
+from tablectl.leases.guards import GuardMode, newest_beats
 from tablectl.writers import guard as guard_module
+from tablectl.writers import session_guards
+from tablectl.writers.session_guards import PendingWrite, SessionGuards, fixed_mode, run_guarded
 from tests.leases.lease_fakes import MemoryRecords
 from tests.writers.conftest import Place, await_deletions
 
@@ -98,6 +100,26 @@ def test_a_batch_of_a_stream_ends_with_its_guard_deleted(bucket: Bucket, monkeyp
     no_background(monkeypatch)
     bucket.answers.set()
     tablectl.guard_batch(lambda _df, _id: None, ORDERS)(None, 0)
+    assert bucket.kept == {}
+
+
+def test_a_guard_may_wait_for_its_deletion(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a process must that ends with ``os._exit``."""
+    no_background(monkeypatch)
+    bucket.answers.set()
+    with tablectl.guard(None, ORDERS, wait_for_deletion=True):
+        pass
+    assert bucket.kept == {}
+
+
+def test_a_write_of_a_guarded_session_waits_for_the_deletion(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How the process of an unedited job ends is not known."""
+    no_background(monkeypatch)
+    monkeypatch.setattr(session_guards, "leave_trace", lambda *_: None)
+    monkeypatch.setattr(session_guards, "merges_schemas", lambda _session: False)
+    bucket.answers.set()
+    write = PendingWrite(ORDERS, fixed_mode(GuardMode.APPEND))
+    assert len(run_guarded(SessionGuards(), None, write, lambda: newest_beats(bucket))) == 1
     assert bucket.kept == {}
 
 
