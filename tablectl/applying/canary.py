@@ -79,25 +79,31 @@ def soak(
 ) -> CanaryRun:
     """Watches tables that were changed, until the condition holds or the time is over.
 
-    The time counts from the change, also if an earlier run of the same plan made it. Without other tables that could be
-    stopped, nothing is watched. A run that is stopped ends it.
+    If an earlier run of the same plan changed a table, its time counts from that change. Without other tables that
+    could be stopped, nothing is watched. A run that is stopped ends it.
     """
     clock = window.clock
-    began = clock.monotonic()
+    began, at = clock.monotonic(), clock.utc().timestamp()
     seen = [CanaryTable(table=table.name) for table in tables]
     reason = ""
     if rest:
-        watched = [_find_baseline(window, table) for table in tables]
-        until = began + _left(window, terms.soak, watched)
+        watched = [_find_baseline(window, table, at) for table in tables]
         while not window.stop.is_set():
-            now = clock.utc().timestamp()
-            seen = [each if isinstance(each, CanaryTable) else observe(window.reader, each, now) for each in watched]
+            waited = clock.monotonic() - began
+            seen = [_look(window, each, waited) for each in watched]
             counts = _counts(seen, runs)
-            left = until - clock.monotonic()
+            times = (
+                _time_of(runs[table.name], each, terms.soak, at) for table, each in zip(tables, watched, strict=True)
+            )
+            left = max(times) - waited
             reason = _stops(terms.stop_if, counts, seen, runs, over=left < _NOW)
             if reason or left < _NOW:
                 break
-            _wait(window, tables, left, terms.soak, clock.monotonic() - began)
+            _wait(window, tables, left, terms.soak, waited)
+            watched = [
+                _find_baseline(window, table, at) if _is_unread(each) else each
+                for table, each in zip(tables, watched, strict=True)
+            ]
     return CanaryRun(
         tables=tuple(seen),
         soak_ms=round(terms.soak * 1000),
@@ -118,7 +124,14 @@ def _wait(window: RunContext, tables: Sequence[TablePlan], left: float, soak: fl
         window.stop.set()
 
 
-def _find_baseline(window: RunContext, table: TablePlan) -> Baseline | CanaryTable:
+def _look(window: RunContext, watched: Baseline | CanaryTable, waited: float) -> CanaryTable:
+    """What is seen of a table after some seconds. The clock of its log may be ahead of ours."""
+    if isinstance(watched, CanaryTable):
+        return watched
+    return observe(window.reader, watched, max(window.clock.utc().timestamp(), watched.since + waited))
+
+
+def _find_baseline(window: RunContext, table: TablePlan, began: float) -> Baseline | CanaryTable:
     """What to compare a table with; or why it is not watched. Each of its commits for this plan counts, also those of
     an earlier run that was stopped.
     """
@@ -132,7 +145,7 @@ def _find_baseline(window: RunContext, table: TablePlan) -> Baseline | CanaryTab
         every = window.reader.commits(table.location, after=max(first - LOOK_BACK, 0) - 1)
     except TablectlError as error:
         return CanaryTable(table=table.name, unknown=(f"its log cannot be read: {one_line(error)}",))
-    return baseline_of(table, made, [each for each in every if each.version < first])
+    return baseline_of(table, made, [each for each in every if each.version < first], began)
 
 
 def _is_ours(commit: Commit, plan: str) -> bool:
@@ -140,12 +153,19 @@ def _is_ours(commit: Commit, plan: str) -> bool:
     return stamp is not None and stamp.plan == plan
 
 
-def _left(window: RunContext, soak: float, watched: Sequence[Baseline | CanaryTable]) -> float:
-    """Seconds until the newest change is as old as the soak. Clocks of stores may be wrong: at most the soak."""
-    changed = [each.since for each in watched if isinstance(each, Baseline)]
-    if not changed:
+def _is_unread(watched: Baseline | CanaryTable) -> bool:
+    return isinstance(watched, CanaryTable) and bool(watched.unknown)
+
+
+def _time_of(run: TableRun, watched: Baseline | CanaryTable, soak: float, began: float) -> float:
+    """Seconds for which a table is watched. Only of a change that an earlier run made is the age known by the clock of
+    the log alone.
+    """
+    if run.commits or _is_unread(watched):
+        return soak
+    if isinstance(watched, CanaryTable):
         return 0.0
-    return max(0.0, min(soak, max(changed) + soak - window.clock.utc().timestamp()))
+    return max(0.0, min(soak, watched.since + soak - began))
 
 
 def _failed(seen: CanaryTable, runs: Mapping[str, TableRun]) -> bool:

@@ -55,14 +55,18 @@ class Baseline:
     last: int
     """The version of its last commit."""
     since: float
-    """The time of its last commit, in seconds since the epoch."""
+    """The time of its last commit, in seconds since the epoch, by the clock of its log."""
+    files_since: float
+    """The same, or the time of the first look by our clock if that is earlier: the clock of the log may be ahead."""
     writers: tuple[UsualWriter, ...]
     longest_write: float
     """Seconds that a write takes at most, by the writes before the change."""
 
 
-def baseline_of(table: TablePlan, made: Sequence[Commit], before: Sequence[Commit]) -> Baseline:
-    """The baseline from the commits of the change and from those before it, each newest first."""
+def baseline_of(table: TablePlan, made: Sequence[Commit], before: Sequence[Commit], began: float) -> Baseline:
+    """The baseline from the commits of the change and from those before it, each newest first. ``began`` is the time of
+    the first look, in seconds since the epoch.
+    """
     times = {each.version: each.timestamp / 1000 for each in (*made, *before) if each.timestamp > 0}
     since = times.get(made[0].version, 0.0)
     writes = [each for each in before if is_writer(each) and each.version in times]
@@ -72,6 +76,7 @@ def baseline_of(table: TablePlan, made: Sequence[Commit], before: Sequence[Commi
         first=made[-1].version,
         last=made[0].version,
         since=since,
+        files_since=min(since, began),
         writers=usual_writers(writes, since),
         longest_write=max(longest, _LEAST_YOUNG),
     )
@@ -104,7 +109,7 @@ def observe(reader: LiveReader, baseline: Baseline, now: float) -> CanaryTable:
     except LiveError as error:
         unknown.append(f"its log cannot be read: {one_line(error)}")
     try:
-        files = reader.unnamed(location, after=baseline.first - 1, since=baseline.since)
+        files = reader.unnamed(location, after=baseline.first - 1, since=baseline.files_since)
     except LiveError as error:
         unknown.append(f"its files cannot be listed: {one_line(error)}")
     late = () if commits is None else _late(baseline, commits, now)

@@ -13,7 +13,7 @@ from tablectl.applying.pace import Pace
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement_turns import Turns
-from tablectl.delta.names import TableName
+from tablectl.delta.names import TableName, canonical_location
 from tablectl.engine.port import Engine
 from tablectl.frozen import frozen
 from tablectl.leases.clock import Clock
@@ -48,6 +48,12 @@ class LiveReader(Protocol):
 
     def row_versions(self, location: str, *, after: int) -> Sequence[int]:
         """The versions after one that add rows, newest first: what streams read. Raises ``LiveError``."""
+        ...
+
+    def newest_row_version(self, location: str) -> int:
+        """The newest version that adds rows; -1 if none does. Versions of which that cannot be told any more count as
+        if they did. Raises ``LiveError``.
+        """
         ...
 
     def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str, location: str) -> Sequence[StreamState]:
@@ -110,6 +116,11 @@ class WindowSettings:
     canary: CanaryTerms | None = None
     """The tables that are changed first; ``None`` to start all alike."""
 
+    def drain_of(self, table: TablePlan) -> float:
+        """Seconds that the writers of a table get: its own ``window.drain``, or that of the configuration."""
+        own = table.window.drain if table.window else None
+        return self.drain if own is None else float(own)
+
 
 Approve = Callable[[TablePlan], None]
 """Checks under a table's lease, before any statement is sent, whether its plan may run. Raises ``StopTableError``."""
@@ -166,8 +177,21 @@ class RunContext:
         return self.resolve(table) or self.engine.location(table)
 
     def addressed(self, table: TableName, location: str) -> TableName:
-        """The table as statements name it."""
-        return TableName("", (location,)) if self.resolves(table) else table
+        """The table as statements name it. Raises as ``where``."""
+        return TableName("", (self.opened_at(table, location),)) if self.resolves(table) else table
+
+    def opened_at(self, table: TableName, location: str) -> str:
+        """A planned location with the scheme by which the engine opens the table. Raises as ``where``.
+
+        Plans write ``s3a`` and ``s3n`` as ``s3``. Delta's log stores take each for a table of its own, and exclude only
+        commits by the same scheme (``S3SingleDriverLogStore`` and ``BaseExternalLogStore`` of Delta 4.4.0).
+        """
+        if table.is_path:
+            return table.parts[0]
+        if not location.startswith("s3:"):
+            return location
+        found = self.where(table)
+        return found if canonical_location(found) == location else location
 
 
 class StopTableError(Exception):

@@ -44,8 +44,7 @@ class GateKeeper:
     def __init__(self, window: RunContext, plan: TablePlan, lease: Lease, hooks: TableHooks) -> None:
         self._window = window
         self._table = plan.name
-        own = plan.window.drain if plan.window else None
-        self._drain = window.terms.drain if own is None else float(own)
+        self._drain = window.terms.drain_of(plan)
         self._lease = lease
         self._hooks = hooks
         self._turn = window.turns.of(plan.name, window.clock, window.driver)

@@ -43,12 +43,13 @@ from tablectl.applying.scheduler import STOPPED, Later, QueuedJob, Rules, Schedu
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement import may_renew
 from tablectl.applying.streams import STREAM_POLL, StreamTarget, continued_streams, positions_of, targets_of
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import canonical_location, matches
 from tablectl.frozen import frozen
 from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, Renewer
-from tablectl.model.errors import EngineError, PlanFileError, TablectlError, WindowError, one_line
+from tablectl.model.errors import EngineError, LiveError, PlanFileError, TablectlError, WindowError, one_line
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import minutes_text
 from tablectl.storage.missing_rights import MissingRightError
@@ -138,17 +139,23 @@ def _check_commits(
     barred: dict[str, TableRun] = {}
     warn = False
     exclusive, drivers = window.terms.exclusive_commits, schedule.drivers or (Driver("", window.engine),)
-    checked: dict[tuple[str, str], bool] = {}
+    checked: dict[tuple[str, str, bool], bool] = {}
     for table in tables:
-        scheme = table.location.partition(":")[0] if ":" in table.location else ""
+        through_catalog = table.basis.metadata_version is not None
         try:
+            location = _opened_at(window, table)
+            scheme = location.partition(":")[0] if ":" in location else ""
             for driver in drivers:
-                if (driver.name, scheme) not in checked:
-                    check_scheme(driver.engine, table.location)
-                    checked[driver.name, scheme] = check_commits(
-                        driver.engine, table.location, exclusive=exclusive, only=not driver.name
+                key = (driver.name, scheme, through_catalog)
+                if key not in checked:
+                    check_scheme(driver.engine, location)
+                    checked[key] = check_commits(
+                        driver.engine,
+                        location,
+                        exclusive=exclusive or through_catalog,
+                        only=not driver.name,
                     )
-                warn |= checked[driver.name, scheme]
+                warn |= checked[key]
         except StopTableError as end:
             barred[table.name] = _plain(table, end.outcome, end.message, end.hint)
         except EngineError as error:
@@ -156,6 +163,16 @@ def _check_commits(
     if warn:
         window.notify(RunEvent("", "note", ON_DISK))
     return barred, (ON_DISK,) if warn else ()
+
+
+def _opened_at(window: RunContext, table: TablePlan) -> str:
+    """Where the engine opens a table. One that is not there is reported later, as every change since the plan."""
+    if dialect_of(window.engine.dialect).exclusive_commits:
+        return table.location
+    try:
+        return window.opened_at(table.table, table.location)
+    except LiveError:
+        return table.location
 
 
 def _check_places(tables: Sequence[TablePlan]) -> None:
@@ -463,10 +480,11 @@ class _Task:
             return None
         if self.streams is None:
             self.streams, self.streams_since = tuple(targets_of(window, self.tables)), now
+        self.streams = tuple(target.looked_at(window) for target in self.streams)
         behind = next((words for target in self.streams if (words := target.behind(window))), "")
         if not behind:
             return None
-        limit = max(window.terms.wait, window.terms.drain)
+        limit = max(window.terms.wait, *map(window.terms.drain_of, self.tables))
         left = self.streams_since + limit - now
         if left <= 0:
             hint = "start the stream, wait longer (`--wait`), or go on without it (`--proceed REASON`)"

@@ -32,17 +32,28 @@ class StreamTarget:
     table: TablePlan
     name: str
     checkpoint: str
-    version: int
-    """The newest version with data when the run began; -1 if the stream need not read any."""
+    version: int | None = None
+    """The newest version with rows when the table could first be read; -1 if there is none; ``None`` before."""
     unknown: str = ""
     """Why that is not known; empty if it is."""
 
+    def looked_at(self, window: RunContext) -> StreamTarget:
+        """The target with its version. A table that cannot be read is looked at again the next time."""
+        if self.version is not None:
+            return self
+        try:
+            return replace(self, version=window.reader.newest_row_version(self.table.location), unknown="")
+        except LiveError as error:
+            return replace(self, unknown=one_line(error))
+
     def behind(self, window: RunContext) -> str:
         """What it has not read yet; empty if it has."""
-        if self.unknown:
+        if self.version is None:
             return f"the stream {self.name} cannot be compared with the table: {self.unknown}"
         (state,) = window.reader.streams([(self.name, self.checkpoint)], self.table.table_id, self.table.location)
-        if isinstance(state, StreamWriter) or (isinstance(state, StreamPosition) and state.passed(self.version)):
+        if isinstance(state, StreamWriter):
+            return ""
+        if isinstance(state, StreamPosition) and (self.version < 0 or state.passed(self.version)):
             return ""
         return f"the stream {self.name} {state.text}, and must read version {self.version}: the statements stop it"
 
@@ -52,13 +63,7 @@ def targets_of(window: RunContext, tables: Sequence[TablePlan]) -> Iterator[Stre
     for table in tables:
         stopped = stopped_streams(table, window.engine.dialect)
         for name, checkpoint in table.basis.options.streams if stopped else ():
-            try:
-                (state,) = window.reader.streams([(name, checkpoint)], table.table_id, table.location)
-                read = -1 if not isinstance(state, StreamPosition) or state.read is None else state.read
-                unread = window.reader.row_versions(table.location, after=read)
-                yield StreamTarget(table, name, checkpoint, max(unread, default=read))
-            except LiveError as error:
-                yield StreamTarget(table, name, checkpoint, -1, one_line(error))
+            yield StreamTarget(table, name, checkpoint)
 
 
 def positions_of(window: RunContext, table: TablePlan) -> Positions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from tablectl.conflicts.past_writers import known_period
 from tablectl.log.catalog_managed import open_log
@@ -72,8 +73,34 @@ def row_versions(stores: Stores, location: str, *, after: int) -> tuple[int, ...
     """The versions after one that add rows, newest first. Streams read these. Raises ``LiveError``."""
     log = open_log(stores, location, stores.managed(location))
     parsed = _commits_after(log, after)
-    adding = (each for each in parsed if any(file.added and file.data_change for file in each.files))
-    return tuple(sorted((each.commit.version for each in adding), reverse=True))
+    return tuple(sorted((each.commit.version for each in parsed if _adds_rows(each)), reverse=True))
+
+
+def newest_row_version(stores: Stores, location: str) -> int:
+    """The newest version that adds rows; -1 if none does. Reads back from the newest commit.
+
+    Commits that were cleaned up, or are too many to read, may have added rows: then it is the newest of these. Raises
+    ``LiveError`` if no commit can be read.
+    """
+    log = open_log(stores, location, stores.managed(location))
+
+    def read() -> int:
+        wanted = commits_between(log, -1, None, MOST_COMMITS)
+        if wanted is None:
+            raise LiveError(f"{location}: has no commit left, only a checkpoint")
+        version = wanted.version
+        versions = range(version, max(version - MOST_COMMITS, -1), -1)
+        for parsed in _parsed(log, takewhile(wanted.files.commits.__contains__, versions)):
+            version = parsed.commit.version
+            if _adds_rows(parsed):
+                return version
+        return version - 1
+
+    return read_twice(read, read)
+
+
+def _adds_rows(parsed: ParsedCommit) -> bool:
+    return any(file.added and file.data_change for file in parsed.files)
 
 
 def _named_after(log: TableLog, after: int) -> frozenset[str]:

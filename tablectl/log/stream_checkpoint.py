@@ -108,8 +108,9 @@ def _offset(offsets: TableLog, batch: str, table_id: str) -> tuple[int, tuple[in
         raise LiveError(f"{file}: its format is {cut(ascii(lines[0].decode(errors='replace')))}, and only v1 is known")
     if len(lines) > _MOST_SOURCES:
         raise LiveError(f"{file}: has more than {_MOST_SOURCES:,} sources")
-    sources = [_object(line, file) for line in lines[2:] if line.strip() not in {b"", b"-"}]
-    return _time(lines, file), tuple(_version(each, file) for each in sources if each.get("reservoirId") == table_id)
+    sources = [_json(line, file) for line in lines[2:] if line.strip() not in {b"", b"-"}]
+    ours = [each for each in sources if isinstance(each, dict) and each.get("reservoirId") == table_id]
+    return _time(lines, file), tuple(_version(each, file) for each in ours)
 
 
 def _read_by(sources: Sequence[int | None]) -> int | None:
@@ -156,10 +157,14 @@ def _whole(value: object) -> int:
 
 
 def _object(raw: bytes, file: str) -> Mapping[str, Any]:
-    try:
-        found = parse_json(raw)
-    except (ValueError, RecursionError) as error:
-        raise LiveError(f"{file}: is not JSON: {type(error).__name__}") from error
+    found = _json(raw, file)
     if not isinstance(found, dict):
         raise LiveError(f"{file}: is not a JSON object")
     return found
+
+
+def _json(raw: bytes, file: str) -> object:
+    try:
+        return parse_json(raw)
+    except (ValueError, RecursionError) as error:
+        raise LiveError(f"{file}: is not JSON: {type(error).__name__}") from error

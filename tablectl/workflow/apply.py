@@ -27,7 +27,7 @@ from tablectl.frozen import frozen
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
-from tablectl.log.commit_files import row_versions, unnamed_files
+from tablectl.log.commit_files import newest_row_version, row_versions, unnamed_files
 from tablectl.log.reader import read_commits, read_table
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.log.table_cache import MemoryCache
@@ -97,6 +97,11 @@ class LogReader:
         """The versions after one that add rows, newest first."""
         with Stores(self.stores) as stores:
             return row_versions(stores, location, after=after)
+
+    def newest_row_version(self, location: str) -> int:
+        """The newest version that adds rows."""
+        with Stores(self.stores) as stores:
+            return newest_row_version(stores, location)
 
     def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str, location: str) -> Sequence[StreamState]:
         """How far the streaming queries with some names and checkpoints have read or written a table."""

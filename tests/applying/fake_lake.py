@@ -374,6 +374,9 @@ class FakeLake:
     def row_versions(self, location: str, *, after: int) -> Sequence[int]:
         return [each.version for each in self.commits(location, after=after) if each.changes_data]
 
+    def newest_row_version(self, location: str) -> int:
+        return max(self.row_versions(location, after=-1), default=-1)
+
     def streams(self, checkpoints: Sequence[tuple[str, str]], table_id: str, location: str) -> Sequence[StreamState]:
         return [self.positions[name](checkpoint) for name, checkpoint in checkpoints]
 

@@ -151,6 +151,40 @@ def test_what_cannot_be_listed_is_unknown_and_stops_the_others_at_the_end(run: R
     assert canary(report).watched_ms == pytest.approx(30 * MINUTE * 1000, abs=1000)
 
 
+@pytest.mark.parametrize("ahead", [-700, 0, 3600])
+def test_a_wrong_clock_of_the_log_neither_shortens_the_soak_nor_hides_files(ahead: float) -> None:
+    run = Run(terms=WindowSettings(canary=terms(minutes=10))).tables("abc")
+    for each in run.lake.tables.values():
+        each.at = lambda _version: round(1000 * (now(run) + ahead))
+    run.clock.later(120, lambda: table(run, "a").unnamed.append(DataFile("part-1.parquet", 10, now(run))))
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "not started", "c": "not started"}
+    assert canary(report).watched_ms < 5 * MINUTE * 1000
+
+
+@pytest.mark.parametrize("ahead", [-700, 3600])
+def test_a_wrong_clock_of_the_log_does_not_hide_a_silent_writer(run: Run, ahead: float) -> None:
+    for each in run.lake.tables.values():
+        each.history = [replace(commit, timestamp=commit.timestamp + 1000 * round(ahead)) for commit in each.history]
+        each.at = lambda _version: round(1000 * (now(run) + ahead))
+    report = run.apply()
+    assert canary(report).tables[0].silent == ("WRITE by etl",)
+
+
+def test_a_log_that_cannot_be_read_at_first_is_looked_at_again(run: Run) -> None:
+    writes(run, "a", 5 * MINUTE, 30 * MINUTE)
+
+    def fail(event: RunEvent) -> None:
+        if event.table == NAMES["a"]:
+            table(run, "a").broken = "503" if event.step == "done" else ""
+
+    run.notify = fail
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "applied", "c": "applied"}
+    assert canary(report).watched_ms == pytest.approx(30 * MINUTE * 1000, abs=1000)
+    assert canary(report).tables[0].unknown == ()
+
+
 def test_a_condition_that_needs_no_listing_does_not_need_the_right_to_list(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     table(run, "a").unlisted = "access is denied"

@@ -14,6 +14,7 @@ from tablectl.leases.lease import Lease
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
 from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
+from tablectl.model.table_window import TableWindow
 from tablectl.planning import stream_stops
 from tests.applying.lake_run import Run, only, outcomes
 from tests.leases.lease_fakes import claim, try_acquire
@@ -91,6 +92,31 @@ def test_an_unknown_position_counts_as_behind(run: Run, monkeypatch: pytest.Monk
     report = run.apply(planned(run, monkeypatch, stops=True))
     assert outcomes(report) == {"a": "stream behind"}
     assert "the stream fraud has an unknown position: access is denied" in only(report, "a").message
+
+
+def test_a_failed_look_at_the_table_is_not_the_last_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads(run, 3)
+    plan, table = planned(run, monkeypatch, stops=True), run.lake.tables["/lake/a"]
+    table.broken = "503"
+    run.clock.later(5, lambda: setattr(table, "broken", ""))
+    assert outcomes(run.apply(plan)) == {"a": "applied"}
+    words = [event.words for event in run.told if event.step == "stream"]
+    assert words[0] == "the stream fraud cannot be compared with the table: /lake/a: 503"
+
+
+def test_a_stream_of_a_table_without_rows_need_not_read_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = Run(terms=WindowSettings(drain=300)).tables("a")
+    reads(empty, None, batch=-1)
+    assert outcomes(empty.apply(planned(empty, monkeypatch, stops=True))) == {"a": "applied"}
+    assert empty.clock.now == 1000
+
+
+def test_the_drain_of_the_table_itself_limits_the_wait(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads(run, 1)
+    plan = planned(run, monkeypatch, stops=True)
+    (table,) = plan.tables
+    own = replace(plan, tables=(replace(table, window=TableWindow(drain=900)),))
+    assert only(run.apply(own), "a").message.startswith("after 15 min, the stream fraud has read version 1")
 
 
 def test_a_reason_to_proceed_goes_on_without_the_stream(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,11 @@ def test_a_query_that_reads_the_table_twice_has_read_what_both_sources_have(tmp_
     assert position(checkpoint(tmp_path / "c", sources)) == (0, 3)
 
 
+@pytest.mark.parametrize("other", ["5", "[1, 2]", '"a"', '{"logOffset": 3}'])
+def test_the_offset_of_another_source_may_be_any_json(tmp_path: Path, other: str) -> None:
+    assert position(checkpoint(tmp_path / "c", [other, offset(9)])) == (0, 8)
+
+
 def test_a_query_without_a_finished_batch_has_read_nothing(tmp_path: Path) -> None:
     assert position(checkpoint(tmp_path / "c")) == (-1, None)
 
@@ -103,7 +108,8 @@ def _write(place: Path, name: str, text: str) -> None:
         (lambda place: _write(place, "metadata", "x" * 70_000), "cannot be read: "),
         (lambda place: (place / "metadata").unlink(), "it has no file `metadata`"),
         (lambda place: _write(place, "offsets/0", "v2\n{}\n{}"), "its format is 'v2', and only v1 is known"),
-        (lambda place: _write(place, "offsets/0", "v1\n{}\n[1]"), "is not a JSON object"),
+        (lambda place: _write(place, "offsets/0", "v1\n[1]\n{}"), "is not a JSON object"),
+        (lambda place: _write(place, "offsets/0", "v1\n{}\n{"), "is not JSON"),
         (lambda place: _write(place, "offsets/0", "v1\n{}" + "\n-" * 2000), "has more than 1,000 sources"),
         (lambda place: _write(place, "offsets/0", "v1\n{}\n" + " " * (2 << 20)), "cannot be read: "),
         (
