@@ -8,21 +8,25 @@ are, so the result equals a plan that was made at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tablectl.delta.credentials import server_text
 from tablectl.delta.names import parse_table
 from tablectl.engine.port import Executors, RemoteWork
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.plan import Plan, TableFailure
 from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
 from tablectl.planning.plan_file import dump_plan, load_plan
-from tablectl.policies.config import FILE, load_config
+from tablectl.policies.branch import BASE
+from tablectl.policies.config import CONFIG, FILE, load_config
+from tablectl.policies.fields import environment_variables
 from tablectl.policies.repository import Paths, Repository, variables_for
 from tablectl.policies.resolve import expand
 from tablectl.policies.spec import TableSpec
+from tablectl.policies.variables import ENVIRON_PREFIX
 from tablectl.project import Project
 from tablectl.selection import LocatedTable, Selection
 from tablectl.version import __version__
@@ -31,7 +35,10 @@ from tablectl.workflow.tables import locate_tables, sorted_failures
 
 _A_PART = 50
 """The number of tables that one task plans, if there are few enough."""
-_PREFIX = "TABLECTL_"
+_PLANNED = frozenset({"engine", "window", "state", "stores"})
+"""The sections of the configuration whose variables the executors get. The others say where files of this machine are.
+"""
+_REMOTE = ("engine", "remote")
 
 
 def plan_on_cluster(project: Project, paths: Paths, selection: Selection) -> Plan:
@@ -75,20 +82,40 @@ def _parts(located: LocatedTable) -> list[str]:
 
 
 def _bundle(project: Project, repository: Repository, *, losses: bool) -> str:
-    """What all executors need: the configuration, the policies, the values of variables. No credentials."""
-    config = project.directory / FILE
-    environ = {key: value for key, value in project.environ.items() if key.startswith(_PREFIX)}
+    """What all executors need: the configuration, the policies, the values of variables. No credentials.
+
+    Where a base branch's file decides (``BASE``), its text is a part of the configuration.
+    """
+    base = project.environ.get(BASE)
     return json.dumps(
         {
             "version": __version__,
-            "config": config.read_text("utf-8") if config.is_file() else "",
+            "config": _text(project.directory / FILE),
+            "base": _text(Path(base)) if base else None,
             "environment": project.config.environment,
-            "environ": environ,
+            "environ": _settings(project.environ),
             "variables": dict(project.given),
             "policies": repository.texts(),
             "losses": losses,
         }
     )
+
+
+def _text(file: Path) -> str:
+    return file.read_text("utf-8") if file.is_file() else ""
+
+
+def _settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that set values in policies and in the sections of the configuration that a plan depends on.
+
+    The address of an engine can hold a token, so only its server is sent.
+    """
+    found = {key: value for key, value in environ.items() if key.startswith(ENVIRON_PREFIX)}
+    for variable, keys in environment_variables(CONFIG):
+        if keys[0] in _PLANNED and variable in environ:
+            value = environ[variable]
+            found[variable] = server_text(value) if keys == _REMOTE else value
+    return found
 
 
 def plan_part(common: str, part: str) -> str:
@@ -98,7 +125,12 @@ def plan_part(common: str, part: str) -> str:
         raise RuntimeError(f"this executor has tablectl {__version__}, and the plan is made by {bundle['version']}")
     with TemporaryDirectory(prefix="tablectl-plan-") as directory:
         (Path(directory) / FILE).write_text(bundle["config"], "utf-8")
-        config = load_config(Path(directory), bundle["environ"], bundle["environment"])
+        environ = dict(bundle["environ"])
+        if bundle["base"] is not None:
+            base = Path(directory) / "base.yaml"
+            base.write_text(bundle["base"], "utf-8")
+            environ[BASE] = str(base)
+        config = load_config(Path(directory), environ, bundle["environment"])
     # The locations are known, and the cluster's credentials reach them: no catalog is asked here. Each core of an
     # executor has a task of its own.
     config = replace(config, catalogs={}, stores=replace(config.stores, processes=1))

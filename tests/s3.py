@@ -1,4 +1,4 @@
-"""A server that speaks the S3 protocol (moto), in a thread of the tests, which can be told to misbehave."""
+"""A server for S3 and DynamoDB (moto), in a thread of the tests, which can be told to misbehave."""
 
 from __future__ import annotations
 
@@ -21,6 +21,28 @@ KEY = "test-key"
 _App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
+class RequestPair:
+    """Two requests that wait for each other: neither is carried out before both have arrived. Later ones do not wait.
+
+    A request belongs to the pair if its method, path, DynamoDB operation and DynamoDB body contain all ``parts``.
+    """
+
+    def __init__(self, *parts: str) -> None:
+        self.first = threading.Event()
+        """Set when the first of the two is waiting."""
+        self._parts = parts
+        self._barrier = threading.Barrier(2)
+        self._met = False
+
+    def wait(self, request: str) -> None:
+        """Hold a request of the pair. Raises ``BrokenBarrierError`` if the other one does not come."""
+        if self._met or not all(part in request for part in self._parts):
+            return
+        self.first.set()
+        self._barrier.wait(timeout=45)
+        self._met = True
+
+
 @dataclass
 class Faults:
     """What the server does wrong, and what it saw."""
@@ -37,15 +59,19 @@ class Faults:
     """How many of the next writes are done and answered with a server error."""
     ignores_conditions: bool = False
     """Whether a write with ``If-None-Match`` is carried out all the same, as old S3-compatible stores do."""
+    pair: RequestPair | None = None
+    """Two requests that wait for each other."""
     seen: list[str] = field(default_factory=list)
     """Method and path of each request."""
+    conditional: list[str] = field(default_factory=list)
+    """Those with ``If-None-Match``."""
 
 
 class S3Server:
     """One server for all tests; each takes a bucket of its own.
 
-    S3 promises that of two writes with ``If-None-Match: *`` one fails. moto looks and then writes, in threads, so here
-    writes wait for each other.
+    S3 promises that of two writes with ``If-None-Match: *`` one fails, and DynamoDB the same of two with an
+    expectation. moto looks and then writes, in threads, so here writes wait for each other.
     """
 
     def __init__(self) -> None:
@@ -78,6 +104,21 @@ class S3Server:
             "NO_PROXY": "127.0.0.1",
             "no_proxy": "127.0.0.1",
         }
+
+    @contextmanager
+    def tls(self) -> Iterator[str]:
+        """The same server on a port with TLS and a certificate that no one signed. Gives its host and port."""
+        from werkzeug.serving import make_server
+
+        server = make_server("127.0.0.1", 0, self._answer, threaded=True, ssl_context="adhoc")
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
 
     @property
     def client(self) -> Any:
@@ -122,6 +163,11 @@ class S3Server:
     def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         faults, method, path = self.faults, environ["REQUEST_METHOD"], environ["PATH_INFO"]
         faults.seen.append(f"{method} {path}")
+        if "HTTP_IF_NONE_MATCH" in environ:
+            faults.conditional.append(f"{method} {path}")
+        operation = environ.get("HTTP_X_AMZ_TARGET", "")
+        if faults.pair is not None:
+            faults.pair.wait(f"{method} {path} {operation} {_body(environ) if operation else ''}")
         time.sleep(faults.latency)
         if any(part in path for part in faults.denied):
             return _error(start, "403 Forbidden", "AccessDenied", "Access Denied")
@@ -129,7 +175,7 @@ class S3Server:
             return _error(start, "400 Bad Request", "ExpiredToken", "The provided token has expired.")
         if faults.refused and (answer := _refusal(faults, environ, start)) is not None:
             return answer
-        if method != "PUT":
+        if method != "PUT" and not operation.endswith(".PutItem"):
             return self._app(environ, start)
         if faults.ignores_conditions:
             environ.pop("HTTP_IF_NONE_MATCH", None)
@@ -141,6 +187,13 @@ class S3Server:
         return _error(start, "503 Service Unavailable", "SlowDown", "Please reduce your request rate.")
 
 
+def _body(environ: dict[str, Any]) -> str:
+    """The body of a request, which can still be read after this."""
+    body: bytes = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+    environ["wsgi.input"] = BytesIO(body)
+    return body.decode()
+
+
 def _refusal(faults: Faults, environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes] | None:
     """What S3 answers for a missing right; deletions of many objects succeed, and name those that were refused."""
     query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
@@ -149,9 +202,7 @@ def _refusal(faults: Faults, environ: dict[str, Any], start: Callable[..., Any])
         right, key = "list", query.get("prefix", [""])[0]
     bulk = "delete" in query
     if bulk:
-        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
-        environ["wsgi.input"] = BytesIO(body)
-        right, key = "delete", re.findall(r"<Key>([^<]*)</Key>", body.decode())[0]
+        right, key = "delete", re.findall(r"<Key>([^<]*)</Key>", _body(environ))[0]
     if not any(each.split()[0] == right and each.split()[1] in key for each in faults.refused):
         return None
     if not bulk:

@@ -109,8 +109,38 @@ def test_an_engine_without_executors_is_a_usage_error(repository: Path) -> None:
         plan_on_cluster(project, None, Selection())
 
 
-def test_no_credentials_of_this_process_are_sent(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
+def test_executors_plan_by_the_configuration_of_the_base_branch(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their machines do not have that file, and the branch's own file must not decide instead."""
+    base, branch = repository / "base.yaml", repository / "tablectl.yaml"
+    base.write_text("engine: {dialect: oss}\n")
+    branch.write_text(f"engine: {{dialect: databricks}}\n{branch.read_text()}")
+    monkeypatch.setenv("TABLECTL_BASE_CONFIG", str(base))
+
+    class Elsewhere(Cluster):
+        def on_executors(self, work: RemoteWork, parts: Sequence[str]) -> tuple[str, ...]:
+            base.unlink()
+            return super().on_executors(work, parts)
+
+    with opened(repository, Elsewhere()) as project:
+        here = make_plan(project, project.policies(), Selection())
+        there = plan_on_cluster(project, None, Selection())
+    assert dump_plan(there) == dump_plan(here)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AWS_SECRET_ACCESS_KEY", "hush"),
+        ("TABLECTL_ENGINE_REMOTE", "sc://spark:15002/;token=hush"),
+        ("TABLECTL_GITHUB_TOKEN", "hush"),
+    ],
+)
+def test_no_credentials_of_this_process_are_sent(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
     sent: list[str] = []
 
     class Listening(Cluster):

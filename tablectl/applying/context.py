@@ -13,7 +13,7 @@ from tablectl.applying.pace import Pace
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement_turns import Turns
-from tablectl.delta.names import TableName
+from tablectl.delta.names import TableName, canonical_location
 from tablectl.engine.port import Engine
 from tablectl.frozen import frozen
 from tablectl.leases.clock import Clock
@@ -177,8 +177,21 @@ class RunContext:
         return self.resolve(table) or self.engine.location(table)
 
     def addressed(self, table: TableName, location: str) -> TableName:
-        """The table as statements name it."""
-        return TableName("", (location,)) if self.resolves(table) else table
+        """The table as statements name it. Raises as ``where``."""
+        return TableName("", (self.opened_at(table, location),)) if self.resolves(table) else table
+
+    def opened_at(self, table: TableName, location: str) -> str:
+        """A planned location with the scheme by which the engine opens the table. Raises as ``where``.
+
+        Plans write ``s3a`` and ``s3n`` as ``s3``. Delta's log stores take each for a table of its own, and exclude only
+        commits by the same scheme (``S3SingleDriverLogStore`` and ``BaseExternalLogStore`` of Delta 4.4.0).
+        """
+        if table.is_path:
+            return table.parts[0]
+        if not location.startswith("s3:"):
+            return location
+        found = self.where(table)
+        return found if canonical_location(found) == location else location
 
 
 class StopTableError(Exception):

@@ -9,15 +9,11 @@ from __future__ import annotations
 from tablectl.applying.context import StopTableError
 from tablectl.applying.run_report import RunOutcome
 from tablectl.delta.dialects import dialect_of
-from tablectl.engine.port import Engine
+from tablectl.engine.port import CommitDriver, Engine
 
 _S3 = frozenset({"s3", "s3a", "s3n"})
 _DISK = "file"
 _EXCLUSIVE = frozenset({"S3DynamoDBLogStore"})
-_HINT = (
-    'run it in the writers\' own driver (`spark=` with `driver="shared"`, `--remote`), or with the log store '
-    "S3DynamoDBLogStore; where commits are exclusive all the same, say so with `engine.exclusive_commits: true`"
-)
 
 
 def check_scheme(engine: Engine, location: str) -> None:
@@ -35,7 +31,7 @@ def check_scheme(engine: Engine, location: str) -> None:
     raise StopTableError(RunOutcome.REFUSED, f"the engine has no file system for {scheme}:// locations", hint)
 
 
-def check_commits(engine: Engine, location: str, *, exclusive: bool, only: bool = True) -> bool:
+def check_commits(engine: CommitDriver, location: str, *, exclusive: bool, only: bool = True) -> bool:
     """Whether commits to a table on a local disk may be lost, ours or a writer's: this deserves a warning.
 
     On S3 it raises ``StopTableError`` instead. ``exclusive`` is what the configuration states, ``only`` whether this
@@ -57,4 +53,12 @@ def check_commits(engine: Engine, location: str, *, exclusive: bool, only: bool 
         return True
     what = f"the log store {store}" if store else "Delta's default log store"
     message = f"on S3, {what} does not keep this driver and the writers' from overwriting each other's commits"
-    raise StopTableError(RunOutcome.REFUSED, message, _HINT)
+    raise StopTableError(RunOutcome.REFUSED, message, _hint(scheme))
+
+
+def _hint(scheme: str) -> str:
+    return (
+        'run it in the writers\' own driver (`spark=` with `driver="shared"`, `--remote`), or set '
+        f"`spark.delta.logStore.{scheme}.impl: io.delta.storage.S3DynamoDBLogStore` here and in every writer "
+        "(docs/object-stores.md); if commits are exclusive all the same, say so with `engine.exclusive_commits: true`"
+    )

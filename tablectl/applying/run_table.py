@@ -339,12 +339,13 @@ def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTab
     session.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
     started, at = clock.monotonic(), milliseconds(clock.utc())
     error: EngineError | None = None
+    place = session.plan.table if statement.repartition is None else target(session.window, session.plan)
     with announced(session, sent.tag) as may_send:
         try:
             if statement.repartition is None:
                 session.window.engine.execute(statement.sql, sent.tag, may_send)
             else:
-                place, columns = target(session.window, session.plan), own_metadata(live.schema.text)
+                columns = own_metadata(live.schema.text)
                 session.window.engine.overwrite(place, columns, statement.repartition, sent.tag, may_send)
         except EngineError as raised:
             error = raised

@@ -91,10 +91,13 @@ def new_tag(run: str) -> str:
 
 def target(window: RunContext, plan: TablePlan) -> TableName:
     """The planned table by location, which no rename changes. By name, if the dialect accepts no paths of tables in
-    its catalog.
+    its catalog. Raises as ``RunContext.where``.
     """
-    by_name = plan.table.is_path or not dialect_of(window.engine.dialect).path_names
-    return plan.table if by_name else TableName("", (plan.location,))
+    return TableName("", (window.opened_at(plan.table, plan.location),)) if _by_location(window, plan) else plan.table
+
+
+def _by_location(window: RunContext, plan: TablePlan) -> bool:
+    return not plan.table.is_path and dialect_of(window.engine.dialect).path_names
 
 
 def check_name(window: RunContext, plan: TablePlan) -> None:
@@ -260,7 +263,7 @@ def _landed(session: TableSession, sent: Sent, commits: Sequence[Commit], *, cla
 def _elsewhere(session: TableSession, sent: Sent) -> LandedElsewhere | None:
     """Our commit in the log of the table to which the name resolves now; ``None`` if there is none."""
     plan, window = session.plan, session.window
-    if target(window, plan).is_path and (plan.table.is_path or sent.rewrites):
+    if plan.table.is_path or (sent.rewrites and _by_location(window, plan)):
         return None
     try:
         found = _where(window, plan)

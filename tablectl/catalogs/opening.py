@@ -11,6 +11,7 @@ from tablectl.catalogs.spark import SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.engine.port import Catalog
 from tablectl.model.errors import UsageError
+from tablectl.model.tokens import token_of
 from tablectl.policies.catalog_config import CatalogConfig
 
 INSTALL_BOTO3 = "install it with `pip install boto3`"
@@ -72,11 +73,9 @@ WITHOUT_SPARK: Mapping[str, Callable[[str, CatalogConfig, Mapping[str, str]], Ca
 
 
 def _by_token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> HttpClient:
-    token = environ.get(settings.token_variable, "").strip()
+    token = token_of(environ, settings.token_variable)
     if wrong := why_no_url(settings.url, token=bool(token)):
         raise UsageError(f"`catalogs.{key}.url` {wrong}", "set the address of the Unity Catalog server")
-    if not token.isprintable() or not token.isascii():
-        raise UsageError(f"{settings.token_variable} holds no token: it has characters that no token has")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return HttpClient(settings.url.rstrip("/"), lambda: headers)
 

@@ -8,6 +8,7 @@ from typing import Any
 from tablectl.ci.rest_api import ApiError, RestApi
 from tablectl.frozen import frozen
 from tablectl.model.errors import UsageError
+from tablectl.model.tokens import token_of
 
 
 @frozen
@@ -19,8 +20,8 @@ class GitHub(RestApi):
 
     @staticmethod
     def of(environ: Mapping[str, str], repository: str) -> GitHub:
-        """The server and token of a job. Raises ``UsageError`` without a token."""
-        token = environ.get("INPUT_TOKEN", "").strip()
+        """The server and token of a job. Raises ``UsageError`` without a token, or for one that cannot be sent."""
+        token = token_of(environ, "INPUT_TOKEN")
         if not token:
             raise UsageError("there is no token", "give the step INPUT_TOKEN: ${{ github.token }}")
         api = environ.get("GITHUB_API_URL") or "https://api.github.com"

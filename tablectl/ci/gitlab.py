@@ -15,6 +15,7 @@ from tablectl.ci.rest_api import ApiError, RestApi
 from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, TablectlError
 from tablectl.model.output_escapes import escape_output
+from tablectl.model.tokens import token_of
 from tablectl.planning.plan_file import digest_of
 from tablectl.saved_plan import read_plan
 
@@ -50,15 +51,14 @@ def note_step(environ: Mapping[str, str], log: TextIO) -> int:
     If that fails it is only a warning: the job's artifacts have the report.
     """
     numbers = [environ.get(key, "") for key in ("CI_PROJECT_ID", "CI_MERGE_REQUEST_IID")]
-    token = environ.get("NOTE_TOKEN", "").strip()
     if not all(map(_NUMBER.match, numbers)):
         return _tell(log, "no note: this pipeline has no merge request")
-    if not token:
+    if not environ.get("NOTE_TOKEN", "").strip():
         return _tell(log, "no note: set NOTE_TOKEN to a project access token with the scope `api` (docs/ci.md)")
     if not Path(REPORT).is_file():
         return _tell(log, f"no note: there is no {REPORT}; the log of the plan says why")
-    gitlab = GitLab(environ.get("CI_API_V4_URL", ""), numbers[0], token)
     try:
+        gitlab = GitLab(environ.get("CI_API_V4_URL", ""), numbers[0], token_of(environ, "NOTE_TOKEN"))
         made = _put(gitlab, f"merge_requests/{numbers[1]}/notes", environ.get("CI_JOB_URL", ""))
     except TablectlError as error:
         return _tell(log, f"no note could be written: {error.message}. The artifacts of this job have the report")

@@ -130,10 +130,9 @@ def comment_step(job: CiJob) -> int:
         before = old.body if old and old.by_us else ""
         added = addition(text, before, digest, job.given("artifact"), job.name) if subject == "plan" else ""
         url = put_comment(github, number, body_of(text, subject, job.name, job.address, digest, added), old)
-    except ApiError as error:
-        hint = (
-            "; the job needs `permissions: pull-requests: write`, which forks never have" if error.status == 403 else ""
-        )
+    except (ApiError, UsageError) as error:
+        refused = isinstance(error, ApiError) and error.status == 403
+        hint = "; the job needs `permissions: pull-requests: write`, which forks never have" if refused else ""
         job.tell(
             "warning", f"no comment could be written: {error.message}{hint}. The page of this run shows the report"
         )

@@ -12,11 +12,15 @@ from importlib import metadata
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from tablectl.applying.context import StopTableError
+from tablectl.applying.preflight import check_commits
+from tablectl.catalogs.opening import WITHOUT_SPARK
 from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.delta.credentials import server_text
 from tablectl.delta.names import TableName
 from tablectl.engine.java import java_problem
+from tablectl.engine.port import CommitDriver
 from tablectl.frozen import frozen
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
@@ -57,6 +61,24 @@ class Check:
 
 
 @frozen
+class _ConfiguredDriver:
+    """The driver of an apply as the configuration describes it, for machines on which it was not started."""
+
+    dialect: str
+    shared: bool
+    conf: Mapping[str, str]
+
+    @property
+    def stated(self) -> bool:
+        """A server of ``engine.remote`` is the writers' own by the user's word."""
+        return self.shared
+
+    def log_store(self, scheme: str) -> str:
+        """As ``CommitDriver.log_store``."""
+        return self.conf.get("spark.delta.logStore.class") or self.conf.get(f"spark.delta.logStore.{scheme}.impl", "")
+
+
+@frozen
 class DoctorOptions:
     """What to check beyond reading."""
 
@@ -90,6 +112,7 @@ def _checks(request: CommandRequest, out: Output, options: DoctorOptions) -> Ite
     try:
         with request.open(out) as project:
             yield Check(Health.OK, "tablectl.yaml", f"dialect {project.dialect}, catalog {project.catalog}")
+            yield from _catalogs(project)
             yield from _engine(project, options)
             yield from _tables(project, request, options)
     except TablectlError as error:
@@ -99,7 +122,8 @@ def _checks(request: CommandRequest, out: Output, options: DoctorOptions) -> Ite
 def _failure(subject: str, error: TablectlError) -> Check:
     first = error.problems[0] if isinstance(error, InputError) and error.problems else None
     if first is not None:
-        return Check(Health.FAIL, subject, f"{first.file}:{first.line}: {first.message}", first.hint)
+        place = f"{first.file}:{first.line}" if first.line else first.file
+        return Check(Health.FAIL, subject, f"{place}: {first.message}", first.hint)
     return Check(Health.FAIL, subject, error.message, error.hint)
 
 
@@ -116,7 +140,22 @@ def _continuous_integration(environ: Mapping[str, str]) -> Check:
     return Check(Health.OK, "CI", "none")
 
 
-# The engine
+# Catalogs and the engine
+
+
+def _without_spark(project: Project) -> list[str]:
+    """The catalogs that are read without the engine."""
+    return [name for name, each in project.config.catalogs.items() if each.type in WITHOUT_SPARK]
+
+
+def _catalogs(project: Project) -> Iterator[Check]:
+    """Whether each catalog that needs no engine answers."""
+    for name in _without_spark(project):
+        try:
+            schemas = project.open_catalog().schemas(name)
+            yield Check(Health.OK, f"catalog {name}", f"it answers, {plural(len(schemas), 'schema')}")
+        except TablectlError as error:
+            yield _failure(f"catalog {name}", error)
 
 
 def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:
@@ -129,11 +168,14 @@ def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:
         yield Check(Health.NOTE, "engine", "not started; --engine starts it and lists the catalog")
         return
     try:
-        schemas = project.engines.start().schemas(project.catalog)
+        engine = project.engines.start()
+        listed = ""
+        if project.catalog not in _without_spark(project):
+            listed = f"; {project.catalog}: {plural(len(engine.schemas(project.catalog)), 'schema')}"
         started = f"{server_text(servers[0])} starts" if servers else "a local Spark starts"
         if len(servers) > 1:
             started = yield from _servers(project)
-        yield Check(Health.OK, "engine", f"{started}; {project.catalog}: {len(schemas)} schemas")
+        yield Check(Health.OK, "engine", f"{started}{listed}")
     except TablectlError as error:
         yield _failure("engine", error)
 
@@ -187,6 +229,7 @@ def _tables(project: Project, request: CommandRequest, options: DoctorOptions) -
     for name, location in places.values():
         if not options.read_only:
             yield from _records(project, name, location)
+            yield from _commits(project, location, options)
 
 
 def _location(project: Project, spec: TableSpec, options: DoctorOptions) -> str | None:
@@ -236,6 +279,26 @@ def _records(project: Project, name: TableName, location: str) -> Iterator[Check
         yield Check(
             check.health, check.subject, check.found, check.fix or "--read-only skips this where only plans run"
         )
+
+
+def _commits(project: Project, location: str, options: DoctorOptions) -> Iterator[Check]:
+    """Whether an apply would refuse the tables of a bucket in S3, because another driver can overwrite its commits."""
+    if _FAMILIES.get(location.partition(":")[0].lower()) != "s3":
+        return
+    engine, subject = project.config.engine, f"commits in {_bucket(location)}"
+    driver: CommitDriver = _ConfiguredDriver(engine.dialect, bool(engine.servers), engine.conf)
+    try:
+        if options.engine:
+            driver = project.engines.start()
+        check_commits(driver, location, exclusive=engine.exclusive_commits, only=len(engine.servers) < 2)
+    except StopTableError as end:
+        # A Spark that was not started may have a log store in its spark-defaults.conf.
+        health, found = (Health.FAIL, "") if options.engine else (Health.NOTE, "by `engine.conf`, an apply refuses: ")
+        yield Check(health, subject, f"{found}{end.message}", end.hint)
+    except TablectlError as error:
+        yield _failure(subject, error)
+    else:
+        yield Check(Health.OK, subject, "an apply does not refuse them; every writer must use the same log store")
 
 
 def _probe(store: RecordStore, record: str) -> None:

@@ -56,7 +56,7 @@ def init_command(
     following = _following(directory, options.catalog, imported=bool(tables))
     notes = [_addition(name, files[name]) for name in kept]
     if source is None and options.ci is not CiSystem.NONE:
-        notes.append(_NO_CI)
+        notes.append(_NO_CI.format(ci=options.ci.value))
     if form is ReportFormat.JSON:
         out.json_result({"created": written, "kept": kept, "next": following})
     else:
@@ -66,11 +66,14 @@ def init_command(
     return ExitCode.DONE
 
 
-_NO_CI = """No CI workflow: this tablectl was installed from a place that other machines do not have. Say where CI
-finds it:
-  install: {source: git+https://HOST/PATH@COMMIT}     # in tablectl.yaml; or a folder with the two wheels
-  tablectl lock --ci github                           # writes the workflow and its lock files (docs/install.md)
+_NO_CI = """No CI workflow: this tablectl was installed from a place that other machines
+do not have. Say in tablectl.yaml where CI finds it, a commit of a repository or
+a folder with the two wheels, and write the workflow (docs/install.md):
+  install: {{source: git+https://HOST/PATH@COMMIT}}
+  tablectl lock --ci {ci}
 """
+_BY_PATH = shlex.quote("delta.`/data/lake/*`")
+"""What to import without a catalog, as an example: tables by path."""
 
 
 def _source_of(options: InitOptions, directory: Path) -> tuple[InstallSource | None, Mapping[str, str]]:
@@ -136,7 +139,7 @@ def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Outpu
 def _following(directory: Path, catalog: CatalogChoice | None, *, imported: bool) -> list[str]:
     """The commands to run next."""
     here = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
-    tables = "TABLES…" if catalog is None or catalog.kind is CatalogKind.NONE else "--all"
+    tables = "TABLES…" if catalog is None else _BY_PATH if catalog.kind is CatalogKind.NONE else "--all"
     first = [] if imported else [f"tablectl import {tables} --output {POLICIES} --force", "tablectl validate"]
     start = "" if _is_in_git(directory) else "git init && "
     return [*here, *first, "tablectl plan", f"{start}git add --all && pre-commit install"]

@@ -24,11 +24,8 @@ def always() -> None:
     """A request may be sent at any time."""
 
 
-class Engine(Protocol):
-    """Runs SQL in a session of its own. Thread-safe.
-
-    Its methods raise ``EngineError``, with the engine's own error class if there is one.
-    """
+class CommitDriver(Protocol):
+    """Where commits are made, as far as it decides whether another driver can overwrite them."""
 
     @property
     def dialect(self) -> str:
@@ -48,6 +45,13 @@ class Engine(Protocol):
     def log_store(self, scheme: str) -> str:
         """The class of Delta's log store configured for a scheme (``s3a``, ``file``, …); empty for Delta's default."""
         ...
+
+
+class Engine(CommitDriver, Protocol):
+    """Runs SQL in a session of its own. Thread-safe.
+
+    Its methods raise ``EngineError``, with the engine's own error class if there is one.
+    """
 
     def opens(self, scheme: str) -> bool | None:
         """Whether the engine has a file system for locations with a scheme; ``None`` if it does not tell."""

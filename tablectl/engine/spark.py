@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -511,6 +512,10 @@ def packages() -> str:
     return delta_coordinates(spark, delta)
 
 
+_DELTA = re.compile(r"\bio\.delta:delta-(?:spark|core)")
+"""Delta for Spark itself. Its other packages, such as the log store on DynamoDB, bring no Delta."""
+
+
 def delta_coordinates(spark: str, delta: str) -> str:
     """The jar of a version of Delta for a version of Spark: since 4.1 its name contains Spark's minor version."""
     before = tuple(int(part) for part in delta.split(".")[:2] if part.isdigit()) < (4, 1)
@@ -538,7 +543,7 @@ def local_conf(conf: Mapping[str, str], stores: Mapping[str, Mapping[str, str]] 
     }
     merged = {**ours, **store_conf(stores, os.environ), **conf}
     theirs = conf.get("spark.jars.packages", "")
-    delta = "" if "io.delta:" in theirs else ours["spark.jars.packages"]
+    delta = "" if _DELTA.search(theirs) else ours["spark.jars.packages"]
     merged["spark.jars.packages"] = ",".join(each for each in (delta, theirs, store_packages(stores, conf)) if each)
     return merged
 
@@ -570,13 +575,15 @@ def _local(options: SparkOptions) -> tuple[Any, bool]:
                 return builder.getOrCreate(), True
         except Exception as error:
             log.seek(0)
-            raise EngineError(_why_not_started(log.read(), error), "see the requirements in the README") from error
+            raise EngineError(why_not_started(log.read(), error), "see the requirements in the README") from error
 
 
-def _why_not_started(log: str, error: Exception) -> str:
-    unresolved = [
-        line.strip(" :") for line in log.splitlines() if "not found" in line or "unresolved dependency" in line
-    ]
+def why_not_started(log: str, error: Exception) -> str:
+    """Why a local Spark did not start, from what its JVM and Ivy wrote and from the error in Python."""
+    lines = [line.strip(" :\t") for line in log.splitlines()]
+    # Ivy also reports each host and file that it tried; the package is what the user can change.
+    packages = [line for line in lines if "unresolved dependency" in line]
+    unresolved = packages or [line for line in lines if "not found" in line]
     reason = unresolved[0] if unresolved else engine_error(error).message
     return f"the local Spark session did not start: {reason}"
 

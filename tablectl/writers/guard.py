@@ -25,7 +25,7 @@ from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import WindowError, one_line
-from tablectl.storage.records import is_new, open_records, real_place
+from tablectl.storage.records import RecordStore, is_new, open_records, real_place
 from tablectl.version import __version__
 from tablectl.writers.gate_entry import UNDELETED, GateEntry, GuardTimeout, StoredGuard
 from tablectl.writers.keepalive import GuardThread, start
@@ -109,12 +109,17 @@ _HOLDS: ContextVar[tuple[_Hold, ...]] = ContextVar("tablectl_guards", default=()
 """The guards around the running code, outermost first."""
 
 
+OnEntry = Callable[[RecordStore], None]
+"""Gets the records of a table each time that a guard is in them. The write does not wait for it."""
+
+
 class Guard:
     """Created by ``guard``. A context manager and a decorator; holds resources only while entered."""
 
-    def __init__(self, spark: Any, terms: GuardOptions) -> None:
+    def __init__(self, spark: Any, terms: GuardOptions, on_entry: OnEntry | None = None) -> None:
         self._spark = spark
         self._terms = terms
+        self._on_entry = on_entry
         self._entries: list[_Hold] = []
 
     def __enter__(self) -> Self:
@@ -164,7 +169,7 @@ class Guard:
             hold.place = canonical_location(location)
             if self._is_inside(hold):
                 return hold
-            hold.entry = _begin(terms, location)
+            hold.entry = _begin(terms, location, self._on_entry)
         except (GuardTimeout, _StrongerModeError):
             raise
         except Exception as error:  # noqa: BLE001  # whatever it is, the write must not fail because of its guard
@@ -207,7 +212,7 @@ class _Entry:
         """Whether its record is on a local disk, where no request takes long."""
         return is_local(self._state or self._location)
 
-    def begin(self) -> bool:
+    def begin(self, on_entry: OnEntry | None) -> bool:
         """Pass the gate; see ``GateEntry.enter``. Returns false if there is no table."""
         terms, ask, location = self._terms, self._thread.ask, self._location
         owner = current_owner(os.environ, __version__)
@@ -220,7 +225,11 @@ class _Entry:
         new = start(lambda: is_new(location)) if self._may_be_new else None
         gate = GateEntry(self._guard, terms.target.text, terms.timeout, SystemClock(), ask, self._tell_outer)
         lease = gate.enter()
-        return lease is not None or new is None or not self._thread.wait(new)
+        if lease is None and new is not None and self._thread.wait(new):
+            return False
+        if on_entry is not None:
+            self._thread.send(lambda: on_entry(store))
+        return True
 
     def _tell_outer(self, waits: bool) -> None:  # noqa: FBT001
         """The guards around this one record at which gate their write is blocked: their applies need not wait."""
@@ -271,7 +280,7 @@ def _is_surely_new(location: str) -> bool:
         return False
 
 
-def _begin(terms: GuardOptions, location: str) -> _Entry | None:
+def _begin(terms: GuardOptions, location: str, on_entry: OnEntry | None) -> _Entry | None:
     """Pass the gate. ``None`` if the table does not exist yet: no apply can run on it, and the guard must not block its
     creation.
     """
@@ -284,7 +293,7 @@ def _begin(terms: GuardOptions, location: str) -> _Entry | None:
     # A bucket keeps no empty directories, so there it may be asked after the guard was put.
     entry = _Entry(terms, location, state, may_be_new=may_be_new and not on_disk)
     try:
-        if not entry.begin():
+        if not entry.begin(on_entry):
             entry.end()
             _log.info(_NEW, terms.target.text)
             return None

@@ -56,9 +56,13 @@ class GuardThread:
         """Make a call on the thread and return its result, or raise what it raises. Raises ``WindowError`` if no answer
         comes in time; the call is then still made, in its turn.
         """
+        return self.wait(self.send(call))
+
+    def send(self, call: Callable[[], _Result], /) -> Future[_Result]:
+        """Make a call on the thread, in its turn. ``wait`` returns its result."""
         answer: Future[_Result] = Future()
         self._calls.put((answer, call))
-        return self.wait(answer)
+        return answer
 
     def wait(self, answer: Future[_Result]) -> _Result:
         """The result of a call that was started, or what it raises. Raises ``WindowError`` if none comes in time."""

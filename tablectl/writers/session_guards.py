@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -110,15 +110,16 @@ def _guard_of(guards: SessionGuards, session: Any, write: PendingWrite) -> Guard
             ttl=guards.ttl,
             wait_for_deletion=True,  # how the process of an unedited job ends is not known
         )
-        guard = Guard(None, terms)
+        return Guard(None, terms, on_entry=lambda store: leave_trace(store, _writer(guards), mode, _today()))
     except NothingToGuardError:
         raise
     except Exception as error:  # noqa: BLE001  # never the job's problem
         _log.warning("%s is not guarded: %s", write.what, error)
         return None
-    state = guards.state or os.environ.get("TABLECTL_STATE") or None
-    leave_trace(location, state, _writer(guards), str(mode), datetime.now(UTC).date())
-    return guard
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
 
 
 def _writer(guards: SessionGuards) -> str:

@@ -56,16 +56,29 @@ def _sql_may_read(statement: str, session: Any, location: str) -> bool:
         sqlglot: Any = importlib.import_module("sqlglot")
         tree = sqlglot.parse_one(statement, read="databricks")
         target = tree.this.find(sqlglot.exp.Table)
-        local = {each.alias_or_name.casefold() for each in tree.find_all(sqlglot.exp.CTE)}
         names = [each for each in tree.find_all(sqlglot.exp.Table) if each is not target]
         place = canonical_location(location)
         return any(
             reads_name(_plain_name(each), session, place)
             for each in names
-            if each.db or each.name.casefold() not in local
+            if each.db or each.name.casefold() not in _known_ctes(each, sqlglot.exp)
         )
     except Exception:  # noqa: BLE001  # what cannot be parsed may read it
         return True
+
+
+def _known_ctes(node: Any, exp: Any) -> set[str]:
+    """The names that mean a CTE at a place in a query: those of each WITH around it. In a CTE, it is those before it in
+    its WITH; without RECURSIVE, its own name means a table.
+    """
+    known: list[Any] = []
+    while node.parent is not None:
+        inner, node = node, node.parent
+        if isinstance(node, exp.With):
+            known += node.expressions if node.recursive else node.expressions[: inner.index]
+        elif not isinstance(inner, exp.With):
+            known += getattr(node, "ctes", ())
+    return {each.alias.casefold() for each in known}
 
 
 def _plain_name(table: Any) -> str:
@@ -258,6 +271,7 @@ def _delta(module: Any, guards: SessionGuards) -> None:
     _wrap(tables, guards, ("delete", "update"), rewrites, _made_again)
     changes = ("restoreToVersion", "restoreToTimestamp", "upgradeTableProtocol", "addFeatureSupport")
     _wrap(tables, guards, (*changes, "dropFeatureSupport"), others, _made_again)
+    _wrap(tables, guards, ("clone", "cloneAtVersion", "cloneAtTimestamp"), _clone)
     builder = module.DeltaMergeBuilder
     _record(builder, *(name for name in vars(builder) if name.startswith(("when", "with"))))
     _wrap(builder, guards, ("execute",), rewrites, _made_again)
@@ -267,6 +281,14 @@ def _delta(module: Any, guards: SessionGuards) -> None:
     creator = module.DeltaTableBuilder
     _record(creator, "tableName", "location")
     _wrap(creator, guards, ("execute",), others)
+
+
+def _clone(self: Any, call: Call) -> tuple[Any, PendingWrite | None]:
+    """A clone writes its target. The table that it copies is only read."""
+    name, args, given = call
+    before_target = 0 if name == "clone" else 1
+    target = given["target"] if "target" in given else args[before_target]
+    return self._spark, PendingWrite(target, fixed_mode(GuardMode.ANY), f"DeltaTable.{name}")
 
 
 def _record_factory(cls: Any, name: str) -> None:

@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from tablectl.leases.guards import GuardMode
 
 _TOKEN = re.compile(
-    r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
+    r"""(?P<comment>/\*)
+    |(?P<space>\s+|--(?:\\\n|[^\r\n])*)
     |(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
     |(?P<quoted>`(?:[^`]|``)*`)
     |(?P<word>\w+)
     |(?P<sign>.)""",
     re.DOTALL | re.VERBOSE,
 )
+_COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
+"""Where a comment inside of a comment begins, and where one ends; ``/*+`` begins a hint."""
 _LONGEST = 1_000_000
 """Characters of a statement that are read; a longer one counts as one that cannot be read."""
 
@@ -121,8 +124,28 @@ def _insert(tokens: list[_Token]) -> SqlWrite | None:
 
 
 def _tokens(statement: str) -> list[_Token]:
-    found = (_Token(str(each.lastgroup), each[0]) for each in _TOKEN.finditer(statement[:_LONGEST]))
-    return [each for each in found if each.kind != "space"]
+    text, found = statement[:_LONGEST], list[_Token]()
+    match = _TOKEN.match(text)
+    while match is not None:
+        end = match.end()
+        if match.lastgroup == "comment":
+            end = _end_of_comment(text, end)
+        elif match.lastgroup != "space":
+            found.append(_Token(str(match.lastgroup), match[0]))
+        match = _TOKEN.match(text, end)
+    return found
+
+
+def _end_of_comment(text: str, inside: int) -> int:
+    """Where the comment around a position ends. Comments nest in Spark SQL (``BRACKETED_COMMENT`` of its grammar,
+    SqlBaseLexer.g4).
+    """
+    depth = 1
+    for edge in _COMMENT_EDGE.finditer(text, inside):
+        depth += 1 if edge[0] == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    return len(text)
 
 
 def _starts(tokens: list[_Token], words: tuple[str, ...]) -> bool:

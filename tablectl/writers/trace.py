@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 from functools import lru_cache
 from itertools import count
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 from tablectl.leases.owner import on_one_line
 from tablectl.model.errors import WindowError
-from tablectl.storage.records import RecordStore, open_records, real_place
+from tablectl.storage.records import RecordStore
 
 _NAME = re.compile(r"writers/(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})\.[0-9a-f]{16}\.json")
 _LONGEST = 200
@@ -32,21 +33,18 @@ class Trace(NamedTuple):
     mode: str
 
 
-def leave_trace(location: str, state: str | None, writer: str, mode: str, day: date) -> None:
-    """Put the record, once for each writer, table and day of this process. Never raises an ``Exception``."""
-    if next(_seen(location, writer, mode, day)) > 0:
+def leave_trace(store: RecordStore, writer: str, mode: str, day: date) -> None:
+    """Put the record, once for each writer, table and day of this process. A failure of the store costs the trace."""
+    if next(_seen(str(store), writer, mode, day)) > 0:
         return
     body = {"day": day.isoformat(), "format": FORMAT, "mode": mode, "writer": writer[:_LONGEST]}
     digest = hashlib.sha256(f"{writer}\0{mode}".encode()).hexdigest()[:16]
-    try:
-        store = open_records(location, state, real_place(location))
+    with suppress(WindowError):
         store.create(f"writers/{day.isoformat()}.{digest}.json", json.dumps(body, sort_keys=True).encode())
-    except Exception:  # noqa: BLE001, S110  # it informs; the write is what matters
-        pass
 
 
 @lru_cache(maxsize=1_000)
-def _seen(location: str, writer: str, mode: str, day: date) -> Iterator[int]:  # noqa: ARG001  # the key of the cache
+def _seen(store: str, writer: str, mode: str, day: date) -> Iterator[int]:  # noqa: ARG001  # the key of the cache
     return count()
 
 

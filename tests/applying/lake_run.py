@@ -66,11 +66,14 @@ class Run:
         assert planned is not None
         return replace(planned, tags=self.tags.get(planned.name[-2], ()))
 
-    def apply(self, plan: Plan | None = None, unchanged: tuple[OwedHookTable, ...] = ()) -> RunReport:
+    def context(self) -> RunContext:
         window = RunContext(
             self.engine, self.lake, self.clock, self.engine.stamp, self.stop, self._told, 15, self.terms
         )
-        window = replace(window, pace=Pace(self.max_bytes_per_hour))
+        return replace(window, pace=Pace(self.max_bytes_per_hour))
+
+    def apply(self, plan: Plan | None = None, unchanged: tuple[OwedHookTable, ...] = ()) -> RunReport:
+        window = self.context()
         drivers = tuple(Driver(name, engine) for name, engine in self.more.items())
         schedule = Schedule(self.parallel, claim("ann"), self._records, self.together, drivers)
         return run_plan(window, schedule, plan or self.plan(), unchanged)

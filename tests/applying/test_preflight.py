@@ -8,8 +8,10 @@ from tablectl.applying.context import StopTableError, WindowSettings
 from tablectl.applying.preflight import check_commits, check_scheme
 from tablectl.applying.run import ON_DISK
 from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.statement import target
 from tablectl.model.errors import EngineError
 from tablectl.model.stamp import Stamp
+from tablectl.model.table import CatalogFacts
 from tests.applying.fake_lake import FakeEngine, FakeLake
 from tests.applying.lake_run import Run, only, outcomes
 from tests.leases.lease_fakes import MemoryRecords
@@ -41,6 +43,8 @@ def test_on_s3_a_driver_of_its_own_is_refused(location: str) -> None:
     )
     assert "`--remote`" in caught.value.hint
     assert "engine.exclusive_commits: true" in caught.value.hint
+    scheme = location.partition(":")[0].lower()
+    assert f"`spark.delta.logStore.{scheme}.impl: io.delta.storage.S3DynamoDBLogStore`" in caught.value.hint
 
 
 def test_a_log_store_that_no_one_knows_to_be_exclusive_is_named() -> None:
@@ -103,6 +107,36 @@ def test_alone_it_is_a_refusal() -> None:
     run.engine.shared = False
     report = run.apply()
     assert (report.exit_code, report.notes, run.engine.sent) == (3, (), [])
+
+
+def test_a_table_whose_commits_go_through_its_catalog_needs_no_log_store() -> None:
+    run = Run()
+    for place, catalog in (("s3a://lake/a", None), ("s3a://lake/b", CatalogFacts(metadata_version=0))):
+        run.lake.add(f"delta.`{place}`", catalog=catalog)
+        run.stores[place] = MemoryRecords()
+    run.engine.shared = False
+    assert outcomes(run.apply()) == {"a": "refused", "b": "applied"}
+
+
+@pytest.mark.parametrize("name", ["delta.`s3a://lake/b`", "lake.sales.b"])
+@pytest.mark.parametrize(("scheme", "outcome"), [("s3a", "applied"), ("s3", "refused")])
+def test_the_scheme_is_the_one_by_which_the_engine_opens_the_table(name: str, scheme: str, outcome: str) -> None:
+    run = Run()
+    table = run.lake.add(name, location="s3://lake/b")  # as a log is read
+    table.moved_to = "s3a://lake/b"  # as the catalog says
+    run.stores["s3://lake/b"] = MemoryRecords()
+    run.engine.shared = False
+    run.engine.stores = {scheme: DYNAMO}
+    assert [each.outcome for each in run.apply().tables] == [outcome]
+
+
+def test_a_rewrite_goes_to_the_scheme_of_the_catalog() -> None:
+    run = Run()
+    run.lake.add("lake.sales.b", location="s3://lake/b").moved_to = "s3a://lake/b"
+    context = run.context()
+    planned = run.plan(isolation="Serializable").tables[0]
+    assert target(context, planned).parts == ("s3a://lake/b",)
+    assert context.opened_at(planned.table, "s3://lake/c") == "s3://lake/c", "the name leads elsewhere"
 
 
 def test_what_the_configuration_states_is_believed() -> None:

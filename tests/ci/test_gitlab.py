@@ -187,6 +187,8 @@ def test_a_note_that_is_not_ours_is_not_edited(
         ({"CI_MERGE_REQUEST_IID": ""}, "no note: this pipeline has no merge request\n"),
         ({"CI_PROJECT_ID": "42/../../evil"}, "no note: this pipeline has no merge request\n"),
         ({"NOTE_TOKEN": ""}, "no note: set NOTE_TOKEN to a project access token"),
+        ({"NOTE_TOKEN": "glpat-a\nb"}, "no note could be written: NOTE_TOKEN holds no token"),
+        ({"NOTE_TOKEN": "glpat-a\u200b"}, "no note could be written: NOTE_TOKEN holds no token"),
         ({"CI_API_V4_URL": "http://gitlab.example/api/v4"}, "no address that a token may be sent to"),
     ],
 )
@@ -195,7 +197,9 @@ def test_without_what_it_needs_there_is_no_note(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("plan.md").write_text(REPORT, encoding="utf-8")
-    assert says in step(gitlab, **more)
+    said = step(gitlab, **more)
+    assert says in said
+    assert "glpat" not in said
     assert gitlab.asked == []
 
 

@@ -644,6 +644,9 @@ def test_a_comment_that_cannot_be_written_is_a_warning(runner: Runner, github: F
     github.fail = [403]
     runner.step("comment", report=outputs["report"])
     assert "pull-requests: write" in runner.log
+    assert runner.step("comment", report=outputs["report"], token="ghs_a\nb") == (0, {})
+    assert "no comment could be written: INPUT_TOKEN holds no token" in runner.log
+    assert "ghs_a" not in runner.log
 
 
 def test_without_a_pull_request_there_is_no_comment(runner: Runner, github: FakeGitHub, orders: Path) -> None:

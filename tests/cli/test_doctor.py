@@ -14,6 +14,8 @@ from tablectl.engine import spark
 from tablectl.model.errors import EngineError, WindowError
 from tablectl.storage.records import DiskRecords
 from tests.cli.conftest import Cli, Repository
+from tests.cli.log_lake import create
+from tests.s3 import S3Server
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +57,7 @@ def test_only_plans(cli: Cli, lake: Repository) -> None:
 def test_nothing_is_here_yet(cli: Cli, repo: Repository) -> None:
     found = checks(cli)["policies"]
     assert found["health"] == "fail"
-    assert "no such file" in found["found"]
+    assert found["found"] == "policies: no such file or directory"
     assert "tablectl init" in found["fix"]
 
 
@@ -135,4 +137,51 @@ def test_each_server_that_an_apply_cannot_use_is_named(
     ran = cli("doctor", "--engine")
     assert ran.code == 1
     assert "fail  engine: sc://gone takes no part in this run: no Spark Connect server answers" in ran.out
-    assert "ok    engine: sc://a, sc://b start; spark_catalog: 1 schemas\n" in ran.out
+    assert "ok    engine: sc://a, sc://b start; spark_catalog: 1 schema\n" in ran.out
+
+
+DYNAMO = "conf: {spark.delta.logStore.s3a.impl: io.delta.storage.S3DynamoDBLogStore}"
+
+
+@pytest.mark.parametrize(
+    ("engine", "health", "fix"),
+    [
+        ("{}", "note", "`spark.delta.logStore.s3a.impl: io.delta.storage.S3DynamoDBLogStore`"),
+        ("{conf: {spark.delta.logStore.s3.impl: io.delta.storage.S3DynamoDBLogStore}}", "note", "logStore.s3a.impl"),
+        (f"{{{DYNAMO}}}", "ok", ""),
+        ("{exclusive_commits: true}", "ok", ""),
+        ("{remote: 'sc://spark'}", "ok", ""),
+        ("{remotes: ['sc://a', 'sc://b']}", "note", "exclusive_commits"),
+        ("{dialect: databricks}", "ok", ""),
+    ],
+)
+def test_commits_that_another_driver_can_overwrite(
+    cli: Cli, repo: Repository, s3: S3Server, bucket: str, engine: str, health: str, fix: str
+) -> None:
+    s3.upload(create(repo.lake / "orders") / "_delta_log", bucket, "lake/orders/_delta_log")
+    place = bucket.replace("s3:", "s3a:")
+    repo.policies(f"version: 1\ntables:\n  delta.`{place}/lake/orders`: {{isolation: Serializable}}\n")
+    Path("tablectl.yaml").write_text(f"engine: {engine}\n")
+    found = checks(cli)[f"commits in {place}"]
+    assert (found["health"], fix in found["fix"]) == (health, True), found
+    assert f"commits in {place}" not in checks(cli, "--read-only")
+
+
+def test_a_catalog_that_needs_no_spark_is_asked_itself(
+    cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Server:
+        def schemas(self, catalog: str) -> tuple[str, ...]:
+            raise EngineError(f"the catalog {catalog} does not exist")
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(spark, "open_spark", lambda _options, _stamp="": Server())
+    Path("tablectl.yaml").write_text(
+        "catalogs: {lake: {type: unity, url: 'http://127.0.0.1:1'}}\nengine: {catalog: lake}\n"
+    )
+    found = checks(cli, "--engine")
+    assert found["catalog lake"]["health"] == "fail"
+    assert "http://127.0.0.1:1" in found["catalog lake"]["found"]
+    assert found["engine"] == {"health": "ok", "subject": "engine", "found": "a local Spark starts", "fix": ""}

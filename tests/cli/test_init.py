@@ -137,6 +137,13 @@ def test_no_source_means_no_workflow_and_nothing_names_a_package_of_an_index(rep
     assert "nothing says where CI installs tablectl from" in cli("lock").err
 
 
+def test_what_init_says_fits_a_terminal_and_names_the_chosen_ci(cli: Cli, repo: Repository) -> None:
+    ran = cli("init", "--catalog", "none", "--ci", "gitlab")
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert "  tablectl lock --ci gitlab\n" in ran.out
+    assert "  tablectl import 'delta.`/data/lake/*`' --output policies/tables.yaml --force\n" in ran.out
+
+
 def test_the_hook_is_one_that_works_offline() -> None:
     (hook,) = yaml.safe_load(scaffold()[".pre-commit-config.yaml"])["repos"][0]["hooks"]
     assert hook["language"] == "system"

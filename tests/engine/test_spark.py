@@ -22,6 +22,7 @@ from tablectl.engine.spark import (
     local_conf,
     open_spark,
     packages,
+    why_not_started,
     wrap_spark,
 )
 from tablectl.log.reader import read_commits, read_table
@@ -276,6 +277,20 @@ def test_the_users_settings_win_and_delta_stays_among_the_packages() -> None:
     assert conf["spark.jars.packages"] == f"{packages()},a:b:1"
     own_delta = local_conf({"spark.jars.packages": "io.delta:delta-spark_2.13:9.9.9"})
     assert own_delta["spark.jars.packages"] == "io.delta:delta-spark_2.13:9.9.9"
+
+
+def test_a_log_store_among_the_packages_is_not_taken_for_delta() -> None:
+    dynamo = "io.delta:delta-storage-s3-dynamodb:4.4.0"
+    assert local_conf({"spark.jars.packages": dynamo})["spark.jars.packages"] == f"{packages()},{dynamo}"
+
+
+def test_a_package_that_cannot_be_downloaded_is_named_and_not_a_host() -> None:
+    log = (
+        "\tHost repos.spark-packages.org not found. url=https://repos.spark-packages.org/io/x.pom\n"
+        "\t\t:: unresolved dependency: io.delta#delta-x;1.0: not found\n"
+    )
+    reason = why_not_started(log, RuntimeError("Java gateway process exited"))
+    assert reason == "the local Spark session did not start: unresolved dependency: io.delta#delta-x;1.0: not found"
 
 
 def test_without_pyspark_the_install_line_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:

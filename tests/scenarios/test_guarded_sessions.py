@@ -50,7 +50,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, GuardMode]]:
     found: list[tuple[str, GuardMode]] = []
 
     class Noted:
-        def __init__(self, _spark: Any, terms: GuardOptions) -> None:
+        def __init__(self, _spark: Any, terms: GuardOptions, **_settings: object) -> None:
             self.terms = terms
 
         def __enter__(self) -> None:
@@ -206,6 +206,21 @@ def test_a_handle_of_an_earlier_time_is_made_again_inside_the_guard(lake: Lake) 
     assert Apply(lake).report().exit_code == 0
     before.update("id = 7 AND v = 1", {"v": "90"})
     assert 90 in lake.rows().values()
+
+
+def test_tables_are_created_and_cloned_in_a_guarded_session(lake: Lake) -> None:
+    """Delta creates no table in a folder that holds something, such as the trace of its writer."""
+    from delta.tables import DeltaTable
+
+    session = lake.spark.newSession()
+    tablectl.guard_session(session)
+    new, clone = f"{lake.place}-new", f"{lake.place}-clone"
+    session.sql(f"CREATE TABLE delta.`{new}` (id LONG) USING delta")
+    DeltaTable.forPath(session, lake.place).clone(clone, isShallow=True)
+    assert not (Path(clone) / "_tablectl").exists()
+    DeltaTable.forPath(session, new).clone(clone, isShallow=True, replace=True)
+    assert session.read.format("delta").load(clone).columns == ["id"]
+    assert len(list((Path(clone) / "_tablectl" / "writers").iterdir())) == 1
 
 
 class Loop:

@@ -58,7 +58,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, GuardMode]]:
     found: list[tuple[str, GuardMode]] = []
 
     class Noted:
-        def __init__(self, _spark: Any, terms: GuardOptions) -> None:
+        def __init__(self, _spark: Any, terms: GuardOptions, **_settings: object) -> None:
             self.terms = terms
 
         def __enter__(self) -> None:
@@ -68,7 +68,6 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, GuardMode]]:
             pass
 
     monkeypatch.setattr(session_guards, "Guard", Noted)
-    monkeypatch.setattr(session_guards, "leave_trace", lambda *_args: None)
     monkeypatch.setattr(session_guards, "locate", lambda _session, name: f"/lake/{name}")
     return found
 
@@ -182,6 +181,14 @@ def test_other_sessions_and_other_formats_are_left_alone(seen: list[tuple[str, G
         ("INSERT INTO t SELECT * FROM u", [GuardMode.APPEND]),
         ("INSERT INTO t SELECT * FROM t WHERE a", [GuardMode.REWRITE]),
         ("INSERT INTO t SELECT * FROM ((", [GuardMode.REWRITE]),
+        ("INSERT INTO t WITH u AS (SELECT 1) SELECT * FROM u", [GuardMode.APPEND]),
+        ("INSERT INTO t WITH t AS (SELECT DISTINCT * FROM t) SELECT * FROM t", [GuardMode.REWRITE]),
+        ("WITH t AS (SELECT DISTINCT * FROM t) INSERT INTO t SELECT * FROM t", [GuardMode.REWRITE]),
+        ("INSERT INTO t WITH u AS (SELECT * FROM t), t AS (SELECT 1) SELECT * FROM u", [GuardMode.REWRITE]),
+        ("INSERT INTO t WITH t AS (SELECT 1), u AS (SELECT * FROM t) SELECT * FROM u", [GuardMode.APPEND]),
+        ("INSERT INTO t SELECT * FROM (WITH t AS (SELECT 1) SELECT * FROM t) CROSS JOIN t", [GuardMode.REWRITE]),
+        ("INSERT INTO t WITH t AS (SELECT 1) SELECT * FROM u WHERE a IN (SELECT * FROM t)", [GuardMode.APPEND]),
+        ("INSERT INTO t WITH RECURSIVE t AS (SELECT 1 UNION ALL SELECT * FROM t) SELECT * FROM t", [GuardMode.APPEND]),
         ("MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE", [GuardMode.REWRITE]),
         ("ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')", [GuardMode.ANY]),
         ("SELECT 1", []),
@@ -246,6 +253,14 @@ def test_a_handle_is_made_again_inside_its_guard(
     assert seen[-1] == ("/lake/new", GuardMode.ANY)
 
 
+def test_a_clone_is_guarded_by_the_table_that_it_replaces(seen: list[tuple[str, GuardMode]]) -> None:
+    handle = module("delta.tables").DeltaTable.forPath(session(), "/lake/t")
+    handle.clone("/lake/a", True, True)
+    handle.cloneAtVersion(3, "b", isShallow=True)
+    handle.cloneAtTimestamp("2026-11-22", isShallow=True, target="/lake/c")
+    assert seen == [("/lake/a", GuardMode.ANY), ("/lake/b", GuardMode.ANY), ("/lake/c", GuardMode.ANY)]
+
+
 def test_a_streaming_query_without_batches_is_said_to_be_unguarded(
     seen: list[tuple[str, GuardMode]], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -265,9 +280,8 @@ def test_a_job_never_fails_by_its_guard(monkeypatch: pytest.MonkeyPatch, caplog:
 
 
 def test_a_timeout_of_the_guard_is_an_error_of_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_guards, "leave_trace", lambda *_args: None)
     entered = MagicMock(__enter__=MagicMock(side_effect=GuardTimeout("waited")))
-    monkeypatch.setattr(session_guards, "Guard", lambda *_args: entered)
+    monkeypatch.setattr(session_guards, "Guard", lambda *_args, **_settings: entered)
     with pytest.raises(GuardTimeout):
         v1(frame(session(), PLAIN)).format("delta").mode("append").save("/lake/t")
 

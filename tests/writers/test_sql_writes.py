@@ -16,6 +16,8 @@ from tablectl.writers.sql_writes import sql_write
         ("insert into table `my lake`.`a``b` values (1)", "`my lake`.`a``b`", "append"),
         ("INSERT INTO delta.`/lake/t` (a, b) VALUES (1, 'FROM here')", "delta.`/lake/t`", "append"),
         ("-- load\n/* INSERT INTO x */ INSERT INTO sales.orders VALUES (1)", "sales.orders", "append"),
+        ("/* a /* b */ c */ INSERT INTO t VALUES (1)", "t", "append"),
+        ("-- load\rINSERT INTO t VALUES (1)", "t", "append"),
         ("INSERT INTO t SELECT * FROM s", "t", "append, unless it reads t"),
         ("INSERT INTO t TABLE s", "t", "append, unless it reads t"),
         ("INSERT INTO t VALUES ((SELECT max(id) FROM t))", "t", "append, unless it reads t"),
@@ -65,6 +67,8 @@ def test_statements_that_write(statement: str, table: str | None, mode: str) -> 
         "SET spark.x = 1",
         "USE sales",
         "(SELECT 1)",
+        "/* a /* b */ INSERT INTO t VALUES (1) */ SELECT 1",
+        "/* a /*+ b */ SELECT 1 /* */",
     ],
 )
 def test_statements_without_a_table_to_guard(statement: str) -> None:
