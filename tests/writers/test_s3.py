@@ -27,7 +27,7 @@ def orders(s3: S3Server, bucket: str) -> str:
 
 
 def asked(s3: S3Server, location: str) -> list[str]:
-    """The methods of the requests of one guard, but not of the question whether there is a table, which goes on beside
+    """The methods of the requests of one guard, but not of the question whether there is a table, which runs in parallel with
     them. One guard before it has shown that the store refuses second puts.
     """
     with tablectl.guard(None, location):
@@ -63,7 +63,7 @@ def test_a_gate_that_has_changed_is_requested(s3: S3Server, orders: str) -> None
     assert [request.split()[0] for request in faults.seen if "HEAD" not in request][:3] == ["PUT", "GET", "GET"]
 
 
-def test_a_gate_under_the_name_of_another_is_told_from_it(orders: str) -> None:
+def test_a_gate_under_the_name_of_another_is_not_taken_for_it(orders: str) -> None:
     """As after the records were deleted and an apply began again at number 1."""
     records = open_records(orders)
     lease_of(records)
