@@ -27,8 +27,8 @@ def orders(s3: S3Server, bucket: str) -> str:
 
 
 def asked(s3: S3Server, location: str) -> list[str]:
-    """The methods of the requests of one guard, but not of the question whether there is a table, which runs in parallel with
-    them. One guard before it has shown that the store refuses second puts.
+    """The methods of the requests of one guard, but not of the question whether there is a table, which runs in
+    parallel. One guard before it has shown that the store refuses second puts.
     """
     with tablectl.guard(None, location):
         pass
