@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.events import RunEvent
@@ -27,15 +28,20 @@ _log = logging.getLogger(__name__)
 
 @frozen
 class HookStreams:
-    """The streaming queries of a table, by name, as hooks get them."""
+    """The streaming queries of a table, or of all tables that share its window, by name, as hooks get them."""
 
     declared: tuple[str, ...] = ()
-    """All that its policy declares."""
+    """All that policies declare."""
     stopped: tuple[str, ...] = ()
     """Those that the statements of this run stop."""
 
 
 _NO_STREAMS = HookStreams()
+
+
+def distinct(streams: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """The names of the streams of several tables, each once."""
+    return tuple(dict.fromkeys(chain.from_iterable(streams)))
 
 
 class TableHooks:

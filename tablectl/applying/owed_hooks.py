@@ -1,14 +1,21 @@
-"""After-hooks that a dead run owes on tables that this run does not change: up to date, or outside the calendar."""
+"""After-hooks that a dead run owes. They run before all else, also on tables that this run does not change: they may
+start what it waits for, such as a stream.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
 
 from tablectl.applying.context import RunContext, StopTableError
-from tablectl.applying.hooks import HookStreams, TableHooks
-from tablectl.applying.retry import longest_watch
+from tablectl.applying.events import RunEvent
+from tablectl.applying.hooks import HookStreams, TableHooks, distinct
+from tablectl.applying.retry import longest_watch, wait_text
 from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
+from tablectl.applying.shared_window import shares_window
+from tablectl.delta.names import parse_table
 from tablectl.frozen import frozen
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.lease import Renewer
@@ -24,7 +31,27 @@ class OwedHookTable:
     name: str
     location: str
     streams: Callable[[], tuple[str, ...]] = tuple
-    """Returns the names of its declared streams. Called only if it owes hooks."""
+    """Returns the names of its declared streams. Called only if a table owes hooks."""
+    tags: Callable[[], tuple[str, ...]] = tuple
+    """Returns its tags. Called only if a table owes hooks."""
+
+
+def with_shared_streams(places: Sequence[OwedHookTable], together: Sequence[str]) -> Sequence[OwedHookTable]:
+    """The tables, those that share a window with the streams of all of them: the hooks of one stop the streams of all.
+
+    ``together`` has names (globs) and tags.
+    """
+    if not together:
+        return places
+
+    @cache
+    def group() -> tuple[OwedHookTable, ...]:
+        return tuple(each for each in places if shares_window(parse_table(each.name), each.tags(), together))
+
+    def streams(place: OwedHookTable) -> tuple[str, ...]:
+        return distinct(each.streams() for each in (group() if place in group() else (place,)))
+
+    return [replace(place, streams=partial(streams, place)) for place in places]
 
 
 def run_owed_hooks(
@@ -36,8 +63,8 @@ def run_owed_hooks(
 ) -> dict[str, TableRun]:
     """Run what is owed on these tables, each under its lease. Returns a run by name for each table that owed hooks.
 
-    A table that cannot be read, or that another apply holds, is left to the next apply: the user did not ask for it by
-    name. ``parallel`` is the number of tables at a time. Waiting for a dead holder does not occupy a worker.
+    A table that cannot be read, or that another apply holds, is left to the next apply. ``parallel`` is the number of
+    tables at a time. Waiting for a dead holder does not occupy a worker.
     """
     if not window.terms.after:
         return {}
@@ -51,7 +78,10 @@ def run_owed_hooks(
         except TablectlError:
             return None
 
-    rules: Rules[TableRun | None] = Rules(left_out=lambda _job, _reason: None)
+    def tell_wait(job: QueuedJob, later: Later[TableRun | None], since: float) -> None:
+        window.notify(RunEvent(job.key, "held", later.words, window.clock.monotonic() - since))
+
+    rules: Rules[TableRun | None] = Rules(left_out=lambda _job, _reason: None, on_wait=tell_wait)
     runs = Scheduler(window.clock, parallel, window.stop, rules).run(map(QueuedJob, by_name), step)
     return {name: run for name, run in runs.items() if run is not None}
 
@@ -68,7 +98,12 @@ def _settle(
         if holder.alive or holder.patience > longest_watch(claim.ttl):
             return None
         seen[place.name] = taken.holders
-        return Later(window.clock.monotonic() + min(LONGEST_PAUSE, holder.record.ttl / 12), result=None)
+        pause = min(LONGEST_PAUSE, holder.record.ttl / 12)
+        return Later(
+            window.clock.monotonic() + pause,
+            result=None,
+            words=f"a run before owes its after-hooks: {wait_text(holder)}",
+        )
     lease = taken[""]
     hooks = TableHooks(window, place.name, place.location, lease, HookStreams(declared=place.streams()))
     try:

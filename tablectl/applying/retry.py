@@ -74,6 +74,11 @@ def longest_watch(ttl: float) -> float:
     return max(ttl * PATIENCE, LONGEST_SILENCE)
 
 
+def wait_text(holder: Sighting) -> str:
+    """Whose lease a run waits for, and when it takes the lease over."""
+    return f"held by {holder.record}; taken over if silent for {round(holder.patience)} s"
+
+
 def judge(holders: Collection[Sighting], waited: float, polls: int, ttl: float, wait: float) -> Poll:
     """When to poll again for leases that these holders have kept for ``waited`` seconds and ``polls`` polls.
 

@@ -31,20 +31,20 @@ from tablectl.applying.drivers import (
     paced_bytes,
 )
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
-from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
+from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks, with_shared_streams
 from tablectl.applying.preflight import check_commits, check_scheme
 from tablectl.applying.quiet_moment import QUIET_POLL, NoMoment, QuietForecast, StartNow, WaitUntil, decide, forecast_of
 from tablectl.applying.record_rights import check_rights
-from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try
+from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try, wait_text
 from tablectl.applying.returning_writers import watch
 from tablectl.applying.run_report import CanaryRun, QuietStart, RunOutcome, RunReport, TableRun
 from tablectl.applying.run_table import preflight, run_table, unexpected
 from tablectl.applying.scheduler import STOPPED, Later, QueuedJob, Rules, Scheduler
-from tablectl.applying.shared_window import SharedWindow
+from tablectl.applying.shared_window import SharedWindow, shares_window
 from tablectl.applying.statement import may_renew
 from tablectl.applying.streams import STREAM_POLL, StreamTarget, continued_streams, positions_of, targets_of
 from tablectl.delta.dialects import dialect_of
-from tablectl.delta.names import canonical_location, matches
+from tablectl.delta.names import canonical_location
 from tablectl.frozen import frozen
 from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.clock import StoppedError, milliseconds
@@ -56,8 +56,6 @@ from tablectl.storage.missing_rights import MissingRightError
 from tablectl.storage.records import RecordStore, real_place
 
 _AGAIN = "run the same command again"
-_NO_VISIT = frozenset({RunOutcome.OUTSIDE, RunOutcome.NOT_STARTED})
-"""Outcomes of tables whose lease was not taken, so that hooks that an earlier run owes were not run."""
 _NEVER = float("-inf")
 _LIMIT = "`window.max_bytes_per_hour`"
 _OF_A_DEAD_DRIVER = frozenset({RunOutcome.FAILED, RunOutcome.UNKNOWN, RunOutcome.LEASE_LOST})
@@ -93,7 +91,8 @@ class Schedule:
 def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequence[OwedHookTable] = ()) -> RunReport:
     """Apply a plan. A failure on one table does not stop the others; all leases are released on every exit path.
 
-    ``unchanged`` are tables without changes, on which a run that died may owe after-hooks.
+    What a run that died owes is run first, on all tables: those that are applied, those that cannot be, and
+    ``unchanged``, those without changes.
     """
     at, began = milliseconds(window.clock.utc()), window.clock.monotonic()
     planned = [table for table in plan.tables if table.applies]
@@ -102,20 +101,18 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     barred |= _barred_together(schedule, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
     positions = {table.name: positions_of(window, table) for table in todo}
+    owing = with_shared_streams([*map(_with_owed_hooks, plan.tables), *unchanged], schedule.together)
+    settled = run_owed_hooks(window, schedule.claim, schedule.records, owing, schedule.parallel)
     runs, canary = _run_in_stages(window, schedule, todo)
-    left = [_with_owed_hooks(table) for table in todo if runs[table.name].outcome in _NO_VISIT]
-    owing = [*left, *unchanged]
-    for name, settled in run_owed_hooks(window, schedule.claim, schedule.records, owing, schedule.parallel).items():
-        run = runs.get(name, settled)
-        runs[name] = replace(run, owed=settled.owed, notes=(*run.notes, *settled.notes))
     runs |= watch(window, todo, runs)
     runs |= continued_streams(window, todo, runs, positions)
-    refused = [_left_out(table) for table in plan.tables if table.refusals]
+    runs |= barred | {table.name: _left_out(table) for table in plan.tables if table.refusals}
+    runs = settled | {name: _after_settled(run, settled.get(name)) for name, run in runs.items()}
     return RunReport(
         run=window.stamp.run,
         plan=window.stamp.plan,
         env=plan.env,
-        tables=tuple(sorted([*runs.values(), *barred.values(), *refused], key=lambda run: run.name)),
+        tables=tuple(sorted(runs.values(), key=lambda run: run.name)),
         failures=plan.failures,
         proceed=window.stamp.proceed,
         override=window.stamp.override,
@@ -127,7 +124,16 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
 
 
 def _with_owed_hooks(table: TablePlan) -> OwedHookTable:
-    return OwedHookTable(table.name, table.location, lambda: table.basis.options.stream_names)
+    return OwedHookTable(table.name, table.location, lambda: table.basis.options.stream_names, lambda: table.tags)
+
+
+def _after_settled(run: TableRun, settled: TableRun | None) -> TableRun:
+    """The run of a table with what became of the hooks that were owed on it before: a run without a lease knows nothing
+    of them.
+    """
+    if settled is None:
+        return run
+    return replace(run, owed=run.owed if run.epoch else settled.owed, notes=(*settled.notes, *run.notes))
 
 
 def _check_commits(
@@ -188,14 +194,9 @@ def _check_places(tables: Sequence[TablePlan]) -> None:
         names[key] = table.name
 
 
-def shares_window(table: TablePlan, together: Sequence[str]) -> bool:
-    """Whether a table shares the common window, by its name or a tag."""
-    return any(each in table.tags or matches(table.table, each) for each in together)
-
-
 def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Runs) -> dict[str, TableRun]:
     """Tables that share a window with a table that cannot be changed: all of them are changed, or none."""
-    group = [table for table in tables if shares_window(table, schedule.together)]
+    group = [table for table in tables if shares_window(table.table, table.tags, schedule.together)]
     out = next((table.name for table in group if table.refusals or table.name in barred), "")
     others = [table for table in group if table.applies and table.name not in barred]
     if len(others) > MOST_TOGETHER:
@@ -219,7 +220,7 @@ def _run_in_stages(
     terms = window.terms.canary
     if terms is None or not tables:
         return _run_all(window, schedule, tables), None
-    group = frozenset(table.name for table in tables if shares_window(table, schedule.together))
+    group = frozenset(table.name for table in tables if shares_window(table.table, table.tags, schedule.together))
     chosen = choose(tables, terms, group)
     first = [table for table in tables if table.name in chosen.names]
     rest = [table for table in tables if table.name not in chosen.names]
@@ -233,7 +234,7 @@ def _run_in_stages(
 
 
 def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
-    group = sorted((table for table in tables if shares_window(table, schedule.together)), key=_key)
+    group = sorted((table for table in tables if shares_window(table.table, table.tags, schedule.together)), key=_key)
     alone = [(table,) for table in tables if table not in group]
     tally = Tally(window.notify, window.clock.monotonic)
     window = replace(window, notify=tally)
@@ -542,7 +543,7 @@ class _Task:
             at=now + poll.after,
             result=self._merged(self._held_runs(holders)),
             ends_when_idle=poll.patience is LeaseWait.WHILE_BUSY,
-            words=f"held by {holder.record}; taken over if silent for {round(holder.patience)} s",
+            words=wait_text(holder),
         )
 
     def _held(self, holders: Mapping[str, Sighting]) -> tuple[TablePlan, Sighting]:
@@ -595,7 +596,7 @@ def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, terms: Qui
 
 def _run_together(window: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
     """Run tables that share a window, each on its own thread."""
-    together = SharedWindow(table.name for table, _ in tasks)
+    together = SharedWindow([table for table, _ in tasks])
     shared = replace(window, together=together)
 
     def run(table: TablePlan, lease: Lease) -> TableRun:

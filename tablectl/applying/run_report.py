@@ -272,6 +272,7 @@ class TableRun:
             exposed_ms=earlier.exposed_ms + self.exposed_ms,
             writers=earlier.writers or self.writers,
             quiet=self.quiet or earlier.quiet,
+            owed=self.owed if self.epoch else earlier.owed,
             notes=tuple(dict.fromkeys([*earlier.notes, *self.notes])),
         )
 

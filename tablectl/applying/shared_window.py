@@ -18,8 +18,11 @@ stop at once: no table waits for one that has failed, so no failure leaves a gat
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
+
+from tablectl.delta.names import TableName, matches
+from tablectl.model.plan import TablePlan
 
 
 class WindowStep(IntEnum):
@@ -34,12 +37,18 @@ class WindowStep(IntEnum):
     """The gate is open again, on any exit path."""
 
 
+def shares_window(table: TableName, tags: Iterable[str], together: Sequence[str]) -> bool:
+    """Whether ``window.together`` names a table, or one of its tags."""
+    return any(each in tags or matches(table, each) for each in together)
+
+
 class SharedWindow:
     """The tables that share one window. Thread-safe; one thread per table."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        """``names`` are the names of all these tables."""
-        self._reached = dict.fromkeys(names, WindowStep.BEGUN)
+    def __init__(self, tables: Sequence[TablePlan]) -> None:
+        self.tables = tuple(tables)
+        """The plans of all these tables. The hooks of one of them run for all."""
+        self._reached = dict.fromkeys((table.name for table in tables), WindowStep.BEGUN)
         self._failed = ""
         self.stopped: set[str] = set()
         """The tables that stopped because another one failed."""

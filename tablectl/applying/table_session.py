@@ -11,7 +11,7 @@ from tablectl.applying.calendar_check import outside
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.events import RunEvent
 from tablectl.applying.gate import GateKeeper
-from tablectl.applying.hooks import HookStreams, TableHooks
+from tablectl.applying.hooks import HookStreams, TableHooks, distinct
 from tablectl.applying.observed_writers import active_near, name_of, writers_seen
 from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, StatementRun, TableRun, WriterRun
 from tablectl.attributes.policy import changed_values, needs_of
@@ -59,7 +59,11 @@ class TableSession:
     @classmethod
     def begin(cls, window: RunContext, plan: TablePlan, lease: Lease) -> TableSession:
         """Start the session of a table whose lease is held."""
-        streams = HookStreams(plan.basis.options.stream_names, stopped_streams(plan, window.engine.dialect))
+        tables = window.together.tables if window.together else (plan,)
+        streams = HookStreams(
+            declared=distinct(each.basis.options.stream_names for each in tables),
+            stopped=distinct(stopped_streams(each, window.engine.dialect) for each in tables),
+        )
         hooks = TableHooks(window, plan.name, plan.location, lease, streams)
         return cls(window, plan, lease, hooks, GateKeeper(window, plan, lease, hooks), window.clock.utc())
 

@@ -43,7 +43,7 @@ from tablectl.planning.plan_file import digest_of
 from tablectl.policies.config import WindowConfig
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import duration
-from tablectl.policies.spec import Specs
+from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project, RunEngines
 from tablectl.reports.groups import plan_groups
 from tablectl.storage.data_files import DataFile
@@ -232,16 +232,26 @@ def _places(project: Project, tables: Iterable[TableName], context: RunContext) 
     for table in tables:
         with suppress(LiveError, EngineError):  # these tables were not requested by name
             location = table.parts[0] if table.is_path else context.where(table)
-            yield OwedHookTable(table.text, location, partial(_streams_of, policies, table))
+            spec = partial(_spec_of, policies, table)
+            yield OwedHookTable(table.text, location, partial(_streams_of, spec), partial(_tags_of, spec))
 
 
-def _streams_of(policies: Callable[[], Specs], table: TableName) -> tuple[str, ...]:
-    """The names of the streams that the policies of now declare for a table; none if they cannot be read."""
+def _spec_of(policies: Callable[[], Specs], table: TableName) -> TableSpec | None:
+    """What the policies of now declare for a table; ``None`` if they cannot be read."""
     try:
-        spec = spec_for(policies(), table)
+        return spec_for(policies(), table)
     except TablectlError:
-        return ()
-    return spec.options.stream_names if spec else ()
+        return None
+
+
+def _streams_of(spec: Callable[[], TableSpec | None]) -> tuple[str, ...]:
+    found = spec()
+    return found.options.stream_names if found else ()
+
+
+def _tags_of(spec: Callable[[], TableSpec | None]) -> tuple[str, ...]:
+    found = spec()
+    return found.tags if found else ()
 
 
 def _context(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from tablectl.applying.context import WindowSettings
+from tablectl.applying.context import QuietTerms, WindowSettings
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
 from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.plan import Refusal
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.leases.lease_fakes import claim, try_acquire
 
@@ -90,13 +92,48 @@ def test_so_is_one_that_the_calendar_leaves_out() -> None:
     assert (case.ran, case.owed("a")) == ([("/lake/a", "unfinished")], ())
 
 
+def test_so_is_one_that_the_plan_refuses_and_the_report_says_what_it_still_owes() -> None:
+    case = Settling("a")
+    case.owes("a", dead=False)
+    (table,) = case.run.plan().tables
+    refused = plan_of(replace(table, refusals=(Refusal(change="isolation", reason="lint", fix="x"),)))
+    case.fail = "ended with exit code 1"
+    report = case.run.apply(refused)
+    assert (outcomes(report), only(report, "a").owed) == ({"a": "refused"}, ("./resume.sh",))
+    case.fail = ""
+    report = case.run.apply(refused)
+    assert (case.ran, only(report, "a").owed) == ([("/lake/a", "unfinished")] * 2, ())
+
+
+def test_so_is_one_that_is_never_quiet() -> None:
+    case = Settling("a")
+    case.owes("a", dead=False)
+    case.run.terms = replace(case.run.terms, quiet=QuietTerms(within=60, limit=-1))
+    assert outcomes(case.run.apply()) == {"a": "no quiet moment"}
+    assert case.ran == [("/lake/a", "unfinished")]
+
+
+def test_a_hook_that_is_owed_on_one_table_of_a_shared_window_gets_the_streams_of_all_of_them() -> None:
+    case = Settling("abc")
+    case.run.together = ("ledger",)
+    case.owes("b", dead=False)
+    case.owes("c", dead=False)
+    a, b, c = places("abc")
+    a = replace(a, streams=lambda: ("of-a",), tags=lambda: ("ledger",))
+    b = replace(b, streams=lambda: ("of-b",), tags=lambda: ("ledger",))
+    c = replace(c, streams=lambda: ("of-c",))
+    case.run.apply(plan_of(), (a, b, c))
+    assert sorted(case.streams) == ["of-a of-b", "of-c"]
+
+
 def test_what_fails_stays_owed_and_is_an_exit_code() -> None:
     case = Settling("a")
     case.owes("a", dead=False)
     case.fail = "ended with exit code 1"
     report = case.run.apply(plan_of(), places("a"))
     assert (report.exit_code, case.owed("a"), only(report, "a").owed) == (4, ("./resume.sh",), ("./resume.sh",))
-    assert "stays owed" in only(report, "a").notes[0]
+    (note,) = only(report, "a").notes
+    assert "stays owed" in note
 
 
 def test_tables_that_owe_nothing_are_not_touched_and_not_told_of() -> None:
@@ -159,3 +196,4 @@ def test_dead_holders_are_waited_for_at_the_same_time() -> None:
     report = case.run.apply(plan_of(), unchanged=places("abcdef"))
     assert (report.exit_code, len(case.ran)) == (0, 6)
     assert case.run.clock.now < 1000 + 90
+    assert any(event.words.startswith("a run before owes its after-hooks: held by ben") for event in case.run.told)

@@ -12,7 +12,7 @@ from tablectl.applying.context import WindowSettings
 from tablectl.applying.run_report import RunReport, StreamRun
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import ExitCode
-from tablectl.model.plan import Plan
+from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
 from tablectl.model.table_window import TableWindow
 from tablectl.planning import stream_stops
@@ -40,8 +40,12 @@ def planned(run: Run, monkeypatch: pytest.MonkeyPatch, *, stops: bool) -> Plan:
     """A plan whose statements stop the stream, or do not."""
     monkeypatch.setattr(stream_stops, "stops_of", lambda *_: ("a stop",) if stops else ())
     (table,) = run.plan().tables
-    options = replace(table.basis.options, streams=STREAMS)
-    return replace(run.plan(), tables=(replace(table, basis=replace(table.basis, options=options)),))
+    return replace(run.plan(), tables=(with_streams(table, STREAMS),))
+
+
+def with_streams(table: TablePlan, streams: tuple[tuple[str, str], ...]) -> TablePlan:
+    options = replace(table.basis.options, streams=streams)
+    return replace(table, basis=replace(table.basis, options=options))
 
 
 def stream(report: RunReport) -> StreamRun:
@@ -208,6 +212,33 @@ def test_the_hook_of_a_run_that_died_starts_every_stream_although_none_is_stoppe
     died.owe(("./streams.sh start",))
     run.apply(planned(run, monkeypatch, stops=False))
     assert told == ["after unfinished fraud", "before None ", "after applied "]
+
+
+def test_a_stream_that_a_dead_run_stopped_is_started_before_its_table_waits_for_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads(run, 1)
+    told = told_hooks(run)
+    run.notify = lambda event: reads(run, 3) if event.step == "hook after" else None
+    died = try_acquire(run.stores["/lake/a"], claim("ben"), run.clock)
+    assert isinstance(died, Lease)
+    died.owe(("./streams.sh start",))
+    report = run.apply(planned(run, monkeypatch, stops=True))
+    assert outcomes(report) == {"a": "applied"}
+    assert told == ["after unfinished fraud", "before None fraud", "after applied fraud"]
+
+
+def test_hooks_of_a_shared_window_get_the_streams_of_all_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They run once: the streams of the other table would not be stopped before its statements break them."""
+    run = Run(together=("ledger",)).tables("ab")
+    run.tags = dict.fromkeys("ab", ("ledger",))
+    for each in ("of-a", "of-b"):
+        run.lake.positions[each] = lambda checkpoint: StreamPosition("s", checkpoint, "q", 0, 0, 9)
+    monkeypatch.setattr(stream_stops, "stops_of", lambda *_: ("a stop",))
+    told, plan = told_hooks(run), run.plan()
+    tables = [with_streams(table, ((f"of-{table.name[-2]}", "/c"),)) for table in plan.tables]
+    assert run.apply(replace(plan, tables=tuple(tables))).exit_code == 0
+    assert told == ["before None of-a of-b", "after applied of-a of-b"]
 
 
 # Streams that write the table
