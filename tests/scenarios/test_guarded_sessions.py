@@ -216,10 +216,10 @@ def test_tables_are_created_and_cloned_in_a_guarded_session(lake: Lake) -> None:
     tablectl.guard_session(session)
     new, clone = f"{lake.place}-new", f"{lake.place}-clone"
     session.sql(f"CREATE TABLE delta.`{new}` (id LONG) USING delta")
-    DeltaTable.forPath(session, lake.place).clone(clone, isShallow=True)
+    DeltaTable.forPath(session, new).clone(clone, isShallow=True)
     assert not (Path(clone) / "_tablectl").exists()
-    DeltaTable.forPath(session, new).clone(clone, isShallow=True, replace=True)
-    assert session.read.format("delta").load(clone).columns == ["id"]
+    DeltaTable.forPath(session, lake.place).clone(clone, isShallow=True, replace=True)
+    assert session.read.format("delta").load(clone).columns == ["id", "v"]
     assert len(list((Path(clone) / "_tablectl" / "writers").iterdir())) == 1
 
 
