@@ -51,11 +51,9 @@ def owners_command(request: CommandRequest, out: Output, form: OwnersFormat) -> 
         case OwnersFormat.CODEOWNERS:
             out.result("".join(f"{line}\n" for line in codeowners(found, _root())))
         case OwnersFormat.TEXT:
-            width = max((len(printable(each.owner)) for each in found), default=0)
-            lines = (
-                f"{printable(each.owner or '-').ljust(width)}  {printable(each.table)}  {each.file}:{each.line}\n"
-                for each in found
-            )
+            rows = [(printable(each.owner or "-"), printable(each.table), f"{each.file}:{each.line}") for each in found]
+            owner, table = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
+            lines = (f"{row[0].ljust(owner)}  {row[1].ljust(table)}  {row[2]}\n" for row in rows)
             out.result("".join(lines))
     return ExitCode.DONE
 
