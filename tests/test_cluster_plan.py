@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import tablectl.workflow.plan
 from tablectl import cluster_plan
 from tablectl.cluster_plan import plan_on_cluster, plan_part
 from tablectl.engine.port import RemoteWork
@@ -82,7 +83,7 @@ def test_an_unexpected_error_on_an_executor_costs_only_its_own_table(
             raise ZeroDivisionError("a bug")
         return real(policy, live, *more)
 
-    monkeypatch.setattr("tablectl.workflow.plan.plan_table", breaks)
+    monkeypatch.setattr(tablectl.workflow.plan, "plan_table", breaks)
     with opened(repository, Cluster()) as project:
         plan = plan_on_cluster(project, None, Selection())
     assert sorted(table.name[-2] for table in plan.tables) == ["a", "c"]

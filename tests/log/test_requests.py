@@ -10,6 +10,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from tablectl.delta.names import TableName
+from tablectl.log import state
 from tablectl.log.blame import BlameQuery, BlameQuestion, blame
 from tablectl.log.disk_cache import DiskCache
 from tablectl.log.reader import ReadRequest, read_each, read_many
@@ -82,7 +83,7 @@ def test_the_reader_of_checkpoints_is_loaded_while_many_commits_are_read(
 ) -> None:
     after_a_checkpoint(put, commits)
     loads: list[str] = []
-    monkeypatch.setattr("tablectl.log.state._load_checkpoint_reader", lambda: loads.append("begun"))
+    monkeypatch.setattr(state, "_load_checkpoint_reader", lambda: loads.append("begun"))
     assert read(options).version == 10 + commits
     assert len(loads) == early
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-import tablectl
+import tablectl.workflow.apply
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
 from tablectl.delta.columns import differences, own_metadata
@@ -272,7 +272,7 @@ def test_a_disk_that_runs_full_in_the_midst(
     assert (refused.code, len(log(path))) == (3, 1)
     assert "bytes left" in refused.out
     # Where no one knows how much is free, as of a bucket.
-    monkeypatch.setattr("tablectl.workflow.apply.free_bytes", lambda _path: None)
+    monkeypatch.setattr(tablectl.workflow.apply, "free_bytes", lambda _path: None)
     failed = cli("apply", "--yes")
     assert failed.code in {1, 5}
     assert len(log(path)) == 1
