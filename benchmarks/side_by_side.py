@@ -91,6 +91,18 @@ def server(folder: Path) -> Iterator[str]:
         process.wait()
 
 
+@contextmanager
+def session(remote: str) -> Iterator[Any]:
+    """A session whose client is closed before its server ends: an open client calls its server again at the exit of the
+    process, for minutes if it is gone.
+    """
+    spark = cast("Any", SparkSession.builder).remote(remote).create()
+    try:
+        yield spark
+    finally:
+        spark.client.close()
+
+
 def _listens(port: int) -> bool:
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
@@ -163,8 +175,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the server ends, too
     folder = Path(tempfile.mkdtemp(prefix="tablectl-side-by-side-"))
     try:
-        with server(folder) as remote:
-            spark = cast("Any", SparkSession.builder).remote(remote).create()
+        with server(folder) as remote, session(remote) as spark:
             first = folder / "lake" / "0"
             spark.range(3).write.format("delta").save(str(first))
             places = [first, *(folder / "lake" / str(number) for number in range(1, given.tables))]
