@@ -14,6 +14,8 @@ from pathlib import Path
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_PIECE = 1 << 20
+"""How much of a file of unknown size is read at a time, in bytes."""
 
 
 class NotRegularError(OSError):
@@ -40,15 +42,25 @@ def open_regular(path: str | Path, *, follow: bool = True) -> io.FileIO:
 
     Raises ``NotRegularError`` for anything else, other ``OSError`` as ``open`` does, ``ValueError`` for a null byte.
     """
-    name = os.fspath(path)
-    descriptor = _opened(name, _FLAGS if follow else _FLAGS | _NO_FOLLOW)
+    descriptor, _ = _open_checked(os.fspath(path), follow=follow)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise NotRegularError(name)
         return io.FileIO(descriptor)
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def _open_checked(name: str, *, follow: bool) -> tuple[int, int]:
+    """The descriptor of a regular file, and the file's size."""
+    descriptor = _opened(name, _FLAGS if follow else _FLAGS | _NO_FOLLOW)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise NotRegularError(name)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, found.st_size
 
 
 def _opened(name: str, flags: int) -> int:
@@ -67,13 +79,26 @@ def read_regular(path: str | Path, limit: int, *, follow: bool = True) -> bytes:
     Raises as ``open_regular``, and ``TooLargeError`` before more than the limit is in memory. The size is checked
     first, and the read is limited as well, because a file can grow and some file systems report no size.
     """
-    with open_regular(path, follow=follow) as file:
-        size = os.fstat(file.fileno()).st_size
+    name = os.fspath(path)
+    # Four calls of the system and no file object: most commits and checksums are a few hundred bytes long.
+    descriptor, size = _open_checked(name, follow=follow)
+    try:
         if size > limit:
-            raise TooLargeError(os.fspath(path), limit)
-        data = file.read(size + 1) or b""
-        while len(data) <= limit and (more := file.read(limit + 1 - len(data))):
-            data += more
-        if len(data) > limit:
-            raise TooLargeError(os.fspath(path), limit)
-        return data
+            raise TooLargeError(name, limit)
+        data = os.read(descriptor, size + 1)
+        if len(data) != size or not size:
+            data = _read_on(descriptor, data, limit)
+    finally:
+        os.close(descriptor)
+    if len(data) > limit:
+        raise TooLargeError(name, limit)
+    return data
+
+
+def _read_on(descriptor: int, data: bytes, limit: int) -> bytes:
+    """The bytes of an open file after those that were read, up to one more than the limit."""
+    parts, length = [data], len(data)
+    while length <= limit and (more := os.read(descriptor, min(limit + 1 - length, _PIECE))):
+        parts.append(more)
+        length += len(more)
+    return b"".join(parts)

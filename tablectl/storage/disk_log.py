@@ -11,7 +11,7 @@ import shutil
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TypeVar
 
 from tablectl.delta.layout import LOG
@@ -29,12 +29,10 @@ class DiskLog:
     """A ``TableLog`` in a directory. Links are followed. Only files are listed."""
 
     def __init__(self, location: str, folder: str = LOG) -> None:
-        """Raises ``LiveError`` if the location does not exist."""
         self.location = location
         self._folder = f"{location}/{folder}".rstrip("/")
         self.budget = ReadBudget(location)
-        if not self._is_folder(location):
-            raise LiveError(f"{location}: no such directory")
+        self._unchecked: list[str] = []
 
     @property
     def parallel(self) -> bool:
@@ -56,14 +54,16 @@ class DiskLog:
         """The files and the directories in a directory of the log."""
         names, folders = list[str](), set[str]()
         try:
-            with self._explained_errors(folder), os.scandir(self.file(folder)) as entries:
+            with os.scandir(self.file(folder)) as entries:
                 for entry in entries:
                     if entry.is_file():
                         names.append(entry.name)
                     elif entry.is_dir():
                         folders.add(entry.name)
-        except VanishedError:
+        except (FileNotFoundError, NotADirectoryError):
             pass
+        except (OSError, ValueError) as error:
+            raise self._explained(error, folder) from error
         return names, folders
 
     def few_names(self) -> list[str]:
@@ -71,11 +71,17 @@ class DiskLog:
         return self.names()
 
     def check_sizes(self, names: Iterable[str]) -> None:
-        """As ``TableLog.check_sizes``."""
+        """As ``TableLog.check_sizes``, but raises when the first large file is read. The size of a small one costs as
+        much as its contents, and each is counted when it is read.
+        """
+        self._unchecked += names
+
+    def _check_sizes(self) -> None:
         sizes = dict[str, int]()
-        for name in names:
+        for name in self._unchecked:
             with suppress(OSError, ValueError):
                 sizes[name] = os.stat(self.file(name)).st_size  # noqa: PTH116  # as in `identity`
+        self._unchecked.clear()
         self.budget.check(sizes)
 
     def identity(self, name: str) -> str:
@@ -87,8 +93,12 @@ class DiskLog:
         return f"{found.st_size}/{found.st_mtime_ns}/{found.st_ino}"
 
     def exists(self) -> bool:
-        """As ``TableLog.exists``."""
-        return self._is_folder(self.file(""))
+        """As ``TableLog.exists``. Raises ``LiveError`` if the location does not exist."""
+        if self._is_folder(self._folder):
+            return True
+        if not self._is_folder(self.location):
+            raise LiveError(f"{self.location}: no such directory")
+        return False
 
     def _is_folder(self, path: str) -> bool:
         try:
@@ -102,22 +112,45 @@ class DiskLog:
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
         """As ``TableLog.read``."""
-        with self._explained_errors(name):
+        try:
             return read_regular(self.file(name), limit)
+        except (OSError, ValueError) as error:
+            raise self._explained(error, name) from error
 
     def lines(self, name: str) -> Generator[bytes, None, None]:
         """As ``TableLog.lines``."""
-        with self._explained_errors(name), io.BufferedReader(open_regular(self.file(name)), _BUFFER) as file:
-            self.budget.take_file(name, os.fstat(file.fileno()).st_size)
-            while line := file.readline(LINE_BYTES + 1):
-                if len(line) > LINE_BYTES:
-                    raise OversizeError(f"{self.file(name)}: a line is longer than {LINE_BYTES >> 20} MiB")
-                yield line.removesuffix(b"\n")
+        small = self._small(name)
+        if small is not None:
+            yield from small.removesuffix(b"\n").split(b"\n") if small else ()
+            return
+        try:
+            self._check_sizes()
+            with io.BufferedReader(open_regular(self.file(name)), _BUFFER) as file:
+                self.budget.take_file(name, os.fstat(file.fileno()).st_size)
+                while line := file.readline(LINE_BYTES + 1):
+                    if len(line) > LINE_BYTES:
+                        raise OversizeError(f"{self.file(name)}: a line is longer than {LINE_BYTES >> 20} MiB")
+                    yield line.removesuffix(b"\n")
+        except (OSError, ValueError) as error:
+            raise self._explained(error, name) from error
+
+    def _small(self, name: str) -> bytes | None:
+        """The contents of a file that fits into the buffer, as most commits do; ``None`` for a larger one."""
+        try:
+            found = read_regular(self.file(name), _BUFFER)
+        except TooLargeError:
+            return None
+        except (OSError, ValueError) as error:
+            raise self._explained(error, name) from error
+        self.budget.take_file(name, len(found))
+        return found
 
     def open(self, name: str) -> io.BufferedReader:
         """As ``TableLog.open``."""
-        with self._explained_errors(name):
+        try:
             return io.BufferedReader(open_regular(self.file(name)), _BUFFER)
+        except (OSError, ValueError) as error:
+            raise self._explained(error, name) from error
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
         """Always ``None``: the disk answers faster than threads can switch."""
@@ -127,18 +160,16 @@ class DiskLog:
         """Sequential, because threads gain nothing here (see ``start``)."""
         return map(call, items)
 
-    @contextmanager
-    def _explained_errors(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except FileNotFoundError as error:
-            raise VanishedError(f"{self.file(name)}: listed, but gone when it was opened") from error
-        except PermissionError as error:
-            raise LiveError(f"{self.file(name)}: cannot be read: {_reason(error)}", DENIED) from error
-        except TooLargeError as error:
-            raise OversizeError(f"{self.file(name)}: cannot be read: {_reason(error)}") from error
-        except (OSError, ValueError) as error:
-            raise LiveError(f"{self.file(name)}: cannot be read: {_reason(error)}") from error
+    def _explained(self, error: OSError | ValueError, name: str) -> LiveError:
+        """The error for a file that cannot be read."""
+        file = self.file(name)
+        if isinstance(error, FileNotFoundError):
+            return VanishedError(f"{file}: listed, but gone when it was opened")
+        if isinstance(error, TooLargeError):
+            return OversizeError(f"{file}: cannot be read: {_reason(error)}")
+        return LiveError(
+            f"{file}: cannot be read: {_reason(error)}", DENIED if isinstance(error, PermissionError) else ""
+        )
 
 
 def _reason(error: Exception) -> str:

@@ -61,8 +61,8 @@ class TableLog(Protocol):
         ...
 
     def check_sizes(self, names: Iterable[str]) -> None:
-        """Raises ``OversizeError`` if files whose lines will be read exceed the budget together. Files of unknown size
-        count when they are opened.
+        """Raises ``OversizeError`` if files whose lines will be read exceed the budget together, now or before a large
+        one is read. Files of unknown size count when they are opened.
         """
         ...
 
