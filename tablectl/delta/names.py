@@ -14,6 +14,7 @@ from tablectl.delta.sql import quote_name
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _UNQUOTED = re.compile(r"[A-Za-z0-9_]+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_SLASHES = re.compile(r"/+")
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 
 DEFAULT_CATALOG = "spark_catalog"
@@ -183,6 +184,9 @@ def canonical_location(location: str) -> str:
     """The canonical form of a location: local paths without scheme, ``s3a`` and ``s3n`` as ``s3``, no trailing or
     doubled slash.
     """
+    if location.startswith("/"):
+        path = location if "//" not in location else _SLASHES.sub("/", location)
+        return path.rstrip("/") or "/"
     if _SCHEME.match(location) is None:
         scheme, authority, path = "file", "", location
     else:
@@ -192,7 +196,7 @@ def canonical_location(location: str) -> str:
         if rest.startswith("//"):
             authority, slash, path = rest[2:].partition("/")
             path = slash + path
-    path = re.sub(r"/+", "/", path).rstrip("/")
+    path = _SLASHES.sub("/", path).rstrip("/")
     if scheme == "file":
         return path or "/"
     return f"{'s3' if scheme in {'s3a', 's3n'} else scheme}://{authority}{path}"

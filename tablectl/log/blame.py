@@ -126,7 +126,7 @@ def _answers(each: ParsedCommit, left: Sequence[int], inquiry: BlameQuery, histo
     found = {index: Origin(each.commit) for index, question in asked.items() if _brings(question, each.commit)}
     if not compared or not _may_matter(each):
         return found
-    version = each.commit.version
+    version = each.version
     if version == 0:
         return found | dict.fromkeys(compared, Origin(each.commit))
     earlier = _earlier(inquiry.live, history, version - 1)

@@ -73,7 +73,7 @@ def row_versions(stores: Stores, location: str, *, after: int) -> tuple[int, ...
     """The versions after one that add rows, newest first. Streams read these. Raises ``LiveError``."""
     log = open_log(stores, location, stores.managed(location))
     parsed = _commits_after(log, after)
-    return tuple(sorted((each.commit.version for each in parsed if _adds_rows(each)), reverse=True))
+    return tuple(sorted((each.version for each in parsed if _adds_rows(each)), reverse=True))
 
 
 def newest_row_version(stores: Stores, location: str) -> int:
@@ -91,7 +91,7 @@ def newest_row_version(stores: Stores, location: str) -> int:
         version = wanted.version
         versions = range(version, max(version - MOST_COMMITS, -1), -1)
         for parsed in _parsed(log, takewhile(wanted.files.commits.__contains__, versions)):
-            version = parsed.commit.version
+            version = parsed.version
             if _adds_rows(parsed):
                 return version
         return version - 1

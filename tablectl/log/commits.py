@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from sys import intern
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from tablectl.delta.client_families import client_in
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.frozen import frozen
 from tablectl.log.actions import (
     CLUSTERING,
     ROW_TRACKING,
@@ -35,13 +34,16 @@ from tablectl.log.budget import ACTION_BYTES, DOMAINS, BudgetError
 from tablectl.model.table import NOTHING_SET, AppTransaction, Commit
 
 _FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
-_STATE = (b'"metaData"', b'"protocol"', b'"domainMetadata"', b'"commitInfo"', b'"txn"')
 _KINDS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "domainMetadata", "commitInfo", "txn"})
 
 _REPLACES = ("RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 _NO_WRITERS = ("CREATE", "REPLACE", "CLONE", "CONVERT", "RESTORE", "REMOVE COLUMN MAPPING", "REORG", "OPTIMIZE")
 """Operations that can contain data and metadata although no writer evolves the schema."""
 
+_KEPT = 1 << 14
+"""A commit with up to so many bytes of actions that are not about files keeps what was parsed until it is asked for its
+summary.
+"""
 _FILE_LINE = 1 << 16
 """The length of a line, in bytes, that an action about a file does not reach: Delta keeps statistics of 32 columns, in
 prefixes.
@@ -61,24 +63,6 @@ class CommitSyntaxError(ValueError):
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
         self.line = line
-
-
-@frozen
-class ParsedCommit:
-    """All parts of a commit that the reader uses."""
-
-    commit: Commit
-    txn_id: str = ""
-    protocol: Protocol | None = None
-    metadata: Metadata | None = None
-    domains: tuple[DomainMetadata, ...] = ()
-    files: tuple[FileAction, ...] = ()
-    """Set only if files were requested."""
-
-    @property
-    def clustering(self) -> DomainMetadata | None:
-        """The commit's clustering domain; ``None`` if it does not change it."""
-        return next((domain for domain in reversed(self.domains) if domain.name == CLUSTERING), None)
 
 
 @dataclass(slots=True)
@@ -130,6 +114,40 @@ class _Gathered:
             self.transactions.append(transaction)
 
 
+class ParsedCommit:
+    """All parts of a commit that the reader uses. Do not change them."""
+
+    def __init__(self, version: int, gathered: _Gathered) -> None:
+        self.version = version
+        self.txn_id = _text(gathered.info.get("txnId"))
+        self.protocol = gathered.protocol
+        self.metadata = gathered.metadata
+        self.domains = tuple(gathered.domains)
+        self.files = tuple(gathered.files)
+        """Set only if files were requested."""
+        self._rest: _Gathered | None = gathered
+
+    @property
+    def clustering(self) -> DomainMetadata | None:
+        """The commit's clustering domain; ``None`` if it does not change it."""
+        if not self.domains:
+            return None
+        return next((domain for domain in reversed(self.domains) if domain.name == CLUSTERING), None)
+
+    @cached_property
+    def commit(self) -> Commit:
+        """The summary. It is made when it is asked for, because the state of a table can be read without it."""
+        assert self._rest is not None
+        summary = _summary(self.version, self._rest)
+        self._rest = None
+        return summary
+
+    def summarize(self) -> Self:
+        """Itself, without what was parsed and is not in its summary, which can be many times as large."""
+        assert self.commit is not None
+        return self
+
+
 def parse_commit(
     version: int,
     lines: Iterable[bytes],
@@ -158,11 +176,20 @@ def parse_commit(
         raise CommitSyntaxError(1, "the commit is empty")
     if _is_file_line(last):
         _take_line(gathered, number, last, with_files=False)
-    return _finish(version, gathered)
+    parsed = ParsedCommit(version, gathered)
+    return parsed.summarize() if gathered.counted > _KEPT else parsed
 
 
 def _is_file_line(line: bytes) -> bool:
-    return line.startswith(_FILES) and line.rstrip().endswith(b"}") and not any(key in line for key in _STATE)
+    return (
+        line.startswith(_FILES)
+        and line.rstrip().endswith(b"}")
+        and b'"metaData"' not in line
+        and b'"protocol"' not in line
+        and b'"domainMetadata"' not in line
+        and b'"commitInfo"' not in line
+        and b'"txn"' not in line
+    )
 
 
 def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: bool) -> None:
@@ -179,14 +206,14 @@ def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: boo
         raise CommitSyntaxError(number, str(error)) from error
 
 
-def _finish(version: int, gathered: _Gathered) -> ParsedCommit:
+def _summary(version: int, gathered: _Gathered) -> Commit:
     info = gathered.info
     operation = _text(info.get("operation"))
     changes_state = gathered.metadata is not None or gathered.protocol is not None
     changes_domain = any(domain.name != ROW_TRACKING for domain in gathered.domains)
     engine = _text(info.get("engineInfo")) or _text(info.get("clientVersion"))
     blind = info.get("isBlindAppend")
-    commit = Commit(
+    return Commit(
         version=version,
         timestamp=_number(info.get("inCommitTimestamp")) or _number(info.get("timestamp")) or 0,
         operation=operation,
@@ -206,14 +233,6 @@ def _finish(version: int, gathered: _Gathered) -> ParsedCommit:
         blind_append=blind if isinstance(blind, bool) else None,
         transactions=tuple(gathered.transactions),
         job=_job(info),
-    )
-    return ParsedCommit(
-        commit=commit,
-        txn_id=_text(info.get("txnId")),
-        protocol=gathered.protocol,
-        metadata=gathered.metadata,
-        domains=tuple(gathered.domains),
-        files=tuple(gathered.files),
     )
 
 

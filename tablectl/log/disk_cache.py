@@ -77,6 +77,11 @@ class DiskCache:
         self._opened = False
         self._pending: dict[_Key, bytes] = {}
 
+    @property
+    def keeps_states(self) -> bool:
+        """Always true."""
+        return True
+
     def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
         """As ``TableCache.load``. An entry that does not have the expected form counts as absent."""
         commits = self._parsed((_COMMITS, _raw(location), _raw(table_id)), lambda body: [_commit(row) for row in body])

@@ -18,6 +18,8 @@ from tablectl.model.errors import LiveError
 from tablectl.storage.read_budget import OversizeError
 from tablectl.storage.table_log import AHEAD, TableLog, VanishedError
 
+_WHOLE = 100
+"""The number of commits of which all that was parsed is kept until it is asked for."""
 _Result = TypeVar("_Result")
 
 
@@ -70,7 +72,8 @@ class History:
     def commit(self, version: int) -> ParsedCommit:
         """One commit. Raises ``LiveError`` with file and line if it is malformed."""
         if version not in self._read:
-            self._read[version] = self._take(commit_name(version), self._commit_reader(version))
+            commit = self._take(commit_name(version), self._commit_reader(version))
+            self._read[version] = commit if len(self._read) < _WHOLE else commit.summarize()
         return self._read[version]
 
     def checksum(self, version: int) -> Checksum | None:

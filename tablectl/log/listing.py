@@ -86,19 +86,13 @@ def parse_listing(names: Iterable[str], *, whole: bool = False) -> LogFiles:
     """Classifies the names of a listing. Names of other forms are ignored, as Delta does. ``whole`` says that they are
     all files of the log.
     """
-    commits, checksums, compacted, staged = set(), set(), [], -1
+    commits, checksums, compacted, staged = set[int](), set[int](), list[tuple[int, int]](), -1
+    numbered = {".json": commits, ".crc": checksums}
     checkpoints: dict[int, dict[int, dict[int, str]]] = {}
     for name in names:
-        version = name[:_DIGITS]
-        if version.isdigit() and version.isascii() and len(version) == _DIGITS:
-            kind = name[_DIGITS:]
-            if kind == ".json":
-                commits.add(int(version))
-                continue
-            if kind == ".crc":
-                checksums.add(int(version))
-                continue
-        if match := _CLASSIC.fullmatch(name) or _V2.fullmatch(name):
+        if (found := numbered.get(name[_DIGITS:])) is not None and name[:_DIGITS].isdecimal() and name.isascii():
+            found.add(int(name[:_DIGITS]))
+        elif match := _CLASSIC.fullmatch(name) or _V2.fullmatch(name):
             part, parts = _part(match)
             checkpoints.setdefault(int(match[1]), {}).setdefault(parts, {})[part] = name
         elif match := _COMPACTED.fullmatch(name):

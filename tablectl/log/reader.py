@@ -306,6 +306,8 @@ def _files_since(log: TableLog, version: int) -> LogFiles:
 
 def _keep(history: History, state: State, cache: TableCache) -> None:
     """Keeps a state for the next read, if its version can be recognized then."""
+    if not cache.keeps_states:
+        return
     log, version = history.log, history.segment.version
     if version in history.segment.files.commits and not isinstance(log, CatalogLog):
         identity = log.identity(commit_name(version))

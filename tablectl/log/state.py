@@ -108,7 +108,7 @@ def _known_state(history: History) -> State | None:
 def _walk(history: History, findings: StateFindings, before: State | None) -> None:
     for step in history.steps():
         findings.take(step)
-        if not findings.complete and (checksum := history.checksum(step.commit.version)):
+        if not findings.complete and (checksum := history.checksum(step.version)):
             findings.take(checksum)
         if findings.complete:
             return

@@ -29,6 +29,11 @@ class KnownState:
 class TableCache(Protocol):
     """Keeps what was read of tables. Locations are in canonical form. Threads may share it."""
 
+    @property
+    def keeps_states(self) -> bool:
+        """Whether ``keep`` does anything: what it needs costs a call of the system."""
+        ...
+
     def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
         """The kept commits of a table by version; empty if there are none."""
         ...
@@ -54,6 +59,11 @@ class TableCache(Protocol):
 
 class NoCache:
     """Keeps nothing."""
+
+    @property
+    def keeps_states(self) -> bool:
+        """Always false."""
+        return False
 
     def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
         """Always empty."""

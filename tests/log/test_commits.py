@@ -242,9 +242,10 @@ def test_half_a_character_is_no_text(raw: bytes) -> None:
 @given(st.lists(st.binary()))
 def test_any_bytes_are_a_commit_or_a_syntax_error(lines: list[bytes]) -> None:
     try:
-        parse_commit(0, lines)
+        parsed = parse_commit(0, lines)
     except CommitSyntaxError:
         return
+    assert parsed.commit.version == 0
 
 
 JSON = st.recursive(
@@ -256,9 +257,11 @@ JSON = st.recursive(
 @given(st.sampled_from(["protocol", "metaData", "domainMetadata", "commitInfo", "txn", "add", "remove"]), JSON)
 def test_any_action_is_read_or_refused(kind: str, value: Any) -> None:
     try:
-        parse({kind: value}, with_files=True)
+        parsed = parse({kind: value}, with_files=True)
     except CommitSyntaxError as error:
         assert error.line == 1  # noqa: PT017 both outcomes are right
+    else:
+        assert parsed.commit.version == 1
 
 
 def test_both_encodings_of_clustering_columns() -> None:
