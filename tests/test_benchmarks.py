@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
         pytest.param("store_latency.py", ["--tables", "10", "--commits", "30"], "deltalake", marks=pytest.mark.slow),
         pytest.param("pull_request.py", ["--tables", "200"], "conflicts, of the one table", marks=pytest.mark.slow),
         ("quadratic.py", ["--size", "20"], "unknown properties"),
-        ("read_cost.py", ["--tables", "20"], "B, without"),
+        ("read_cost.py", ["--tables", "20"], "with checksums"),
     ],
 )
 def test_each_runs_to_its_end(script: str, options: list[str], says: str) -> None:
