@@ -18,7 +18,7 @@ from tablectl.model.managed_table import ManagedTable
 from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.read_budget import ReadBudget
-from tablectl.storage.table_log import LINE_BYTES, STAGED, TableLog, VanishedError
+from tablectl.storage.table_log import LINE_BYTES, STAGED, FirstNames, TableLog, VanishedError
 
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
@@ -107,10 +107,11 @@ class CatalogLog:
         """As ``TableLog.names``, with each ratified commit under its published name."""
         return self._with_ratified(self.log.names(after), after)
 
-    def few_names(self) -> list[str] | None:
-        """As ``TableLog.few_names``."""
-        names = self.log.few_names()
-        return None if names is None else self._with_ratified(names, "")
+    def first_names(self) -> FirstNames:
+        """As ``TableLog.first_names``."""
+        first = self.log.first_names()
+        names = self._with_ratified(list(first.names), "")
+        return FirstNames(tuple(name for name in names if first.last is None or name <= first.last), first.last)
 
     def _with_ratified(self, listed: list[str], after: str) -> list[str]:
         published = [name for name in listed if not name.startswith(tuple(f"{each}/" for each in STAGED))]
@@ -149,6 +150,10 @@ class CatalogLog:
     def open(self, name: str) -> io.RawIOBase | io.BufferedIOBase:
         """As ``TableLog.open``."""
         return self.log.open(name)
+
+    def open_ahead(self, name: str) -> None:
+        """As ``TableLog.open_ahead``."""
+        self.log.open_ahead(name)
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
         """As ``TableLog.start``."""

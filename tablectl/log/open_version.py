@@ -5,7 +5,7 @@ a problem.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tablectl.delta.layout import LOG
@@ -20,10 +20,11 @@ from tablectl.log.listing import (
     parse_listing,
     segment,
 )
+from tablectl.log.state import load_checkpoint_reader
 from tablectl.log.table_facts import catalog_managed
 from tablectl.model.errors import LiveError
 from tablectl.model.text import printable
-from tablectl.storage.table_log import TableLog, VanishedError
+from tablectl.storage.table_log import FirstNames, TableLog, VanishedError
 
 _HINT = "_last_checkpoint"
 _GAP_HINT = "a complete log has every commit since its last checkpoint: restore the file from a copy"
@@ -92,16 +93,25 @@ def _listing(log: TableLog, version: int | None, look_back: int) -> LogFiles:
     """One listing: of the whole log if one request has it, otherwise from the last checkpoint if the hint about it is
     right.
     """
-    names = log.few_names()
-    if names is not None:
-        return _checked(log, parse_listing(names, whole=True))
+    first = log.first_names()
+    if first.last is None:
+        return _checked(log, parse_listing(first.names, whole=True))
+    if not any(name.endswith(".crc") for name in first.names):
+        log.start(load_checkpoint_reader)
     hint = _last_checkpoint(log)
     start = max(hint - look_back, 0)
     if start > 0 and (version is None or version >= hint):
-        files = parse_listing(log.names(f"{start:020d}"))
+        files = parse_listing(_after(log, first, f"{start:020d}"))
         if files.commits and any(_usable(checkpoint, version) for checkpoint in files.checkpoints):
             return _checked(log, files)
-    return _checked(log, _whole(log))
+    return _checked(log, parse_listing(_after(log, first, ""), whole=True))
+
+
+def _after(log: TableLog, first: FirstNames, name: str) -> Iterator[str]:
+    """The files that sort after a name. Those that were listed first are not listed again."""
+    assert first.last is not None
+    yield from (each for each in first.names if each > name)
+    yield from log.names(max(name, first.last))
 
 
 def _whole(log: TableLog) -> LogFiles:

@@ -350,12 +350,21 @@ def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth
 
 
 def _read_version(entries: _Entries, history: History, ahead: int, cache: TableCache) -> LiveTable:
-    history.read_ahead(history.segment.version, ahead)
+    history.read_ahead(history.segment.version, max(ahead, _walked(history.segment)))
     history.read_checksum_ahead(history.segment.version)
     found, state = _state_of(entries.request.name, history)
     _keep(history, state, cache)
     table, depth = entries.depth(found)
     return _deepened(table, depth, history, cache)
+
+
+def _walked(wanted: Segment) -> int:
+    """The number of commits that are read for the state, up to ``LOOK_BACK``: without a checksum, all of them as a
+    rule. If the newest one has the whole state, only so many were read for nothing.
+    """
+    if wanted.version in wanted.files.checksums or wanted.files.compacted:
+        return 1
+    return min(wanted.version - wanted.base, LOOK_BACK)
 
 
 def table_of(name: TableName, history: History, *, known_first: bool = False) -> LiveTable:

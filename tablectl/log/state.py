@@ -74,7 +74,8 @@ def find_state(history: History, *, known_first: bool = False, before: State | N
         findings.take(newest)
     if not findings.complete:
         if segment.checkpoint is not None and segment.version - segment.base > AHEAD:
-            history.log.start(_load_checkpoint_reader)
+            history.log.start(load_checkpoint_reader)
+            history.log.open_ahead(segment.checkpoint.files[0])
         _walk(history, findings, before)
     if not findings.complete and segment.checkpoint is not None:
         _take_checkpoint(history, findings)
@@ -120,7 +121,7 @@ def _walk(history: History, findings: StateFindings, before: State | None) -> No
         findings.take(checksum)
 
 
-def _load_checkpoint_reader() -> None:
+def load_checkpoint_reader() -> None:
     """Loads the Parquet reader while a store answers: it takes as long as ten answers. Of so many commits without a
     checksum, none has the metadata as a rule, and the walk ends at the checkpoint.
     """

@@ -18,7 +18,7 @@ from tablectl.delta.layout import LOG
 from tablectl.files import TooLargeError, open_regular, read_regular
 from tablectl.model.errors import LiveError
 from tablectl.storage.read_budget import OversizeError, ReadBudget
-from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, VanishedError
+from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, FirstNames, VanishedError
 
 _BUFFER = 1 << 16
 _Result = TypeVar("_Result")
@@ -66,9 +66,9 @@ class DiskLog:
             raise self._explained(error, folder) from error
         return names, folders
 
-    def few_names(self) -> list[str]:
-        """As ``TableLog.few_names``. A directory is listed whole in any case."""
-        return self.names()
+    def first_names(self) -> FirstNames:
+        """As ``TableLog.first_names``. A directory is listed whole in any case."""
+        return FirstNames(tuple(self.names()))
 
     def check_sizes(self, names: Iterable[str]) -> None:
         """As ``TableLog.check_sizes``, but raises when the first large file is read. The size of a small one costs as
@@ -151,6 +151,9 @@ class DiskLog:
             return io.BufferedReader(open_regular(self.file(name)), _BUFFER)
         except (OSError, ValueError) as error:
             raise self._explained(error, name) from error
+
+    def open_ahead(self, name: str) -> None:
+        """Does nothing: the disk answers at once."""
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
         """Always ``None``: the disk answers faster than threads can switch."""

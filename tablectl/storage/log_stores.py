@@ -28,7 +28,7 @@ from tablectl.storage.failures import Failure, explain
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
 from tablectl.storage.range_file import RangeFile
 from tablectl.storage.read_budget import OversizeError, ReadBudget
-from tablectl.storage.table_log import DENIED, LINE_BYTES, PAGE, TableLog, VanishedError
+from tablectl.storage.table_log import DENIED, LINE_BYTES, PAGE, FirstNames, TableLog, VanishedError
 
 if TYPE_CHECKING:  # writers do without the records that only catalogs make; obstore has these types for checkers alone
     from obstore import GetOptions, ObjectMeta
@@ -149,6 +149,8 @@ class ObjectLog:
         self._root = "/".join(filter(None, (prefix, folder)))
         self.budget = ReadBudget(location)
         self._listed: dict[str, ObjectMeta] = {}
+        self._started: dict[str, Future[_Blocks]] = {}
+        """Files whose end is being fetched."""
         """The listed files."""
         self._large = threading.Lock()
         """Held while a large file is read: thirty commits are prefetched, and each can have a line of many MiB."""
@@ -169,11 +171,15 @@ class ObjectLog:
             pages = obstore.list(self._store, self._root, offset=offset, chunk_size=PAGE)
             return self._kept(meta for page in pages for meta in page)
 
-    def few_names(self) -> list[str] | None:
-        """As ``TableLog.few_names``."""
+    def first_names(self) -> FirstNames:
+        """As ``TableLog.first_names``."""
         with self._translated(""):
             page = next(iter(obstore.list(self._store, self._root, chunk_size=PAGE)), ())
-            return self._kept(page) if len(page) < PAGE else None
+            names = self._kept(page)
+        if len(page) < PAGE:
+            return FirstNames(tuple(names))
+        # Directory buckets of S3 list in no order, so their page says nothing about the others.
+        return FirstNames(tuple(names), names[-1]) if names == sorted(names) else FirstNames((), "")
 
     def _kept(self, listed: Iterable[ObjectMeta]) -> list[str]:
         """The names of listed files, whose sizes are kept."""
@@ -245,10 +251,13 @@ class ObjectLog:
 
     def open(self, name: str) -> RangeFile:
         """As ``TableLog.open``."""
+        started = self._started.pop(name, None)
 
         def opened(store: ObjectStore, path: str) -> RangeFile:
             meta = self._listed.get(name) or obstore.head(store, path)
             blocks = _Blocks(store, path, meta["size"], meta["e_tag"])
+            if started is not None and started.exception() is None:
+                blocks = started.result()
 
             def fetch(start: int, size: int) -> bytes:
                 with self._translated(name):
@@ -257,6 +266,13 @@ class ObjectLog:
             return RangeFile(meta["size"], fetch)
 
         return self._get(name, opened)
+
+    def open_ahead(self, name: str) -> None:
+        """As ``TableLog.open_ahead``. If it fails, the file is opened as if it had not begun."""
+        meta = self._listed.get(name)
+        if meta is not None:
+            blocks = _Blocks(self._store, f"{self._root}/{name}", meta["size"], meta["e_tag"])
+            self._started[name] = self._bucket.pool.submit(blocks.with_end)
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
         """As ``TableLog.start``."""
@@ -329,6 +345,12 @@ class _Blocks:
             block = self._fetched(first, length)
             self._block = (first, block)
         return block[start - first : start - first + size]
+
+    def with_end(self) -> _Blocks:
+        """Itself, after it has fetched the end of the file, where the footer is."""
+        start = max(self._size - _BLOCK, 0)
+        self(start, self._size - start)
+        return self
 
     def _fetched(self, start: int, length: int) -> bytes:
         if self._tag is None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
+from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError
 from tablectl.storage.read_budget import ReadBudget
 
@@ -26,6 +27,15 @@ _Item = TypeVar("_Item")
 
 class VanishedError(LiveError):
     """A listed file was gone when it was opened, because the log is being cleaned up. A new listing helps."""
+
+
+@frozen
+class FirstNames:
+    """The first files of a log, unordered."""
+
+    names: tuple[str, ...]
+    last: str | None = None
+    """The name after which all others sort; ``None`` if there are no others."""
 
 
 class TableLog(Protocol):
@@ -56,8 +66,8 @@ class TableLog(Protocol):
         """
         ...
 
-    def few_names(self) -> list[str] | None:
-        """All files, unordered, as ``names``; ``None`` if one request does not list them."""
+    def first_names(self) -> FirstNames:
+        """The files that one request lists."""
         ...
 
     def check_sizes(self, names: Iterable[str]) -> None:
@@ -89,6 +99,10 @@ class TableLog(Protocol):
 
     def open(self, name: str) -> io.RawIOBase | io.BufferedIOBase:
         """A seekable file for a Parquet reader, which reads the ranges it needs."""
+        ...
+
+    def open_ahead(self, name: str) -> None:
+        """Begins to fetch what a Parquet reader will read first of a file, if that gains anything."""
         ...
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import md5
 from typing import Any
 
 import obstore
@@ -17,6 +18,7 @@ from tablectl.log.reader import ReadRequest, read_each, read_many
 from tablectl.log.table_cache import NoCache, TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
+from tablectl.storage import log_stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import AHEAD
 from tests.log.checkpoint_files import METADATA, PROTOCOL, adds, parquet
@@ -83,7 +85,7 @@ def test_the_reader_of_checkpoints_is_loaded_while_many_commits_are_read(
 ) -> None:
     after_a_checkpoint(put, commits)
     loads: list[str] = []
-    monkeypatch.setattr(state, "_load_checkpoint_reader", lambda: loads.append("begun"))
+    monkeypatch.setattr(state, "load_checkpoint_reader", lambda: loads.append("begun"))
     assert read(options).version == 10 + commits
     assert len(loads) == early
 
@@ -213,3 +215,64 @@ def test_a_long_log_costs_each_commit_once(put: Put, options: StoreOptions, aske
     asked.clear()
     assert read(options).version == 310
     assert len(asked) == 302
+
+
+def test_a_log_of_several_pages_is_listed_once(
+    put: Put, options: StoreOptions, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after_a_checkpoint(put)
+    whole = read(options)
+    monkeypatch.setattr(log_stores, "PAGE", 10)
+    listed = listings(monkeypatch)
+    asked.clear()
+    assert read(options) == whole
+    assert asked.count("_last_checkpoint") == 1
+    assert listed == [None, f"{18:020d}.json"]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("table", [without_checksums, after_a_checkpoint, checkpoints_and_checksums])
+def test_the_length_of_a_page_changes_nothing(
+    put: Put, options: StoreOptions, monkeypatch: pytest.MonkeyPatch, table: Callable[[Put], None], ordered: bool
+) -> None:
+    table(put)
+    expected = [read(options, Depth(look_back)) for look_back in (0, LOOK_BACK)]
+    if not ordered:
+        unordered(monkeypatch)
+    for length in (*range(1 if ordered else 8, 12), 21, 22, 23, 50):
+        monkeypatch.setattr(log_stores, "PAGE", length)
+        assert [read(options, Depth(look_back)) for look_back in (0, LOOK_BACK)] == expected
+
+
+def test_a_checkpoint_that_was_not_fetched_ahead_is_read_all_the_same(
+    put: Put, options: StoreOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after_a_checkpoint(put, AHEAD + 1)
+    expected = read(options)
+    monkeypatch.setattr(log_stores._Blocks, "with_end", lambda _blocks: 1 / 0)
+    assert read(options) == expected
+
+
+def listings(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """The file after which each listing begins."""
+    found: list[str | None] = []
+    original = obstore.list
+
+    def listed(store: Any, prefix: str, *, offset: str | None = None, **options: Any) -> Any:
+        found.append(offset and offset.rpartition("/")[2])
+        return original(store, prefix, offset=offset, **options)
+
+    monkeypatch.setattr(obstore, "list", listed)
+    return found
+
+
+def unordered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that lists in no order, as directory buckets of S3 do."""
+    original = obstore.list
+
+    def listed(store: Any, prefix: str, *, offset: str | None = None, chunk_size: int = 50) -> Any:
+        found = [each for page in original(store, prefix, offset=offset) for each in page]
+        found.sort(key=lambda each: md5(each["path"].encode()).digest())
+        return iter([found[at : at + chunk_size] for at in range(0, len(found), chunk_size)])
+
+    monkeypatch.setattr(obstore, "list", listed)
