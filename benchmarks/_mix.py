@@ -17,8 +17,8 @@ _DIFFERENT = 20
 """One table in so many differs from its policy."""
 
 
-def _appended(path: Path, rng: random.Random) -> Table:
-    table = Table(path, rng, rng.randrange(6, 30), properties=_properties(rng))
+def _appended(path: Path, rng: random.Random, properties: dict[str, str] | None = None) -> Table:
+    table = Table(path, rng, rng.randrange(6, 30), properties=_properties(rng) if properties is None else properties)
     for _ in range(rng.randrange(2, 9)):
         table.write(rng.randrange(1, 4))
     return table
@@ -78,6 +78,7 @@ class Kind:
 
 
 APPENDED = Kind("appended to", 3, _appended)
+DECLARED = Kind("appended to, as declared", 1, lambda path, rng: _appended(path, rng, _SERIALIZABLE))
 KINDS = (
     APPENDED,
     Kind("clustered, deletion vectors, checkpoints", 2, _clustered),

@@ -109,9 +109,9 @@ def _store(repeat: int) -> Iterator[Reached]:
     yield Reached(
         f"{what}: plan, wall, of deltalake in 64 threads", "–", 1.0, plan.cost.seconds / loop.cost.seconds, "×"
     )
-    yield Reached(f"{what}: plan, a table", "4", 3.2, plan.requests, "requests")
+    yield Reached(f"{what}: plan, a table", "4", 3, plan.requests, "requests")
     yield Reached(f"{what}: drift, of plan's", "3.2×", 1.2, drift.requests / plan.requests, "×")
-    yield Reached(f"{what}: second plan, a table", "4", 1.2, cached.requests, "requests")
+    yield Reached(f"{what}: second plan, a table", "4", 1, cached.requests, "requests")
     plan, *_, loop = store_latency.one_table(1000, repeat)
     yield Reached("store with 30 ms, 1 table, 1,000 commits: plan, wall", "3.6 s", 0.8, plan.cost.seconds, "s")
     yield Reached("the same, of deltalake", "1.8×", 1.0, plan.cost.seconds / loop.cost.seconds, "×")

@@ -143,6 +143,10 @@ class GateKeeper:
         if self._together is not None:
             self._await_all(self._together, WindowStep.DONE)
 
+    def give_turn(self) -> None:
+        """Call this after the last closed statement: the next table shuts its gate while this one is verified."""
+        self._turn.give()
+
     @property
     def closed(self) -> bool:
         """Whether the gate is closed and every writer that it blocks has ended."""

@@ -155,7 +155,8 @@ def _run_statements(session: TableSession) -> LiveTable | None:
             check_rewrites(session)
             return live
         if _may_run(session, statement, live):
-            attempts.note(statement, _run_statement(session, statement, live), window)
+            last = not _closed_after(session, statement, missing, attempts.done)
+            attempts.note(statement, _run_statement(session, statement, live, last=last), window)
 
 
 def _check_metadata(session: TableSession, live: LiveTable) -> None:
@@ -236,14 +237,22 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
     return True
 
 
-def _run_statement(session: TableSession, statement: Statement, live: LiveTable) -> _Failed | None:
-    """Send one statement and determine its result. Raises ``StopTableError`` if it changed another table or overwrote
-    someone else's change.
+def _closed_after(session: TableSession, statement: Statement, missing: Sequence[Statement], sent: set[str]) -> bool:
+    """Whether a closed statement follows this one."""
+    rest = (each for each in missing if each is not statement and each.id not in sent)
+    return any(planned_phase(session.plan, each) is Phase.CLOSED for each in rest)
+
+
+def _run_statement(session: TableSession, statement: Statement, live: LiveTable, *, last: bool) -> _Failed | None:
+    """Send one statement and determine its result. If it is the ``last`` closed one, the next table of the driver goes
+    on meanwhile. Raises ``StopTableError`` if it changed another table or overwrote someone else's change.
     """
     session.lease.prove(session.window.budget)
     check_target(session, statement, live.table_id)
     sent = Sent(new_tag(session.window.stamp.run), live.version, statement.repartition is not None)
     error = _send(session, statement, sent, live)
+    if last and error is None:
+        session.gate.give_turn()
     if statement.effect.moves and error is None:
         statement_over(session)
         raise _moved(session, statement)

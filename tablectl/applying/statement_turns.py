@@ -2,7 +2,7 @@
 
 A driver that runs eight ALTERs at once takes as long for all of them as one by one, and each takes many times longer.
 If all eight gates are shut meanwhile, each is shut for as long as all eight take. So a table takes the turn before it
-shuts its gate, then shuts the gate, sends its closed statements, and gives the turn to the next table.
+shuts its gate, then shuts the gate, and gives the turn to the next table when its last closed statement has ended.
 
 A table cannot delay others for long:
 

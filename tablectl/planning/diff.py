@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablectl.attributes.policy import ATTRIBUTES, Policy
+from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
@@ -13,10 +13,9 @@ def diff(policy: Policy, live: LiveTable, dialect: str = DEFAULT_DIALECT) -> tup
     are not read. What the product does by itself, and what has to wait for another apply, is left out.
     """
     changes: list[Change] = []
-    for entry in ATTRIBUTES:
-        declared = getattr(policy, entry.name)
-        if declared is not None:
-            changes.extend(entry.diff(entry.normalized(declared, live, dialect), live))
+    for name, declared in policy.declared().items():  # in the order of the attributes
+        entry = attribute(name)
+        changes.extend(entry.diff(entry.normalized(declared, live, dialect), live))
     return tuple(change for change in changes if not _left_out(change, policy, live))
 
 

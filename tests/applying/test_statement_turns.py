@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from tablectl.applying.statement_turns import LONGEST_WITH_SHUT_GATE, SHORT_DRAI
 from tablectl.engine.port import MaySend, always
 from tablectl.leases.guards import GuardMode
 from tablectl.model.plan import Statement
+from tablectl.model.table import Commit
 from tests.applying.fake_lake import FakeEngine, FakeTable
 from tests.applying.lake_run import Run, only, outcomes
 from tests.applying.writers import FakeGuard
@@ -145,13 +147,16 @@ def test_what_rewrites_data_has_a_lane_of_its_own() -> None:
 
 
 class SlowEngine(FakeEngine):
-    """Statements that take their time, side by side; and how many closed ones and closed gates there are at a time."""
+    """Statements that take their time, side by side; how many closed ones there are at a time; and which gates are
+    closed meanwhile, for statements that have not ended.
+    """
 
     def __init__(self, run: Run, during: Callable[[str], object] = lambda _sql: time.sleep(0.005)) -> None:
         super().__init__(run.lake, run.engine.stamp)
         self.run, self.during, self.guard = run, during, threading.Lock()
         self.closed_now = self.most_closed = 0
         self.shut_beside: list[str] = []
+        self.ended: set[str] = set()
         run.engine = self
 
     def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
@@ -160,19 +165,36 @@ class SlowEngine(FakeEngine):
             self.closed_now += closed
             self.most_closed = max(self.most_closed, self.closed_now)
         self.during(sql)
-        others = [name for name in self.run.stores if f"`{name}`" not in sql]
+        own = next((name for name in self.run.stores if f"`{name}`" in sql), "")
+        others = [name for name in self.run.stores if name not in {own, *self.ended}]
         self.shut_beside += [name for name in others if self.run.gate(name[-1]) == "closed"]
         super().execute(sql, tag, may_send)
         with self.guard:
             self.closed_now -= closed
+            self.ended.add(own)
 
 
 @pytest.mark.parametrize("parallel", [2, 8])
-def test_closed_statements_run_one_at_a_time_and_no_other_gate_is_shut_meanwhile(parallel: int) -> None:
+def test_closed_statements_run_one_at_a_time_and_no_gate_is_shut_before_its_turn(parallel: int) -> None:
     run = Run(parallel=parallel).tables("abcdefgh")
     engine = SlowEngine(run)
     assert run.apply().exit_code == 0
     assert (engine.most_closed, engine.shut_beside) == (1, [])
+
+
+def test_the_next_table_goes_on_while_the_first_one_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(parallel=2).tables("ab")
+    second_runs = threading.Event()
+    engine = SlowEngine(run, lambda _sql: second_runs.set() if engine.ended else None)
+    read = run.lake.commits
+
+    def commits(location: str, **more: Any) -> tuple[Commit, ...]:
+        if location in engine.ended:
+            assert second_runs.wait(30), "the second table waits for the verification of the first one"
+        return read(location, **more)
+
+    monkeypatch.setattr(run.lake, "commits", commits)
+    assert outcomes(run.apply()) == {"a": "applied", "b": "applied"}
 
 
 def test_without_turns_many_gates_are_shut_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

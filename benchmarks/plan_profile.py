@@ -1,0 +1,90 @@
+"""What `tablectl plan` spends its CPU on: samples of one process, by part of the work.
+
+`python benchmarks/plan_profile.py [--tables N] [--all]` samples the plan of a mixed lake every millisecond of CPU; with
+`--all` every table is to change. Each sample counts for the innermost of the functions below that was running, which
+earlier versions have, too: `PYTHONPATH` chooses the version.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import signal
+import sys
+import tempfile
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+
+from _mix import build_lake, write_policies
+from _report import machine, say, table
+
+_PARTS = {
+    "raw_decode": "JSON",
+    "_find_and_load": "imports",
+    "parse_schema": "schemas",
+    "read_checkpoint": "checkpoints",
+    "parse_checksum": "checksums",
+    "parse_commit": "commits",
+    "lines": "opening and reading files",
+    "read": "opening and reading files",
+    "read_regular": "opening and reading files",
+    "names": "listing",
+    "parse_listing": "listing",
+    "parse_files": "policies",
+    "resolve": "policies",
+    "diff": "diff and plan",
+    "plan_table": "diff and plan",
+    "read_many": "the rest of the reader",
+    "read_each": "the rest of the reader",
+    "read_table": "the rest of the reader",
+}
+"""The name of each function, and what it is for."""
+_REST = "everything else"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=1000)
+    parser.add_argument("--all", action="store_true", help="every table is to change")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as folder:
+        lake = build_lake(Path(folder), given.tables)
+        policies = write_policies(lake, more="properties: {owner.reviewed: yesterday}" if given.all else "")
+        if find_spec("tablectl.log") and find_spec("tablectl.log.worker_processes"):
+            (Path(folder) / "tablectl.yaml").write_text("stores: {processes: 1}\n")
+        with contextlib.chdir(folder):
+            found = _sampled(str(policies))
+    all_samples = sum(found.values())
+    rows = [(part, f"{count / all_samples:.0%}") for part, count in found.most_common()]
+    say(f"{given.tables:,} tables, {all_samples:,} ms of CPU; {machine()}")
+    say(table(("plan", "of all"), rows))
+
+
+def _sampled(policies: str) -> Counter[str]:
+    found = Counter[str]()
+
+    def count(_signal: int, frame: FrameType | None) -> None:
+        while frame is not None and frame.f_code.co_name not in _PARTS:
+            frame = frame.f_back
+        found[_REST if frame is None else _PARTS[frame.f_code.co_name]] += 1
+
+    signal.signal(signal.SIGPROF, count)
+    signal.setitimer(signal.ITIMER_PROF, 0.001, 0.001)
+    sys.argv = ["tablectl", "plan", policies]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            from tablectl.cli import main as command  # noqa: PLC0415  # the imports are sampled, too
+
+            command()
+    except SystemExit:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return found
+
+
+if __name__ == "__main__":
+    main()
