@@ -148,6 +148,26 @@ class GateKeeper:
         self._turn.give()
 
     @property
+    def opens_early(self) -> bool:
+        """Whether the gate may open as soon as the last closed statement has ended. Tables that share a window open
+        their gates together.
+        """
+        return self._together is None
+
+    def end_statement(self) -> None:
+        """Open the gate with the record that says that the last closed statement has ended. Never raises: if it fails,
+        the gate is opened as ``open`` opens it.
+        """
+        try:
+            self._lease.statement_ended(opens=True)
+        except WindowError as error:
+            _log.warning("the end of a statement of %s was not written down: %s", self._table, error.message)
+            return
+        if self._lease.record.gate is Gate.OPEN:
+            self._tried, self._drained = False, Gate.OPEN
+            self._opened("")
+
+    @property
     def closed(self) -> bool:
         """Whether the gate is closed and every writer that it blocks has ended."""
         return self._drained is Gate.CLOSED
@@ -176,12 +196,20 @@ class GateKeeper:
         self._drained = Gate.OPEN
         if not self._tried and self._lease.record.gate is Gate.OPEN:
             return
+        self._opened(self._opened_at_last())
+
+    def _opened_at_last(self) -> str:
+        """Why the gate is not open after some tries; empty if it is."""
         problem = self._try_open()
         for pause in RELEASE_PAUSES:
             if not problem:
                 break
             pause_briefly(self._window.clock, pause)
             problem = self._try_open()
+        return problem
+
+    def _opened(self, problem: str) -> None:
+        """Account for the time for which the gate was shut."""
         if self._closed_at is not None:
             self.closed_for += self._window.clock.monotonic() - self._closed_at
             self._closed_at = None

@@ -43,6 +43,7 @@ from tablectl.applying.statement import (
     statement_over,
     target,
 )
+from tablectl.applying.statement_turns import Lane, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
 from tablectl.delta.columns import own_metadata
 from tablectl.delta.schema import Schema
@@ -253,10 +254,11 @@ def _run_statement(session: TableSession, statement: Statement, live: LiveTable,
     error = _send(session, statement, sent, live)
     if last and error is None:
         session.gate.give_turn()
+    opens = last and session.gate.closed and session.gate.opens_early and lane_of(statement) is Lane.METADATA
     if statement.effect.moves and error is None:
         statement_over(session)
         raise _moved(session, statement)
-    answer = settle_statement(session, sent, error)
+    answer = settle_statement(session, sent, error, opens=opens)
     match answer:
         case Landed(versions, between):
             if sent.rewrites and versions:

@@ -216,19 +216,24 @@ def may_renew(engine: Engine) -> Callable[[Lease], bool]:
     return lambda lease: lease.record.gate is Gate.OPEN or engine.alive()
 
 
-def settle_statement(session: TableSession, sent: Sent, error: EngineError | None) -> Answer:
+def settle_statement(session: TableSession, sent: Sent, error: EngineError | None, *, opens: bool = False) -> Answer:
     """Determine the result of a statement: the same code after a success, an error and a lost answer.
 
     Interrupts by its tag whatever may still run, and waits for its end, at most for the lease's ttl. Removes the
-    announcement if nothing of it runs.
+    announcement if nothing of it runs. With ``opens`` it opens the gate as well if the statement succeeded.
     """
     over = error is None or not error.unanswered or _wait_for_end(session, sent)
-    if over:
+    opens = opens and error is None
+    if over and not opens:
         statement_over(session)
     try:
         commits = session.window.reader.commits(session.plan.location, after=sent.version)
+        session.note_closed(max((each.version for each in commits), default=sent.version))
     except TablectlError as unreadable:
         return UnknownOutcome(unreadable.message)
+    finally:
+        if opens:
+            session.gate.end_statement()
     found = _landed(session, sent, commits, claimed=error is None)
     if found is not None:
         return found

@@ -73,8 +73,12 @@ class TableSession:
             self.start = live.version
             self.already = _done(self.plan, live)
             self.tell("fresh")
+        self.note_closed(live.version)
+
+    def note_closed(self, version: int) -> None:
+        """Record a version that was read, if the gate is closed."""
         if self.gate.closed:
-            self.closed = (self.closed[0] if self.closed else live.version, live.version)
+            self.closed = (self.closed[0] if self.closed else version, version)
 
     def wait_for(self, statement: Statement, why: str) -> None:
         """Leave a statement, and the changes that it serves, to a later apply."""

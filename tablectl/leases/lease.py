@@ -189,15 +189,16 @@ class Lease:
         if not fresh:
             self.announce(running)
 
-    def statement_ended(self) -> None:
-        """Record that no statement is running any more, neither ours nor our predecessor's.
+    def statement_ended(self, *, opens: bool = False) -> None:
+        """Record that no statement is running any more, neither ours nor our predecessor's. With ``opens`` the same
+        record opens the gate.
 
-        If it raises, renewals repeat the running statement until a call succeeds.
+        If it raises, renewals repeat the running statement until a call succeeds, and open the gate if it was to open.
         """
         with self._alive():
             self._check_tail()
             if self._record.running is not None:
-                if self._inherits:
+                if self._inherits or opens:
                     self._wanted = Gate.OPEN
                 self._append("statement", running=None)
 

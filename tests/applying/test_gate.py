@@ -15,6 +15,7 @@ from tablectl.leases.guards import HERE, GuardMode
 from tablectl.leases.lease_records import Gate, parse_record, tail
 from tablectl.model.errors import WindowError
 from tablectl.model.stamp import Stamp, read_stamp
+from tablectl.model.table import Commit
 from tablectl.model.table_window import TableWindow
 from tests.applying.fake_lake import COLUMNS, FakeEngine, FakeTable, at, contended, fails, parse_sql
 from tests.applying.world import DIGEST, WITH_VECTORS, Kill, World, settle
@@ -74,6 +75,33 @@ def test_the_gate_tightens_from_phase_to_phase_and_is_open_before_the_verificati
         ("SET", Gate.CLOSED),
         ("verify", Gate.OPEN),
     ]
+
+
+def test_the_record_that_ends_the_last_closed_statement_opens_the_gate(world: World) -> None:
+    assert world.run(world.plan(isolation="Serializable")).outcome is RunOutcome.APPLIED
+    records = [parse_record(data) for name, data in sorted(world.store.kept.items()) if name.startswith("lease/")]
+    steps = [(each.kind, each.gate, each.running is not None) for each in records]
+    assert steps == [
+        ("acquire", Gate.OPEN, False),
+        ("gate", Gate.CLOSED, False),
+        ("statement", Gate.CLOSED, True),
+        ("statement", Gate.OPEN, False),
+    ]
+
+
+def test_a_gate_stays_closed_after_a_statement_that_failed_until_its_end_is_known(world: World) -> None:
+    seen: list[Gate] = []
+    read = world.lake.commits
+
+    def commits(location: str, *, after: int) -> tuple[Commit, ...]:
+        if world.sent:
+            seen.append(gate_of(world))
+        return read(location, after=after)
+
+    world.lake.commits = commits  # type: ignore[method-assign]
+    world.before = fails(1)
+    world.run(world.plan(isolation="Serializable"))
+    assert seen[0] is Gate.CLOSED
 
 
 def test_a_phase_without_statements_is_skipped(world: World) -> None:
