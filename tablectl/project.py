@@ -377,7 +377,8 @@ class Project:
 
     def records(self, location: str) -> RecordStore:
         """The lease records of the table at a location."""
-        from tablectl.storage.records import open_records, real_place  # noqa: PLC0415  # see the module docstring
+        from tablectl.storage.places import real_place  # noqa: PLC0415  # see the module docstring
+        from tablectl.storage.records import open_records  # noqa: PLC0415
 
         return open_records(location, self.config.state, real_place(location), self.stores)
 

@@ -22,7 +22,7 @@ from tablectl.planning.merge_plans import Shard
 from tablectl.policies.resolve import expand
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables
 from tablectl.storage.object_stores import StoreOptions
-from tablectl.storage.records import real_place
+from tablectl.storage.places import real_place
 
 _DEFAULT_STORES = StoreOptions()
 

@@ -83,7 +83,8 @@ _FOR_READING_RECORDS = ("pydantic",)
 _FOR_SPARK = ("pyspark", "delta", "py4j", "grpc", "google")
 _FOR_CHECKPOINTS = ("pyarrow",)
 _FOR_SOME_ANSWERS = ("deepdiff", "rich", "pandas", "numpy", "databricks", "jinja2", "sqlglot")
-_OFTEN_TOO_MUCH = (*_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, *_FOR_SOME_ANSWERS)
+_FOR_BUCKETS = ("obstore",)
+_OFTEN_TOO_MUCH = (*_FOR_BUCKETS, *_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, *_FOR_SOME_ANSWERS)
 
 
 @pytest.mark.parametrize(

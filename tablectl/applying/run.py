@@ -53,7 +53,8 @@ from tablectl.model.errors import EngineError, LiveError, PlanFileError, Tablect
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import minutes_text
 from tablectl.storage.missing_rights import MissingRightError
-from tablectl.storage.records import RecordStore, real_place
+from tablectl.storage.places import real_place
+from tablectl.storage.records import RecordStore
 
 _AGAIN = "run the same command again"
 _NEVER = float("-inf")

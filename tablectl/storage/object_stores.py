@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
-
-from obstore.exceptions import BaseError
-from obstore.store import MemoryStore, ObjectStore, from_url
 
 from tablectl.model.store_options import CONCURRENCY, CONNECTION, FAMILIES, OPTIONS, PREFIXES
 from tablectl.storage.access import Provider, StorageAccess
 from tablectl.storage.failures import Failure, explain
 from tablectl.storage.profiles import ProfileError, profile_credentials
+
+if TYPE_CHECKING:
+    from obstore.store import MemoryStore, ObjectStore
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,9 @@ def open_bucket(
 
     The URL has no path: obstore would decode %xx in it, and Hadoop does not.
     """
+    from obstore.exceptions import BaseError  # noqa: PLC0415  # slow to load, and not needed for disks
+    from obstore.store import from_url  # noqa: PLC0415
+
     family = FAMILIES.get(scheme)
     if family is None:
         known = "known are local paths, s3, gs, az and abfss"

@@ -366,15 +366,6 @@ def _version(entry: ObjectMeta) -> str:
     return f"{tag} {entry['size']} {entry['last_modified'].isoformat()}" if tag else ""
 
 
-def real_place(location: str) -> str:
-    """The canonical form of a place, with links on a local disk resolved, so that two names of one table do not count
-    as two tables.
-    """
-    place = canonical_location(location)
-    # Not `Path.resolve`, which raises where a link leads to itself: that table cannot be read, and all others can.
-    return os.path.realpath(place) if place.startswith("/") else place
-
-
 def open_records(
     location: str, state: str | None = None, key: str = "", options: StoreOptions = _DEFAULT
 ) -> RecordStore:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError
 from tablectl.storage.read_budget import ReadBudget
 
@@ -29,7 +29,7 @@ class VanishedError(LiveError):
     """A listed file was gone when it was opened, because the log is being cleaned up. A new listing helps."""
 
 
-@frozen
+@dataclass(frozen=True)
 class FirstNames:
     """The first files of a log, unordered."""
 

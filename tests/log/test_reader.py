@@ -15,7 +15,7 @@ from tablectl.delta.protocol import Client
 from tablectl.log.reader import ReadRequest, newest_version, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError
 from tablectl.model.table import Depth, LiveTable
-from tablectl.storage import log_stores as store_module
+from tablectl.storage.object_log import ObjectLog
 from tablectl.storage.object_stores import StoreOptions
 from tests.log.checkpoint_files import STATE, adds, parquet
 from tests.log.log_actions import (
@@ -310,14 +310,14 @@ def test_a_vanished_file_is_looked_for_once_more(
 ) -> None:
     put(0, [info(), PLAIN, metadata()])
     listings = 0
-    original = store_module.ObjectLog._kept
+    original = ObjectLog._kept
 
-    def kept(log: store_module.ObjectLog, listed: Any) -> list[str]:
+    def kept(log: ObjectLog, listed: Any) -> list[str]:
         nonlocal listings
         listings += 1
         return [*original(log, listed), *([f"{1:020d}.json"] if listings == 1 else [])]
 
-    monkeypatch.setattr(store_module.ObjectLog, "_kept", kept)
+    monkeypatch.setattr(ObjectLog, "_kept", kept)
     assert read().version == 0
     assert listings == 2
 
@@ -326,14 +326,14 @@ def test_a_listing_crossed_by_a_writer_is_repeated(put: Put, read: Read, monkeyp
     put(0, [info(), PLAIN, metadata()])
     put(1, [info()])
     put(2, [info()])
-    original, listings = store_module.ObjectLog._kept, 0
+    original, listings = ObjectLog._kept, 0
 
-    def kept(log: store_module.ObjectLog, listed: Any) -> list[str]:
+    def kept(log: ObjectLog, listed: Any) -> list[str]:
         nonlocal listings
         listings += 1
         return [name for name in original(log, listed) if listings > 1 or not name.startswith(f"{1:020d}")]
 
-    monkeypatch.setattr(store_module.ObjectLog, "_kept", kept)
+    monkeypatch.setattr(ObjectLog, "_kept", kept)
     assert read().version == 2
 
 

@@ -18,7 +18,7 @@ from tablectl.log.reader import ReadRequest, read_each, read_many
 from tablectl.log.table_cache import NoCache, TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
-from tablectl.storage import log_stores
+from tablectl.storage import object_log
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import AHEAD
 from tests.log.checkpoint_files import METADATA, PROTOCOL, adds, parquet
@@ -222,7 +222,7 @@ def test_a_log_of_several_pages_is_listed_once(
 ) -> None:
     after_a_checkpoint(put)
     whole = read(options)
-    monkeypatch.setattr(log_stores, "PAGE", 10)
+    monkeypatch.setattr(object_log, "PAGE", 10)
     listed = listings(monkeypatch)
     asked.clear()
     assert read(options) == whole
@@ -240,7 +240,7 @@ def test_the_length_of_a_page_changes_nothing(
     if not ordered:
         unordered(monkeypatch)
     for length in (*range(1 if ordered else 8, 12), 21, 22, 23, 50):
-        monkeypatch.setattr(log_stores, "PAGE", length)
+        monkeypatch.setattr(object_log, "PAGE", length)
         assert [read(options, Depth(look_back)) for look_back in (0, LOOK_BACK)] == expected
 
 
@@ -249,7 +249,7 @@ def test_a_checkpoint_that_was_not_fetched_ahead_is_read_all_the_same(
 ) -> None:
     after_a_checkpoint(put, AHEAD + 1)
     expected = read(options)
-    monkeypatch.setattr(log_stores._Blocks, "with_end", lambda _blocks: 1 / 0)
+    monkeypatch.setattr(object_log._Blocks, "with_end", lambda _blocks: 1 / 0)
     assert read(options) == expected
 
 

@@ -15,7 +15,8 @@ from tablectl.delta.names import TableName
 from tablectl.log.reader import read_table
 from tablectl.model.errors import LiveError
 from tablectl.storage.disk_log import DiskLog
-from tablectl.storage.log_stores import LogBucket, ObjectLog, Stores
+from tablectl.storage.log_stores import Stores
+from tablectl.storage.object_log import LogBucket, ObjectLog
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import VanishedError
 from tests.unreadable import unreadable

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
 from tablectl.log.checked_parquet import _CheckedSource
-from tablectl.storage.log_stores import _Blocks
+from tablectl.storage.object_log import _Blocks
 from tablectl.storage.range_file import RangeFile
 
 DATA = bytes(range(256)) * 1_000
