@@ -39,6 +39,17 @@ def test_each_runs_to_its_end(script: str, options: list[str], says: str) -> Non
     assert max(map(len, done.stdout.splitlines())) <= 100
 
 
+def test_the_profile_of_a_plan_names_its_parts() -> None:
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / "plan_profile.py"), "--tables", "20"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert {"imports", "policies", "JSON"} <= {line.partition("  ")[0] for line in done.stdout.splitlines()}
+
+
 def read(location: Path) -> LiveTable:
     return read_path(str(location), counts=True)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tablectl.attributes.masked_values import MaskedKeys
 from tablectl.frozen import frozen
+from tablectl.garbage import collection_paused
 from tablectl.model.errors import Problem
 from tablectl.policies.config import Config
 from tablectl.policies.find_files import find_files, read_files, shown_path
@@ -69,7 +70,8 @@ def parse_files(
     """The policies in the bytes of files. Raises ``InputError`` with all errors in them, and with ``problems``."""
     engine = config.engine
     reading = ValueReader(variables, engine.dialect, engine.catalog, list(problems), MaskedKeys(config.reports.mask))
-    return read_specs(((shown_path(path), data) for path, data in files.items()), reading)
+    with collection_paused():
+        return read_specs(((shown_path(path), data) for path, data in files.items()), reading)
 
 
 def open_repository(

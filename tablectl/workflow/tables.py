@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import TypeVar
 
+from tablectl.garbage import collection_paused
 from tablectl.log.reader import Reading, ReadRequest, read_each
 from tablectl.model.errors import LiveError
 from tablectl.model.plan import TableFailure
@@ -25,7 +26,8 @@ def ignore_progress(_done: int, _all: int) -> None:
 
 def locate_tables(project: Project, specs: Specs, selection: Selection) -> LocatedTable:
     """The selected tables with their locations. Raises as ``locate``."""
-    return locate(specs, selection, project.open_catalog, project.stores)
+    with collection_paused():
+        return locate(specs, selection, project.open_catalog, project.stores)
 
 
 def sorted_failures(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
