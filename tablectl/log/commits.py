@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from sys import intern
 from types import MappingProxyType
@@ -126,6 +126,7 @@ class ParsedCommit:
         self.files = tuple(gathered.files)
         """Set only if files were requested."""
         self._rest: _Gathered | None = gathered
+        self._summary: Commit | None = None
 
     @property
     def clustering(self) -> DomainMetadata | None:
@@ -134,13 +135,15 @@ class ParsedCommit:
             return None
         return next((domain for domain in reversed(self.domains) if domain.name == CLUSTERING), None)
 
-    @cached_property
+    @property
     def commit(self) -> Commit:
         """The summary. It is made when it is asked for, because the state of a table can be read without it."""
-        assert self._rest is not None
-        summary = _summary(self.version, self._rest)
-        self._rest = None
-        return summary
+        rest = self._rest
+        if rest is not None:  # two threads may both make it, and it is there before the rest is gone
+            self._summary = _summary(self.version, rest)
+            self._rest = None
+        assert self._summary is not None
+        return self._summary
 
     def summarize(self) -> Self:
         """Itself, without what was parsed and is not in its summary, which can be many times as large."""
