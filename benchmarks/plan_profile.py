@@ -1,8 +1,7 @@
 """What `tablectl plan` spends its CPU on: samples of one process, by part of the work.
 
-`python benchmarks/plan_profile.py [--tables N] [--all]` samples the plan of a mixed lake every millisecond of CPU; with
-`--all` every table is to change. Each sample counts for the innermost of the functions below that was running, which
-earlier versions have, too: `PYTHONPATH` chooses the version.
+`python benchmarks/plan_profile.py [--tables N] [--all]` samples the plan of a mixed lake by a timer of the CPU; with
+`--all` every table is to change. Each sample counts for the innermost of the functions below that was running.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
@@ -22,16 +20,15 @@ from _mix import build_lake, write_policies
 from _report import machine, say, table
 
 _PARTS = {
-    "raw_decode": "JSON",
+    "JSONDecoder.raw_decode": "JSON",
     "_find_and_load": "imports",
     "parse_schema": "schemas",
     "read_checkpoint": "checkpoints",
     "parse_checksum": "checksums",
     "parse_commit": "commits",
-    "lines": "opening and reading files",
-    "read": "opening and reading files",
-    "read_regular": "opening and reading files",
-    "names": "listing",
+    "DiskLog.lines": "opening and reading files",
+    "DiskLog.read": "opening and reading files",
+    "DiskLog.names": "listing",
     "parse_listing": "listing",
     "parse_files": "policies",
     "resolve": "policies",
@@ -41,7 +38,7 @@ _PARTS = {
     "read_each": "the rest of the reader",
     "read_table": "the rest of the reader",
 }
-"""The name of each function, and what it is for."""
+"""Functions, and what they are for."""
 _REST = "everything else"
 
 
@@ -53,13 +50,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as folder:
         lake = build_lake(Path(folder), given.tables)
         policies = write_policies(lake, more="properties: {owner.reviewed: yesterday}" if given.all else "")
-        if find_spec("tablectl.log") and find_spec("tablectl.log.worker_processes"):
-            (Path(folder) / "tablectl.yaml").write_text("stores: {processes: 1}\n")
+        (Path(folder) / "tablectl.yaml").write_text("stores: {processes: 1}\n")
         with contextlib.chdir(folder):
             found = _sampled(str(policies))
     all_samples = sum(found.values())
     rows = [(part, f"{count / all_samples:.0%}") for part, count in found.most_common()]
-    say(f"{given.tables:,} tables, {all_samples:,} ms of CPU; {machine()}")
+    say(f"{given.tables:,} tables, {all_samples:,} samples; {machine()}")
     say(table(("plan", "of all"), rows))
 
 
@@ -67,9 +63,13 @@ def _sampled(policies: str) -> Counter[str]:
     found = Counter[str]()
 
     def count(_signal: int, frame: FrameType | None) -> None:
-        while frame is not None and frame.f_code.co_name not in _PARTS:
+        while frame is not None:
+            part = _PARTS.get(frame.f_code.co_qualname)
+            if part is not None:
+                found[part] += 1
+                return
             frame = frame.f_back
-        found[_REST if frame is None else _PARTS[frame.f_code.co_name]] += 1
+        found[_REST] += 1
 
     signal.signal(signal.SIGPROF, count)
     signal.setitimer(signal.ITIMER_PROF, 0.001, 0.001)

@@ -30,7 +30,7 @@ from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTab
 from tablectl.model.text import printable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
-from tablectl.storage.table_log import TableLog
+from tablectl.storage.table_log import AHEAD, PAGE, TableLog
 
 MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""
@@ -359,12 +359,13 @@ def _read_version(entries: _Entries, history: History, ahead: int, cache: TableC
 
 
 def _walked(wanted: Segment) -> int:
-    """The number of commits that are read for the state, up to ``LOOK_BACK``: without a checksum, all of them as a
+    """The number of commits that are read for the state and asked for at once: without a checksum, all of them as a
     rule. If the newest one has the whole state, only so many were read for nothing.
     """
     if wanted.version in wanted.files.checksums or wanted.files.compacted:
         return 1
-    return min(wanted.version - wanted.base, LOOK_BACK)
+    long = len(wanted.files.commits) >= PAGE and not wanted.files.checksums
+    return min(wanted.version - wanted.base, AHEAD if long else LOOK_BACK)
 
 
 def table_of(name: TableName, history: History, *, known_first: bool = False) -> LiveTable:

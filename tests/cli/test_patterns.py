@@ -93,6 +93,7 @@ def test_patterns_that_contradict_each_other_are_told_with_their_places(cli: Cli
     assert cli("plan", "--select", "*/nix").code == 1
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_the_lease_of_a_table_that_a_pattern_found_is_shown(cli: Cli, lake: Repository) -> None:

@@ -153,7 +153,7 @@ def _settings(examples: int) -> settings:
     )
 
 
-@_settings(8)
+@_settings(6)
 @given(layout=_LAYOUTS, current=_CURRENT, all_committed=st.lists(_COMMITTED, min_size=1, max_size=2))
 def test_the_rules_know_what_delta_does(
     spark: Any, lake: Lake, tmp_path: Path, layout: str, current: Statement, all_committed: list[Statement]

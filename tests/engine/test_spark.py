@@ -120,6 +120,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_another_thread_finds_the_users_session_and_leaves_it_as_it_is() -> None:
     """An active session is one of a thread: in a pool's thread there is none, and yet the user's Spark runs."""
     script = [sys.executable, "-c", THEIRS]
