@@ -47,7 +47,7 @@ class Reached:
         return (
             time_text(value)
             if self.unit == "s"
-            else f"{value:.2g} {self.unit}"
+            else f"{value:.3g} {self.unit}"
             if self.unit != "×"
             else f"{value:.2f}×"
         )
