@@ -55,6 +55,8 @@ class GateKeeper:
         self._shut_since: tuple[Gate, int] | None = None
         self._given_up: set[str] = set()
         self._at_gate: dict[str, int] = {}
+        self.closings = 0
+        """How often the gate was closed."""
         self.closed_for = 0.0
         """Seconds for which the gate was closed."""
         self.drained_for = 0.0
@@ -106,6 +108,7 @@ class GateKeeper:
         if not left.over:
             self._give_up(replace(left, seconds=left.seconds + spent), statement)
         self._drained = gate
+        self.closings += gate is Gate.CLOSED
 
     def _admit_together(self, together: SharedWindow, gate: Gate, statement: Statement) -> None:
         """The gate of a table that shares its window: it waits for the other tables around each step.
@@ -162,6 +165,7 @@ class GateKeeper:
             self._lease.statement_ended(opens=True)
         except WindowError as error:
             _log.warning("the end of a statement of %s was not written down: %s", self._table, error.message)
+            self._drained = Gate.OPEN  # the next record opens it, so another closed statement must shut it again
             return
         if self._lease.record.gate is Gate.OPEN:
             self._tried, self._drained = False, Gate.OPEN

@@ -141,8 +141,8 @@ def _run_statements(session: TableSession) -> LiveTable | None:
     while True:
         live = session.read() if attempts.failed is None else _read_again(session, attempts.failed)
         session.note(live)
-        _check_metadata(session, live)
         try:
+            _check_metadata(session, live)
             missing = remaining_statements(
                 plan, live, window.engine.dialect, window.addressed(plan.table, plan.location)
             )

@@ -53,8 +53,8 @@ class TableSession:
     """The version in which this run rewrote the whole table; -1 if it did not."""
     compared: int = -1
     """The version of a rewrite that was compared with the version before it and found equal."""
-    closed: tuple[int, int] | None = None
-    """The first and the last version that were read while the gate was closed."""
+    closed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """For each closing of the gate, counted from 1, the first and the last version that were read meanwhile."""
 
     @classmethod
     def begin(cls, window: RunContext, plan: TablePlan, lease: Lease) -> TableSession:
@@ -78,7 +78,8 @@ class TableSession:
     def note_closed(self, version: int) -> None:
         """Record a version that was read, if the gate is closed."""
         if self.gate.closed:
-            self.closed = (self.closed[0] if self.closed else version, version)
+            first, _ = self.closed.get(self.gate.closings, (version, version))
+            self.closed[self.gate.closings] = first, version
 
     def wait_for(self, statement: Statement, why: str) -> None:
         """Leave a statement, and the changes that it serves, to a later apply."""
@@ -300,8 +301,7 @@ def since(session: TableSession, *, stale: bool = False) -> tuple[tuple[CommitRu
         elif commit.version <= start and not stale:
             continue
         elif found is None or found.plan != stamp.plan or commit.version > start:
-            first, last = session.closed or (commit.version, 0)
-            inside = first < commit.version <= last
+            inside = any(first < commit.version <= last for first, last in session.closed.values())
             others.append(_commit_run(commit, found.run if found else "", inside=inside))
     return tuple(ours), tuple(others)
 

@@ -123,6 +123,10 @@ class CatalogLog:
         """As ``TableLog.check_sizes``."""
         self.log.check_sizes(map(self._stored, names))
 
+    def size(self, name: str) -> int | None:
+        """As ``TableLog.size``."""
+        return self.log.size(self._stored(name))
+
     def identity(self, name: str) -> str:
         """As ``TableLog.identity``."""
         return self.log.identity(name)

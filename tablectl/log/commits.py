@@ -36,6 +36,7 @@ from tablectl.model.table import NOTHING_SET, AppTransaction, Commit
 _FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
 _KINDS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "domainMetadata", "commitInfo", "txn"})
 
+_FILE_KINDS = frozenset({"add", "remove", "cdc"})
 _REPLACES = ("RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 _NO_WRITERS = ("CREATE", "REPLACE", "CLONE", "CONVERT", "RESTORE", "REMOVE COLUMN MAPPING", "REORG", "OPTIMIZE")
 """Operations that can contain data and metadata although no writer evolves the schema."""
@@ -76,6 +77,8 @@ class _Gathered:
     changes_data: bool = False
     counted: int = 0
     """The bytes of all lines that do not concern files."""
+    kept: int = 0
+    """The bytes of all lines of which more is kept than a file."""
 
     def count(self, line: bytes) -> None:
         """Counts a line. Raises ``BudgetError`` if all lines together exceed the limit for one commit."""
@@ -180,7 +183,7 @@ def parse_commit(
     if _is_file_line(last):
         _take_line(gathered, number, last, with_files=False)
     parsed = ParsedCommit(version, gathered)
-    return parsed.summarize() if gathered.counted > _KEPT else parsed
+    return parsed.summarize() if gathered.kept > _KEPT else parsed
 
 
 def _is_file_line(line: bytes) -> bool:
@@ -203,6 +206,8 @@ def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: boo
         known = [kind for kind in action if kind in _KINDS and action[kind] is not None]
         if len(known) > 1:
             raise ValueError(f"{len(known)} actions in one line: {', '.join(known)}")
+        if not _FILE_KINDS.issuperset(known):
+            gathered.kept += len(line)
         for kind in known:
             gathered.take(kind, action[kind], with_files=with_files)
     except ValueError as error:

@@ -35,6 +35,8 @@ from tablectl.storage.table_log import AHEAD, PAGE, TableLog
 MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""
 
+_AHEAD_BYTES = 4 << 20
+"""The size of commits that may be read for nothing."""
 _Taken = TypeVar("_Taken")
 _DEFAULT = StoreOptions()
 _log = logging.getLogger(__name__)
@@ -350,7 +352,7 @@ def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth
 
 
 def _read_version(entries: _Entries, history: History, ahead: int, cache: TableCache) -> LiveTable:
-    history.read_ahead(history.segment.version, max(ahead, _walked(history.segment)))
+    history.read_ahead(history.segment.version, max(ahead, _walked(history)))
     history.read_checksum_ahead(history.segment.version)
     found, state = _state_of(entries.request.name, history)
     _keep(history, state, cache)
@@ -358,14 +360,18 @@ def _read_version(entries: _Entries, history: History, ahead: int, cache: TableC
     return _deepened(table, depth, history, cache)
 
 
-def _walked(wanted: Segment) -> int:
+def _walked(history: History) -> int:
     """The number of commits that are read for the state and asked for at once: without a checksum, all of them as a
     rule. If the newest one has the whole state, only so many were read for nothing.
     """
+    wanted = history.segment
     if wanted.version in wanted.files.checksums or wanted.files.compacted:
         return 1
     long = len(wanted.files.commits) >= PAGE and not wanted.files.checksums
-    return min(wanted.version - wanted.base, AHEAD if long else LOOK_BACK)
+    count = min(wanted.version - wanted.base, AHEAD if long else LOOK_BACK)
+    names = map(commit_name, range(wanted.version - count + 1, wanted.version + 1))
+    # Commits that are read for nothing must not use up the budget of those that are needed.
+    return count if sum(history.log.size(name) or _AHEAD_BYTES for name in names) <= _AHEAD_BYTES else 1
 
 
 def table_of(name: TableName, history: History, *, known_first: bool = False) -> LiveTable:

@@ -35,6 +35,7 @@ def is_data(path: str) -> bool:
 
 def list_data_files(log: DiskLog, most: int) -> list[DataFile]:
     """The Parquet files below a table on a disk, at most ``most``. Links are not followed. Raises ``LiveError``."""
+    log.exists()  # raises for a location that does not exist
     return list(islice(_walk(log.location), most))
 
 

@@ -74,7 +74,7 @@ class DiskLog:
         """As ``TableLog.check_sizes``, but raises when the first large file is read. The size of a small one costs as
         much as its contents, and each is counted when it is read.
         """
-        self._unchecked += names
+        self._unchecked = list(names)
 
     def _check_sizes(self) -> None:
         sizes = dict[str, int]()
@@ -83,6 +83,10 @@ class DiskLog:
                 sizes[name] = os.stat(self.file(name)).st_size  # noqa: PTH116  # as in `identity`
         self._unchecked.clear()
         self.budget.check(sizes)
+
+    def size(self, name: str) -> int | None:
+        """Always ``None``: a listing of a directory has no sizes."""
+        return None
 
     def identity(self, name: str) -> str:
         """As ``TableLog.identity``."""
@@ -166,7 +170,7 @@ class DiskLog:
     def _explained(self, error: OSError | ValueError, name: str) -> LiveError:
         """The error for a file that cannot be read."""
         file = self.file(name)
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
             return VanishedError(f"{file}: listed, but gone when it was opened")
         if isinstance(error, TooLargeError):
             return OversizeError(f"{file}: cannot be read: {_reason(error)}")

@@ -103,6 +103,11 @@ class ObjectLog:
         """As ``TableLog.check_sizes``, from the last listing."""
         self.budget.check({name: self._listed[name]["size"] for name in names if name in self._listed})
 
+    def size(self, name: str) -> int | None:
+        """As ``TableLog.size``."""
+        meta = self._listed.get(name)
+        return None if meta is None else meta["size"]
+
     def identity(self, name: str) -> str:
         """As ``TableLog.identity``."""
         meta = self._listed.get(name)
@@ -167,7 +172,7 @@ class ObjectLog:
         def opened(store: ObjectStore, path: str) -> RangeFile:
             meta = self._listed.get(name) or obstore.head(store, path)
             blocks = _Blocks(store, path, meta["size"], meta["e_tag"])
-            if started is not None and started.exception() is None:
+            if started is not None and started.exception() is None and started.result().is_of(meta):
                 blocks = started.result()
 
             def fetch(start: int, size: int) -> bytes:
@@ -256,6 +261,10 @@ class _Blocks:
             block = self._fetched(first, length)
             self._block = (first, block)
         return block[start - first : start - first + size]
+
+    def is_of(self, meta: ObjectMeta) -> bool:
+        """Whether the file is as it was."""
+        return (self._size, self._tag) == (meta["size"], meta["e_tag"])
 
     def with_end(self) -> _Blocks:
         """Itself, after it has fetched the end of the file, where the footer is."""

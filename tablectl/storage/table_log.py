@@ -76,6 +76,10 @@ class TableLog(Protocol):
         """
         ...
 
+    def size(self, name: str) -> int | None:
+        """The size of a listed file in bytes; ``None`` if only the file itself tells."""
+        ...
+
     def identity(self, name: str) -> str:
         """A text that differs for every content that a listed file can have had: of a disk its size, time and inode, of
         a store its tag. Empty if the file is unknown.

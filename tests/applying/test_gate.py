@@ -15,7 +15,7 @@ from tablectl.leases.guards import HERE, GuardMode
 from tablectl.leases.lease_records import Gate, parse_record, tail
 from tablectl.model.errors import WindowError
 from tablectl.model.stamp import Stamp, read_stamp
-from tablectl.model.table import Commit
+from tablectl.model.table import CatalogFacts, Commit
 from tablectl.model.table_window import TableWindow
 from tests.applying.fake_lake import COLUMNS, FakeEngine, FakeTable, at, contended, fails, parse_sql
 from tests.applying.world import DIGEST, WITH_VECTORS, Kill, World, settle
@@ -102,6 +102,58 @@ def test_a_gate_stays_closed_after_a_statement_that_failed_until_its_end_is_know
     world.before = fails(1)
     world.run(world.plan(isolation="Serializable"))
     assert seen[0] is Gate.CLOSED
+
+
+def test_a_writer_that_evolves_the_schema_when_the_gate_opens_does_not_make_the_run_stale() -> None:
+    world = World()
+    world.lake.add(catalog=CatalogFacts(0))
+    plan = world.plan(isolation="Serializable")
+
+    def version_in_catalog(table: FakeTable, _sql: str) -> None:
+        table.states[-1] = replace(table.states[-1], catalog=CatalogFacts(table.live.version))
+
+    def write(event: str) -> None:
+        if event == "gate open" and world.table.live.version == 1:
+            live = world.table.live
+            properties = {**live.properties, "x": "1"}
+            world.table.commit("WRITE", "etl", properties=properties, catalog=CatalogFacts(live.version + 1))
+
+    world.after, world.tick = version_in_catalog, write
+    assert world.run(plan).outcome is RunOutcome.APPLIED
+
+
+@pytest.mark.parametrize("fault", [None, Fault.LOST_ANSWER, Fault.REFUSED])
+def test_a_closed_statement_after_the_last_one_shuts_the_gate_again(fault: Fault | None) -> None:
+    """Someone undoes, after the gate has opened, what was done before the run."""
+    world = World()
+    world.lake.add()
+    world.table.set_property("debug", "on")
+    plan = world.plan(**settle())
+    world.table.set_property("debug", None)
+    lease = world.lease("ann")
+    ended, gates, undone = lease.statement_ended, list[Gate](), list[int]()
+    ends: list[bool] = []
+
+    def end(*, opens: bool = False) -> None:
+        ends.append(opens)
+        if len(ends) == 1 and fault is not None:
+            world.store.faults.append(fault)
+        ended(opens=opens)
+
+    def undo(table: FakeTable) -> None:
+        if len(ends) == 1 and not undone:
+            if fault is Fault.REFUSED:
+                lease.renew()
+            assert gate_of(world) is Gate.OPEN
+            table.set_property("debug", "on", "etl")
+            undone.append(table.live.version)
+
+    lease.statement_ended = end  # type: ignore[method-assign]
+    world.lake.on_read = undo
+    world.before = lambda _table, _sql: gates.append(gate_of(world))
+    run = world.run(plan, lease=lease)
+    assert gates == [Gate.CLOSED, Gate.CLOSED]
+    assert [each.version for each in run.foreign if each.inside] == []
 
 
 def test_a_phase_without_statements_is_skipped(world: World) -> None:

@@ -186,6 +186,16 @@ def test_a_commit_cannot_be_changed() -> None:
         commit.parameters["mode"] = "Overwrite"  # type: ignore[index]
 
 
+@pytest.mark.parametrize("start", [b"{", b'{"add":null,'])
+@pytest.mark.parametrize(("length", "kept"), [(100, True), (20_000, False)])
+def test_a_large_commit_keeps_its_summary_alone(start: bytes, length: int, kept: bool) -> None:
+    line = start + b'"commitInfo":{"operation":"WRITE","more":[' + b"[]," * (length // 3) + b"[]]}}"
+    parsed = parse_commit(1, [line])
+    assert (parsed._rest is not None) is kept
+    assert parsed.commit.operation == "WRITE"
+    assert parsed._rest is None
+
+
 def test_files_are_parsed_only_when_asked_for() -> None:
     vector = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 4}
     removed = {"remove": {"path": "a b", "deletionVector": vector}}

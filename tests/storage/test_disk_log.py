@@ -10,8 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablectl.log.commit_files import newest_row_version
+from tablectl.model.errors import LiveError
 from tablectl.storage import disk_log, read_budget
 from tablectl.storage.disk_log import DiskLog
+from tablectl.storage.log_stores import Stores
+from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.read_budget import OversizeError
 from tablectl.storage.table_log import VanishedError
 
@@ -50,6 +54,16 @@ def test_commits_that_are_too_large_together_fail_before_the_first_of_them_is_re
     log.check_sizes([NAME, "other"])
     with pytest.raises(OversizeError, match="400,000 bytes"):
         next(log.lines(NAME))
+
+
+@pytest.mark.parametrize("name", ["gone", "file", "nul\0l"])
+def test_a_location_that_is_no_directory_is_named_by_every_reader(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    stores, location = Stores(StoreOptions()), f"{tmp_path}/{name}"
+    calls = (lambda: stores.data_files(location, 10), lambda: newest_row_version(stores, location))
+    for call in calls:
+        with pytest.raises(LiveError, match=r"no such directory|null byte"):
+            call()
 
 
 def test_many_small_commits_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
