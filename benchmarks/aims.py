@@ -98,7 +98,7 @@ def _local(repeat: int) -> Iterator[Reached]:
 def _reader(repeat: int) -> Iterator[Reached]:
     for each in read_cost.measure(_TABLES, repeat):
         ratio = each.log / each.bound
-        yield Reached(f"reader of unchanged tables, {each.kind}: CPU, of the bound", "5–8×", 2.5, ratio, "×")
+        yield Reached(f"reader and diff of unchanged tables, {each.kind}: CPU, of the bound", "5–8×", 2.5, ratio, "×")
         yield Reached(f"the same from the cache, {each.kind}: CPU a table", "–", 0.0005, each.cache / 1e6, "s")
 
 

@@ -200,9 +200,9 @@ class GateKeeper:
         self._drained = Gate.OPEN
         if not self._tried and self._lease.record.gate is Gate.OPEN:
             return
-        self._opened(self._opened_at_last())
+        self._opened(self._open_with_retries())
 
-    def _opened_at_last(self) -> str:
+    def _open_with_retries(self) -> str:
         """Why the gate is not open after some tries; empty if it is."""
         problem = self._try_open()
         for pause in RELEASE_PAUSES:

@@ -252,9 +252,10 @@ def _run_statement(session: TableSession, statement: Statement, live: LiveTable,
     check_target(session, statement, live.table_id)
     sent = Sent(new_tag(session.window.stamp.run), live.version, statement.repartition is not None)
     error = _send(session, statement, sent, live)
-    if last and error is None:
+    ends = last and error is None
+    if ends:
         session.gate.give_turn()
-    opens = last and session.gate.closed and session.gate.opens_early and lane_of(statement) is Lane.METADATA
+    opens = ends and session.gate.closed and session.gate.opens_early and lane_of(statement) is Lane.METADATA
     if statement.effect.moves and error is None:
         statement_over(session)
         raise _moved(session, statement)

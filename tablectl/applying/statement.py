@@ -220,10 +220,9 @@ def settle_statement(session: TableSession, sent: Sent, error: EngineError | Non
     """Determine the result of a statement: the same code after a success, an error and a lost answer.
 
     Interrupts by its tag whatever may still run, and waits for its end, at most for the lease's ttl. Removes the
-    announcement if nothing of it runs. With ``opens`` it opens the gate as well if the statement succeeded.
+    announcement if nothing of it runs. ``opens``, only after a success, opens the gate as well.
     """
     over = error is None or not error.unanswered or _wait_for_end(session, sent)
-    opens = opens and error is None
     if over and not opens:
         statement_over(session)
     try:

@@ -77,8 +77,6 @@ class _Gathered:
     changes_data: bool = False
     counted: int = 0
     """The bytes of all lines that do not concern files."""
-    kept: int = 0
-    """The bytes of all lines of which more is kept than a file."""
 
     def count(self, line: bytes) -> None:
         """Counts a line. Raises ``BudgetError`` if all lines together exceed the limit for one commit."""
@@ -183,7 +181,7 @@ def parse_commit(
     if _is_file_line(last):
         _take_line(gathered, number, last, with_files=False)
     parsed = ParsedCommit(version, gathered)
-    return parsed.summarize() if gathered.kept > _KEPT else parsed
+    return parsed.summarize() if gathered.counted > _KEPT else parsed
 
 
 def _is_file_line(line: bytes) -> bool:
@@ -201,13 +199,11 @@ def _is_file_line(line: bytes) -> bool:
 def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: bool) -> None:
     try:
         action = expect_object(parse_json(line), "the line")
-        if not line.startswith(_FILES):
-            gathered.count(line)
         known = [kind for kind in action if kind in _KINDS and action[kind] is not None]
+        if not (line.startswith(_FILES) and _FILE_KINDS.issuperset(known)):
+            gathered.count(line)
         if len(known) > 1:
             raise ValueError(f"{len(known)} actions in one line: {', '.join(known)}")
-        if not _FILE_KINDS.issuperset(known):
-            gathered.kept += len(line)
         for kind in known:
             gathered.take(kind, action[kind], with_files=with_files)
     except ValueError as error:

@@ -60,9 +60,9 @@ class ObjectLog:
         self._root = "/".join(filter(None, (prefix, folder)))
         self.budget = ReadBudget(location)
         self._listed: dict[str, ObjectMeta] = {}
+        """The listed files."""
         self._started: dict[str, Future[_Blocks]] = {}
         """Files whose end is being fetched."""
-        """The listed files."""
         self._large = threading.Lock()
         """Held while a large file is read: thirty commits are prefetched, and each can have a line of many MiB."""
 
