@@ -13,13 +13,14 @@ import signal
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 
 from _mix import build_lake, write_policies
 from _report import machine, say, table
 
-_PARTS = {
+PARTS = {
     "JSONDecoder.raw_decode": "JSON",
     "_find_and_load": "imports",
     "parse_schema": "schemas",
@@ -39,7 +40,7 @@ _PARTS = {
     "read_table": "the rest of the reader",
 }
 """Functions, and what they are for."""
-_REST = "everything else"
+REST = "everything else"
 
 
 def main() -> None:
@@ -59,17 +60,22 @@ def main() -> None:
     say(table(("plan", "of all"), rows))
 
 
+def part_of(running: Iterable[str]) -> str:
+    """What the innermost known function is for; ``running`` are the qualified names of a stack, innermost first."""
+    return next((PARTS[name] for name in running if name in PARTS), REST)
+
+
+def _running(frame: FrameType | None) -> Iterator[str]:
+    while frame is not None:
+        yield frame.f_code.co_qualname
+        frame = frame.f_back
+
+
 def _sampled(policies: str) -> Counter[str]:
     found = Counter[str]()
 
     def count(_signal: int, frame: FrameType | None) -> None:
-        while frame is not None:
-            part = _PARTS.get(frame.f_code.co_qualname)
-            if part is not None:
-                found[part] += 1
-                return
-            frame = frame.f_back
-        found[_REST] += 1
+        found[part_of(_running(frame))] += 1
 
     signal.signal(signal.SIGPROF, count)
     signal.setitimer(signal.ITIMER_PROF, 0.001, 0.001)
