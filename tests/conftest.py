@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tablectl.engine.spark import SparkOptions, open_spark, packages
 from tests.s3 import Faults, S3Server, clean_environ
 
-# No test depends on how fast the machine is.
-settings.register_profile("tablectl", deadline=None)
+# No test depends on how fast the machine is: hypothesis sets no deadline and does not complain of slow examples. Every
+# run draws the same examples, so that it is green if nothing has changed; `--hypothesis-profile random` draws others.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("random", _PATIENT)
+settings.register_profile("tablectl", _PATIENT, derandomize=True)
 settings.load_profile("tablectl")
 
 CONNECT_PACKAGE = "org.apache.spark:spark-connect_2.13"
@@ -34,6 +39,11 @@ def _free_port() -> int:
         return port
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--shuffle SEED`` finds tests that depend on their order."""
+    parser.addoption("--shuffle", metavar="SEED", help="run the files, and the tests of each file, in a random order")
+
+
 def pytest_configure() -> None:
     """A shell ignores Ctrl-C for what it runs in the background, and Python would leave it so: some tests press it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -41,11 +51,23 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Whatever uses the shared session is a test on Spark: ``make test`` runs those in a process of their own."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+    if seed := config.getoption("--shuffle"):
+        items[:] = shuffled(items, random.Random(seed))
+
+
+def shuffled(items: list[pytest.Item], order: random.Random) -> list[pytest.Item]:
+    """The files in a random order, and the tests of each file: a fixture of a file is made once."""
+    files = defaultdict[Path, list[pytest.Item]](list)
+    for item in items:
+        files[item.path].append(item)
+    for each in files.values():
+        order.shuffle(each)
+    return list(chain.from_iterable(order.sample(list(files.values()), len(files))))
 
 
 @pytest.fixture(autouse=True)
