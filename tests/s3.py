@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,21 +20,21 @@ KEY = "test-key"
 _App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
-class RequestPair:
-    """Two requests that wait for each other: neither is carried out before both have arrived. Later ones do not wait.
+class RequestGroup:
+    """Requests that wait for each other: none is carried out before all have arrived. Later ones do not wait.
 
-    A request belongs to the pair if its method, path, DynamoDB operation and DynamoDB body contain all ``parts``.
+    A request belongs to the group if its method, path, DynamoDB operation and DynamoDB body contain all ``parts``.
     """
 
-    def __init__(self, *parts: str) -> None:
+    def __init__(self, *parts: str, size: int = 2) -> None:
         self.first = threading.Event()
-        """Set when the first of the two is waiting."""
+        """Set when the first of them is waiting."""
         self._parts = parts
-        self._barrier = threading.Barrier(2)
+        self._barrier = threading.Barrier(size)
         self._met = False
 
     def wait(self, request: str) -> None:
-        """Hold a request of the pair. Raises ``BrokenBarrierError`` if the other one does not come."""
+        """Hold a request of the group. Raises ``BrokenBarrierError`` if the others do not come."""
         if self._met or not all(part in request for part in self._parts):
             return
         self.first.set()
@@ -47,8 +46,6 @@ class RequestPair:
 class Faults:
     """What the server does wrong, and what it saw."""
 
-    latency: float = 0.0
-    """Seconds by which each answer is late."""
     denied: tuple[str, ...] = ()
     """Parts of the paths that no one may touch."""
     refused: tuple[str, ...] = ()
@@ -59,8 +56,8 @@ class Faults:
     """How many of the next writes are done and answered with a server error."""
     ignores_conditions: bool = False
     """Whether a write with ``If-None-Match`` is carried out all the same, as old S3-compatible stores do."""
-    pair: RequestPair | None = None
-    """Two requests that wait for each other."""
+    group: RequestGroup | None = None
+    """Requests that wait for each other."""
     seen: list[str] = field(default_factory=list)
     """Method and path of each request."""
     conditional: list[str] = field(default_factory=list)
@@ -166,9 +163,8 @@ class S3Server:
         if "HTTP_IF_NONE_MATCH" in environ:
             faults.conditional.append(f"{method} {path}")
         operation = environ.get("HTTP_X_AMZ_TARGET", "")
-        if faults.pair is not None:
-            faults.pair.wait(f"{method} {path} {operation} {_body(environ) if operation else ''}")
-        time.sleep(faults.latency)
+        if faults.group is not None:
+            faults.group.wait(f"{method} {path} {operation} {_body(environ) if operation else ''}")
         if any(part in path for part in faults.denied):
             return _error(start, "403 Forbidden", "AccessDenied", "Access Denied")
         if any(f"Credential={key}/" in environ.get("HTTP_AUTHORIZATION", "") for key in faults.expired):

@@ -21,7 +21,7 @@ import pytest
 
 from tablectl.log.reader import read_commits
 from tests.docs.pages import ROOT, blocks
-from tests.s3 import REGION, RequestPair, S3Server
+from tests.s3 import REGION, RequestGroup, S3Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 COMMIT_1, COMMIT_3, COMMIT_4 = (f"{version:020}.json" for version in (1, 3, 4))
@@ -144,17 +144,17 @@ INSERT = "INSERT INTO delta.`{}` VALUES ({})"
 ALTER = "ALTER TABLE delta.`{}` SET TBLPROPERTIES ('owner.team' = '{}')"
 
 
-def entry(commit: str) -> RequestPair:
+def entry(commit: str) -> RequestGroup:
     """The two requests that claim one commit in DynamoDB."""
-    return RequestPair("DynamoDB_20120810.PutItem", commit, '"Expected"')
+    return RequestGroup("DynamoDB_20120810.PutItem", commit, '"Expected"')
 
 
-def together(s3: S3Server, pair: RequestPair, *statements: tuple[Driver, str]) -> list[str]:
+def together(s3: S3Server, group: RequestGroup, *statements: tuple[Driver, str]) -> list[str]:
     """The answers to two statements of which the second starts when the first waits for it."""
-    s3.faults.pair = pair
+    s3.faults.group = group
     (first, sql), (second, other) = statements
     first.send(sql)
-    assert pair.first.wait(120)
+    assert group.first.wait(120)
     second.send(other)
     return [first.answer(), second.answer()]
 
@@ -174,8 +174,8 @@ def test_with_the_default_log_store_a_commit_is_lost_and_apply_refuses(
         with drivers(folder, environ) as (a, b):
             a.run(f"CREATE TABLE delta.`{place}` (id BIGINT) USING delta")
             b.run(f"SELECT count(*) FROM delta.`{place}`")
-            pair = RequestPair("PUT", f"_delta_log/{COMMIT_1}")
-            answers = together(s3, pair, (a, INSERT.format(place, 1)), (b, INSERT.format(place, 2)))
+            group = RequestGroup("PUT", f"_delta_log/{COMMIT_1}")
+            answers = together(s3, group, (a, INSERT.format(place, 1)), (b, INSERT.format(place, 2)))
             assert answers == ["done []", "done []"], "both are told that they committed"
         assert len(read_commits(place)) == 2, "the creation, and one of two commits"
         assert [each for each in s3.faults.conditional if "_delta_log" in each] == [], "S3A asks for no exclusion"
@@ -203,10 +203,10 @@ def test_with_the_log_store_on_dynamodb_none_is_lost_and_apply_takes_part(
         assert done == "done []"
         assert "DELTA_METADATA_CHANGED" in failed
 
-        s3.faults.pair = entry(COMMIT_4)
+        s3.faults.group = entry(COMMIT_4)
         command = apply_command(folder, place)
         with subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.PIPE, text=True) as apply:
-            assert s3.faults.pair.first.wait(300)
+            assert s3.faults.group.first.wait(300)
             b.send(INSERT.format(place, 3))
             answer = b.answer()
             assert apply.stdout is not None
@@ -225,7 +225,7 @@ def test_the_log_store_on_dynamodb_takes_s3_and_s3a_for_two_tables(
     with repository(tmp_path / "repo", s3, printed) as folder, drivers(folder, environ) as (a, b):
         a.run(f"CREATE TABLE delta.`{s3a}` (id BIGINT) USING delta")
         b.run(f"SELECT count(*) FROM delta.`{s3_}`")
-        pair = RequestPair("PUT", f"_delta_log/{COMMIT_1}")
-        answers = together(s3, pair, (a, INSERT.format(s3a, 1)), (b, INSERT.format(s3_, 2)))
+        group = RequestGroup("PUT", f"_delta_log/{COMMIT_1}")
+        answers = together(s3, group, (a, INSERT.format(s3a, 1)), (b, INSERT.format(s3_, 2)))
         assert answers == ["done []", "done []"]
         assert len(read_commits(s3a)) == 2, "the creation, and one of two commits"
