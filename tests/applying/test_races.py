@@ -159,11 +159,12 @@ def test_these_tests_find_leases_that_are_not_exclusive(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(acquire, "_take", take)
     monkeypatch.setattr(acquire, "_look", lambda *_: acquire._Look(None))
-    found = 0
-    for number in range(ROUNDS):
+
+    def goes_wrong(number: int) -> bool:
         race = Race(random.Random(number), "abc")
         plan = race.plan(isolation="Serializable")
         race.run(dict.fromkeys(("ann", "ben", "cleo"), plan))
         ended = [table.outcome for report in race.reports.values() for table in report.tables]
-        found += bool(race.wrong) or not set(ended) <= DONE
-    assert found
+        return bool(race.wrong) or not set(ended) <= DONE
+
+    assert any(map(goes_wrong, range(ROUNDS)))  # on a busy machine, too, all but two rounds of thirty do

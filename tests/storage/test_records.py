@@ -302,7 +302,7 @@ def test_processes_that_race_for_names_never_win_one_twice(tmp_path: Path) -> No
         assert racer.stdin is not None
         racer.stdin.write("go\n")
         racer.stdin.flush()
-    won = {me: racer.communicate(timeout=60)[0].split() for me, racer in zip("abcd", racers, strict=True)}
+    won = {me: racer.communicate(timeout=600)[0].split() for me, racer in zip("abcd", racers, strict=True)}
     assert Counter(name for names in won.values() for name in names) == Counter(map(str, range(400)))
     records = open_records(str(tmp_path))
     for me, names in won.items():
