@@ -78,14 +78,14 @@ class Race:
         planned = [plan_table(Policy(**policy), table.live, "oss") for table in self.lake.tables.values()]
         return plan_of(*[replace(table, tags=("ledger",)) for table in planned if table is not None])
 
-    def run(self, plans: dict[str, Plan], together: tuple[str, ...] = (), wait: float = 0) -> None:
+    def run(self, plans: dict[str, Plan], together: tuple[str, ...] = ()) -> None:
         start = threading.Barrier(len(plans))
 
         def apply(who: str, plan: Plan) -> None:
             clock = SystemClock()
             stamp = Stamp(who, f"digest of {plan.tables[0].changes}")
             engine = FakeEngine(self.lake, stamp, before=self._owns(who))
-            terms = WindowSettings(wait=wait)
+            terms = WindowSettings(wait=600)  # by itself a run waits for some seconds, and a busy machine needs more
             window = RunContext(engine, self.lake, clock, stamp, threading.Event(), lambda _event: None, 15, terms)
             schedule = Schedule(
                 self.seed.randint(1, 4), replace(claim(who), run=who), self.stores.__getitem__, together
@@ -97,7 +97,7 @@ class Race:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(120)
+            thread.join(900)
             assert not thread.is_alive(), "the applies wait for each other"
 
     def _owns(self, who: str) -> Any:
