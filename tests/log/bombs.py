@@ -72,6 +72,13 @@ def _commit(log: Path, *lines: bytes) -> None:
     (log / f"{0:020d}.json").write_bytes(b"\n".join(lines))
 
 
+def _equal_commits(log: Path, content: bytes) -> None:
+    """18 commits, which take the room of one."""
+    (log / f"{1:020d}.json").write_bytes(content)
+    for version in range(2, 19):
+        (log / f"{version:020d}.json").hardlink_to(log / f"{1:020d}.json")
+
+
 def _line(action: dict[str, Any]) -> bytes:
     return json.dumps(action).encode()
 
@@ -181,31 +188,27 @@ def commits_of_14_mb(log: Path) -> None:
     """None is above a limit of its own."""
     value = b'{"commitInfo":{"operation":"WRITE","x":"' + b"x" * (14 * _MEGABYTE) + b'"}}'
     _commit(log, _line(PLAIN), _line(metadata()))
-    for version in range(1, 19):
-        (log / f"{version:020d}.json").write_bytes(value)
+    _equal_commits(log, value)
 
 
 def metadata_of_7_mb_in_wide_text(log: Path) -> None:
     _commit(log, _line(PLAIN), _line(metadata()))
     wide = "x" * (7 * _MEGABYTE) + "\U0001f600"
-    for version in range(1, 19):
-        action = _meta(configuration={"x": wide})["metaData"] | {"configuration": {"x": wide}}
-        (log / f"{version:020d}.json").write_text(json.dumps({"metaData": action}, ensure_ascii=False))
+    action = _meta(configuration={"x": wide})["metaData"] | {"configuration": {"x": wide}}
+    _equal_commits(log, json.dumps({"metaData": action}, ensure_ascii=False).encode())
 
 
 def small_lines_of_many_values(log: Path) -> None:
     """Each line is short, and no commit is above a limit of its own."""
     _commit(log, _line(PLAIN), _line(metadata()))
     line = b'{"txn":{"appId":"a","version":1,"x":[' + b"{}," * 20_000 + b"{}]}}"
-    for version in range(1, 19):
-        (log / f"{version:020d}.json").write_bytes(b"\n".join([line] * 400))
+    _equal_commits(log, b"\n".join([line] * 400))
 
 
 def lines_of_files_with_many_values(log: Path) -> None:
     _commit(log, _line(PLAIN), _line(metadata()))
     line = b'{"add":{"path":"a","size":1,"x":[' + b"{}," * 200_000 + b"{}]}}"
-    for version in range(1, 19):
-        (log / f"{version:020d}.json").write_bytes(b"\n".join([line] * 10))
+    _equal_commits(log, b"\n".join([line] * 10))
 
 
 def commits_of_3_gb_together(log: Path) -> None:

@@ -207,7 +207,8 @@ def test_a_file_that_another_process_holds_counts_as_absent(tmp_path: Path, monk
     assert DiskCache(tmp_path).state("/lake/t") == KNOWN
 
 
-def test_others_may_write_at_the_same_time(tmp_path: Path) -> None:
+def test_others_may_write_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_cache, "_PATIENCE", 60)
     caches = [DiskCache(tmp_path) for _ in range(4)]
     wrong: list[object] = []
 

@@ -66,7 +66,7 @@ def test_two_plans_of_ten_thousand_different_changes_take_seconds(plan: Plan) ->
     started = process_time()
     now_records, before_records = (records_of(plan_groups(each), each.failures) for each in (now, before))
     assert len(differences(now_records, before_records)) == 1
-    assert process_time() - started < 20
+    assert process_time() - started < 60
 
 
 def test_texts_of_many_lines_take_no_longer() -> None:
