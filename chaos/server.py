@@ -13,20 +13,13 @@ from pathlib import Path
 
 import pyspark  # noqa: TID251  # where spark-submit lies
 
+from chaos.ports import free_port
 from tablectl.engine.spark import packages
 
 ROOT = Path(__file__).resolve().parent.parent
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _START = 120.0
 """Seconds that a server may take to listen; the first start of a machine downloads Delta."""
-
-
-def free_port() -> int:
-    """A port without a listener."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Server:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from chaos.ports import free_port
 from tablectl.engine.spark import SparkOptions, open_spark, packages
 from tests.s3 import Faults, S3Server, clean_environ
 
@@ -30,13 +30,6 @@ CONNECT_PACKAGE = "org.apache.spark:spark-connect_2.13"
 
 
 _NUMBERS = count()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -79,7 +72,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 @pytest.fixture(scope="session")
 def connect_port() -> int:
     """The port of the Connect server in the shared session's JVM."""
-    return _free_port()
+    return free_port()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from deltalake import DeltaTable
 
+from chaos.ports import free_port
 from tests.docs.pages import ROOT, blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -66,12 +66,9 @@ def database() -> Iterator[Database]:
     programs = _programs()
     if programs is None:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     # Not below pytest's own folder, which only its user may enter.
     with TemporaryDirectory(prefix="tablectl-metastore-") as folder:
-        made = Database(Path(folder) / "server", port, programs)
+        made = Database(Path(folder) / "server", free_port(), programs)
         try:
             made.start()
             yield made

@@ -25,6 +25,7 @@ from pathlib import Path
 import pytest
 
 import tablectl
+from chaos.ports import free_port
 from tablectl.delta.names import parse_table
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import SystemClock
@@ -57,13 +58,6 @@ def served(*command: str, port: int) -> Iterator[None]:
     finally:
         program.terminate()
         program.wait(30)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture(autouse=True)

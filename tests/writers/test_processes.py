@@ -122,8 +122,8 @@ class BeatClock(FakeClock):
         self.place = place
 
     def sleep(self, seconds: float) -> None:
-        before = self.place.guards
-        while self.place.guards == before:
+        before, until = self.place.guards, time.monotonic() + 60
+        while self.place.guards == before and time.monotonic() < until:
             time.sleep(0.01)
         super().sleep(seconds)
 
