@@ -190,5 +190,5 @@ os._exit(0)
 @pytest.mark.slow
 def test_the_executors_of_a_connect_server_make_the_same_plan(connect_url: str, repository: Path) -> None:
     command = [sys.executable, "-c", CONNECT, str(repository), connect_url]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert answer.stdout.split() == ["True", "3"], answer.stderr

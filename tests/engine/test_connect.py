@@ -17,14 +17,14 @@ from tablectl.delta.credentials import server_text
 from tablectl.engine.connect import ConnectLink, any_running
 from tablectl.log.reader import read_commits
 
-SLOW = "INSERT INTO {table} SELECT id FROM range(1) WHERE java_method('java.lang.Thread', 'sleep', 20000L) IS NULL"
-"""Twenty seconds, then a commit."""
+SLOW = "INSERT INTO {table} SELECT id FROM range(1) WHERE java_method('java.lang.Thread', 'sleep', 90000L) IS NULL"
+"""A minute and a half, then a commit: much longer than a busy machine takes for what a test does meanwhile."""
 
 
 def run(script: str, *args: object) -> Any:
     """What a script prints, as JSON."""
     command = [sys.executable, "-c", script, *map(str, args)]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert answer.returncode == 0, answer.stderr
     return json.loads(answer.stdout)
 
@@ -55,13 +55,13 @@ found["other user"] = next_run.interrupt("run-1", dead.address + "x")
 found["no address"] = next_run.interrupt("run-1", "sc://somewhere")
 found["another tag"] = next_run.interrupt("run-3")
 next_run.interrupt("run-1", dead.address)
-threads[0].join(10)
+threads[0].join(60)
 found["ended"] = not threads[0].is_alive()
 found["the other goes on"] = threads[1].is_alive()
 dead.interrupt("run-2")
 until(lambda: dead.interrupt("run-2") is False)
 until(lambda: next_run.interrupt("run-1", dead.address) is False)
-threads[1].join(10)
+threads[1].join(60)
 dead.close()
 next_run.close()
 print(json.dumps(found))
@@ -152,9 +152,9 @@ def test_a_server_that_does_not_answer_is_given_up_soon(
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/t` (id BIGINT) USING delta")
     found = run(DIES, connect_port, how, f"delta.`{tmp_path}/t`", SLOW)
     assert found["error"][0], "no one knows what became of the statement"
-    assert found["seconds"] < 8
+    assert found["seconds"] < 60, "it waited for the end of the statement"
     assert (found["alive"], found["interrupted"]) == (False, None)
-    assert found["closing"] < 11
+    assert found["closing"] < 60
 
 
 @pytest.mark.parametrize(

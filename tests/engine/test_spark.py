@@ -124,7 +124,7 @@ print(json.dumps(found))
 def test_another_thread_finds_the_users_session_and_leaves_it_as_it_is() -> None:
     """An active session is one of a thread: in a pool's thread there is none, and yet the user's Spark runs."""
     script = [sys.executable, "-c", THEIRS]
-    answer = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
+    answer = subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
     assert answer.returncode == 0, answer.stderr
     found = json.loads(answer.stdout)
     assert found == {"row": ["1"], "stamp": None, "partitions": "7", "lives": 3}
@@ -146,7 +146,7 @@ engine.close()
 def test_the_log_store_is_what_the_driver_was_started_with() -> None:
     """In a driver of its own: the setting is one of the whole driver."""
     script = [sys.executable, "-c", OWN_DRIVER]
-    answer = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
+    answer = subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
     assert answer.returncode == 0, answer.stderr
     dynamo = "io.delta.storage.S3DynamoDBLogStore"
     assert json.loads(answer.stdout) == [False, False, dynamo, "", "", dynamo]
@@ -230,7 +230,7 @@ def test_spark_connect_behaves_the_same(spark: Any, connect_url: str, tmp_path: 
     spark.sql("CREATE DATABASE engine_connect")
     spark.sql(f"CREATE TABLE engine_connect.t (id BIGINT) USING delta LOCATION '{tmp_path}/named'")
     script = [sys.executable, "-W", "error::UserWarning", "-c", CONNECT_SCRIPT, connect_url, table.sql, STAMP]
-    answer = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
+    answer = subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
     assert answer.returncode == 0, answer.stderr
     spark.sql("DROP DATABASE engine_connect CASCADE")
     found = json.loads(answer.stdout)
@@ -256,7 +256,7 @@ try:
 except EngineError as error:
     print(error.message[:60])
 """
-    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=False)
     assert answer.stdout.startswith("no Spark Connect server answers at sc://127.0.0.1:1"), answer.stderr
 
 

@@ -96,7 +96,7 @@ def test_a_run_killed_at_any_step_is_finished_by_the_same_command(
     (tmp_path / "tablectl.yaml").write_text(f"engine: {{remote: '{connect_url}'}}\n", encoding="utf-8")
     assert cli("plan", "--out", "p.json").code == 0
     script = [sys.executable, "-c", KILLED, step]
-    killed = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    killed = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert killed.returncode == 9, killed.stderr
     landed = operations(log(table)[2:])
 
@@ -141,7 +141,7 @@ def test_a_rewrite_killed_around_its_commit_loses_no_row(
     (tmp_path / "tablectl.yaml").write_text(f"engine: {{remote: '{connect_url}'}}\n", encoding="utf-8")
     assert cli("plan", "--out", "p.json").code == 0
     script = [sys.executable, "-c", KILLED, step]
-    killed = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    killed = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert killed.returncode == 9, killed.stderr
     landed = operations(log(table)[2:])
     assert landed == ([] if step.startswith("before") else ["WRITE"])
