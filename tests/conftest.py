@@ -37,8 +37,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", metavar="SEED", help="run the files, and the tests of each file, in a random order")
 
 
+_SETTINGS = ("TABLECTL_", "GITHUB_", "GITLAB_", "CI_", "AWS_", "AZURE_", "GOOGLE_")
+"""Variables that tablectl reads, and those of clouds. A job of CI or a user may have set them."""
+_SIZES = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CI")
+_OF_THE_TESTS = ("TABLECTL_GOLDEN", "TABLECTL_MEASURED", "TABLECTL_SCREENSHOTS", "TABLECTL_TEST_")
+
+
 def pytest_configure() -> None:
-    """A shell ignores Ctrl-C for what it runs in the background, and Python would leave it so: some tests press it."""
+    """Tests begin in the same environment everywhere."""
+    for name in list(os.environ):
+        if (name.startswith(_SETTINGS) or name in _SIZES) and not name.startswith(_OF_THE_TESTS):
+            del os.environ[name]
+    os.environ["TERM"] = "xterm"  # a dumb terminal is 80 columns wide for rich, whatever it says
+    # A shell ignores Ctrl-C for what it runs in the background, and Python would leave it so: some tests press it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

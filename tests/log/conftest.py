@@ -27,7 +27,8 @@ class Requests:
     asked: list[str] = field(default_factory=list)
     together: tuple[int, ...] = ()
     """The first so many requests are answered when all of them are there, then the next so many. Where the reader waits
-    for an answer before it asks further, they never come together. The rest is answered at once.
+    for an answer before it asks further, they never come together. The rest is answered at once. Requests come in any
+    order of their versions, so only what the reader asks without an answer of the group before may be a group.
     """
     running: int = 0
     most: int = 0
