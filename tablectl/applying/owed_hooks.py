@@ -10,11 +10,13 @@ from functools import cache, partial
 
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.events import RunEvent
+from tablectl.applying.gate import with_gate
 from tablectl.applying.hooks import HookStreams, TableHooks, distinct
 from tablectl.applying.retry import longest_watch, wait_text
 from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import shares_window
+from tablectl.applying.statement import end_inherited
 from tablectl.delta.names import parse_table
 from tablectl.frozen import frozen
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
@@ -108,15 +110,18 @@ def _settle(
     hooks = TableHooks(window, place.name, place.location, lease, HookStreams(declared=place.streams()))
     try:
         with Renewer(lease):
+            end_inherited(window, lease, place.name, place.location, hooks.notes)
             hooks.settle()
     except StopTableError as end:
+        hooks.owed = lease.record.owed
         hooks.notes.append(f"{end.message}: {end.hint}")
     finally:
         lease.release()
-    return TableRun(
+    run = TableRun(
         name=place.name,
         outcome=RunOutcome.ALREADY,
         epoch=lease.record.epoch,
         owed=hooks.owed,
         notes=tuple(hooks.notes),
     )
+    return with_gate(run, lease)

@@ -31,6 +31,7 @@ from tablectl.applying.drivers import (
     paced_bytes,
 )
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
+from tablectl.applying.gate import with_gate
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks, with_shared_streams
 from tablectl.applying.preflight import check_commits, check_scheme
 from tablectl.applying.quiet_moment import QUIET_POLL, NoMoment, QuietForecast, StartNow, WaitUntil, decide, forecast_of
@@ -134,7 +135,10 @@ def _after_settled(run: TableRun, settled: TableRun | None) -> TableRun:
     """
     if settled is None:
         return run
-    return replace(run, owed=run.owed if run.epoch else settled.owed, notes=(*settled.notes, *run.notes))
+    notes = (*settled.notes, *run.notes)
+    if run.epoch:
+        return replace(run, notes=notes)
+    return replace(run, owed=settled.owed, notes=notes, shut_ms=settled.shut_ms, shut=settled.shut)
 
 
 def _check_commits(
@@ -390,6 +394,7 @@ class _Task:
             runs = [self._with_quiet(each) for each in self._run(stack, leases)]
             running = [lease.record.running for lease in leases.values()]
             self.driver.note_running(running, self.window.clock.monotonic())
+        runs = [with_gate(run, leases[_key(table)]) for run, table in zip(runs, self.tables, strict=True)]
         for run in runs:
             # The work is done: a failing observer cannot change it.
             with suppress(Exception):

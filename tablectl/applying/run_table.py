@@ -38,6 +38,7 @@ from tablectl.applying.statement import (
     check_name,
     check_target,
     end_inherited,
+    ends_with_commit,
     new_tag,
     settle_statement,
     statement_over,
@@ -81,12 +82,13 @@ def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
 
 
 def _run_session(session: TableSession) -> TableRun:
+    window, plan, lease = session.window, session.plan, session.lease
     try:
         try:
-            end_inherited(session)
+            end_inherited(window, lease, plan.name, plan.location, session.hooks.notes)
             session.hooks.settle()
-            check_name(session.window, session.plan)
-            session.window.approve(session.plan)
+            check_name(window, plan)
+            window.approve(plan)
             reached = _run_statements(session)
             session.gate.finish()
         except Exception:
@@ -103,7 +105,7 @@ def _run_session(session: TableSession) -> TableRun:
     except TablectlError as error:
         return ended(session, StopTableError(RunOutcome.FAILED, error.message, error.hint))
     except Exception as error:  # noqa: BLE001  # see ``run_table``
-        return ended(session, StopTableError(RunOutcome.FAILED, *unexpected(session.plan.name, error)))
+        return ended(session, StopTableError(RunOutcome.FAILED, *unexpected(plan.name, error)))
 
 
 def unexpected(table: str, error: Exception) -> tuple[str, str]:
@@ -187,6 +189,8 @@ class _Failed:
     error: EngineError
     unknown: str = ""
     """Why the result is unknown; empty if the statement made no commit and is not running."""
+    runs: bool = False
+    """Whether it may still commit."""
 
 
 class _Attempts:
@@ -202,7 +206,8 @@ class _Attempts:
     def check_failed(self, missing: Sequence[Statement]) -> None:
         """Raise ``StopTableError`` if the last statement returned an error and its effect is missing."""
         if self.failed is not None:
-            check_landed(self.failed.statement, self.failed.error, missing, self.failed.unknown)
+            failed = self.failed
+            check_landed(failed.statement, failed.error, missing, failed.unknown, runs=failed.runs)
             self.done.add(self.failed.statement.id)
             self.failed = None
 
@@ -250,7 +255,8 @@ def _run_statement(session: TableSession, statement: Statement, live: LiveTable,
     """
     session.lease.prove(session.window.budget)
     check_target(session, statement, live.table_id)
-    sent = Sent(new_tag(session.window.stamp.run), live.version, statement.repartition is not None)
+    tag, rewrites = new_tag(session.window.stamp.run), statement.repartition is not None
+    sent = Sent(tag, live.version, rewrites, ends_with_commit(statement))
     error = _send(session, statement, sent, live)
     ends = last and error is None
     if ends:
@@ -275,14 +281,15 @@ def _run_statement(session: TableSession, statement: Statement, live: LiveTable,
             pass
     if error is None:
         return None
-    return _Failed(statement, error, answer.why if isinstance(answer, UnknownOutcome) else "")
+    unknown = answer.why if isinstance(answer, UnknownOutcome) else ""
+    return _Failed(statement, error, unknown, runs=session.lease.running is not None)
 
 
 def _check_between(
     session: TableSession, statement: Statement, versions: Sequence[int], between: Sequence[Commit]
 ) -> None:
     """Raise ``StopTableError`` if others made the same change after the statement was decided and before it landed."""
-    if not between:
+    if not (versions and between):
         return
     earlier = session.read(versions[0] - 1)
     wrong = [
@@ -352,7 +359,7 @@ def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTab
     started, at = clock.monotonic(), milliseconds(clock.utc())
     error: EngineError | None = None
     place = session.plan.table if statement.repartition is None else target(session.window, session.plan)
-    with announced(session, sent.tag) as may_send:
+    with announced(session, sent) as may_send:
         try:
             if statement.repartition is None:
                 session.window.engine.execute(statement.sql, sent.tag, may_send)

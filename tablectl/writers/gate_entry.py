@@ -157,7 +157,7 @@ class StoredGuard:
             return
         seen, reason = self._unrecorded
         last = self.gate()
-        still = last is not None and last.held and last.epoch == seen.epoch and self.mode.waits(last.gate)
+        still = last is not None and last.epoch == seen.epoch and self.mode.waits(last.shut)
         if last is None or not still or self.take_for_dead(last, reason, last.at):
             self._unrecorded = None  # else the holder has just renewed: our next renewal retries
 
@@ -224,7 +224,7 @@ class GateEntry:
         raise WindowError(f"its records take longer than the guard's ttl of {self.guard.ttl:g} s")
 
     def _waits_at(self, record: LeaseRecord) -> bool:
-        return record.held and self.guard.mode.waits(record.gate)
+        return self.guard.mode.waits(record.shut)
 
     def _wait(self, first: LeaseRecord, arrived: float) -> tuple[float, LeaseRecord | None]:
         """Wait until the gate does not block the write; the guard is put again before the gate is read. Returns when
@@ -241,7 +241,7 @@ class GateEntry:
                     self.ask(self.guard.withdraw)
                 raise self._timed_out(watch.seen, now - arrived)
             if now - began >= reminder:
-                _log.info("%s: a write waits at the gate (%s): %s", self.table, watch.seen.gate, watch.seen)
+                _log.info("%s: a write waits at the gate (%s): %s", self.table, watch.seen.shut, watch.seen)
                 reminder = max(_FIRST_REMINDER, 2 * reminder)
             left = pause if self.timeout is None else self.timeout - (now - arrived)
             self.clock.sleep(min(left, pause * random.uniform(0.5, 1)))  # noqa: S311  # jitter, not a secret
@@ -300,7 +300,7 @@ class GateEntry:
         reason = (
             f"a writer could not use the records for {max(now - watch.last_contact, dead_for):.0f} s: {watch.problem}"
         )
-        _log.warning("%s: the write goes on past a gate (%s): %s", self.table, watch.seen.gate, reason)
+        _log.warning("%s: the write goes on past a gate (%s): %s", self.table, watch.seen.shut, reason)
         self.guard.record_later(watch.seen, reason)
         with suppress(WindowError):
             self.ask(self.guard.put_active)  # also adds it to the renewed guards
@@ -322,7 +322,7 @@ class GateEntry:
 
     def _timed_out(self, seen: LeaseRecord, waited: float) -> GuardTimeout:
         return GuardTimeout(
-            f"{self.table}: this write waited {waited:.3g} s at the gate ({seen.gate}) of an apply: {seen}",
+            f"{self.table}: this write waited {waited:.3g} s at the gate ({seen.shut}) of an apply: {seen}",
             "run it again when that apply is done; `tablectl window show` tells who holds the table, "
             "`tablectl window break` frees it by force",
         )

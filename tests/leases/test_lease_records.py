@@ -202,7 +202,7 @@ def test_a_writer_counts_the_bound_of_the_statement_on_top_of_the_ttl() -> None:
     last = replace(record(1), running=RunningStatement("spark", "t", 100))
     assert last.silence == 75
     assert last.statement_silence == 200
-    assert replace(last, kind="dead").statement_silence == 75
+    assert replace(last, kind="dead").shut_for == 0
 
 
 @pytest.mark.parametrize(
