@@ -186,9 +186,10 @@ class LeaseRecord:
     @property
     def silence(self) -> float:
         """Seconds without a new record, counted by an observer from when it first saw this one, after which the holder
-        is dead. Another apply may then take over, including the gate and the statement that the holder left.
+        is dead; 0 if it has ended. Another apply may then take over, including the gate and the statement that the
+        holder left.
         """
-        return self.ttl * PATIENCE
+        return self.ttl * PATIENCE if self.held else 0.0
 
     @property
     def shut(self) -> Gate:
@@ -201,10 +202,8 @@ class LeaseRecord:
 
     @property
     def statement_silence(self) -> float:
-        """The same as ``silence`` for a writer. It cannot end a statement that is still running, so the statement's
-        bound is added. A holder that has released the lease gives no further sign of life, so only the bound is left.
-        """
-        return ((self.ttl if self.held else 0.0) + self.statement_bound) * PATIENCE
+        """The same for a writer. It cannot end a statement that is still running, so the statement's bound is added."""
+        return self.silence + self.statement_bound * PATIENCE
 
     @property
     def shut_for(self) -> float:
