@@ -134,7 +134,8 @@ class TableHooks:
     def _run_owed(self, owed: Sequence[str], outcome: str) -> None:
         if not owed:
             return
-        if self._lease.running is not None:
+        together = self._window.together
+        if any(each.running is not None for each in (self._lease, *(together.leases if together else ()))):
             self._keep(owed, "a statement may still run in the engine", "the next apply of this table")
             return
         known = {shlex.join(command): command for command in self._window.terms.after}

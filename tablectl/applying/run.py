@@ -32,7 +32,7 @@ from tablectl.applying.drivers import (
 )
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.gate import with_gate
-from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks, with_shared_streams
+from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks, with_shared_windows
 from tablectl.applying.preflight import check_commits, check_scheme
 from tablectl.applying.quiet_moment import QUIET_POLL, NoMoment, QuietForecast, StartNow, WaitUntil, decide, forecast_of
 from tablectl.applying.record_rights import check_rights
@@ -103,7 +103,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     barred |= _barred_together(schedule, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
     positions = {table.name: positions_of(window, table) for table in todo}
-    owing = with_shared_streams([*map(_with_owed_hooks, plan.tables), *unchanged], schedule.together)
+    owing = with_shared_windows([*map(_with_owed_hooks, plan.tables), *unchanged], schedule.together)
     settled = run_owed_hooks(window, schedule.claim, schedule.records, owing, schedule.parallel)
     runs, canary = _run_in_stages(window, schedule, todo)
     runs |= watch(window, todo, runs)
@@ -602,7 +602,7 @@ def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, terms: Qui
 
 def _run_together(window: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
     """Run tables that share a window, each on its own thread."""
-    together = SharedWindow([table for table, _ in tasks])
+    together = SharedWindow([table for table, _ in tasks], [lease for _, lease in tasks])
     shared = replace(window, together=together)
 
     def run(table: TablePlan, lease: Lease) -> TableRun:

@@ -19,6 +19,7 @@ from tablectl.applying.remaining import (
     check_allowed,
     check_landed,
     error_text,
+    is_missing,
     is_too_young,
     planned_phase,
     remaining_statements,
@@ -153,6 +154,8 @@ def _run_statements(session: TableSession) -> LiveTable | None:
                 return None
             raise
         attempts.check_failed(missing)
+        if session.unseen is not None and is_missing(session.unseen, missing):
+            raise _went_unseen(session, session.unseen, RunOutcome.UNVERIFIED)
         statement = _next(session, missing, attempts.done)
         if statement is None:
             check_rewrites(session)
@@ -272,11 +275,12 @@ def _run_statement(session: TableSession, statement: Statement, live: LiveTable,
                 session.rewritten = versions[-1]
             check_rewrites(session)  # now, whatever happens to the statements after it
             _check_between(session, statement, versions, between)
+            makes_one = statement.commits and lane_of(statement) is Lane.METADATA
+            session.unseen = statement if makes_one and not (versions or between) else None
         case LandedElsewhere(location, version):
             raise _went_elsewhere(session, statement, location, version)
         case NotLanded() if error is None:
-            message = f"the engine reports that {statement.verb} succeeded, and no commit of it is in the table's log"
-            raise StopTableError(RunOutcome.UNKNOWN, message, "look for it in the engine, and plan again")
+            raise _went_unseen(session, statement, RunOutcome.UNKNOWN)
         case _:
             pass
     if error is None:
@@ -311,6 +315,16 @@ def _went_elsewhere(session: TableSession, statement: Statement, location: str, 
     )
     hint = f"undo it there by hand, see who moved the name {name}, and plan again"
     return StopTableError(RunOutcome.ELSEWHERE, message, hint)
+
+
+def _went_unseen(session: TableSession, statement: Statement, outcome: RunOutcome) -> StopTableError:
+    plan, run = session.plan, session.window.stamp.run
+    message = (
+        f"{statement.verb} succeeded somewhere else than in {plan.location}: the engine reports success, and no commit "
+        f"of it is in the table's log, nor in that of the table to which {plan.name} leads now"
+    )
+    hint = f"look for run {run} in the history of tables that had this name or location, undo it there, and plan again"
+    return StopTableError(outcome, message, hint)
 
 
 def _moved(session: TableSession, statement: Statement) -> StopTableError:

@@ -305,7 +305,7 @@ def _wait_for_end(session: TableSession, sent: Sent) -> bool:
         if window.engine.interrupt(sent.tag) is False:
             return True
         left = started + session.lease.record.ttl - window.clock.monotonic()
-        if left <= 0 or _has_landed(session, sent):
+        if left <= 0 or _has_committed(window, session.plan.location, window.stamp.run, sent.version):
             return False
         try:
             window.clock.sleep(min(_LOOK_EVERY, left))
@@ -313,12 +313,16 @@ def _wait_for_end(session: TableSession, sent: Sent) -> bool:
             return False
 
 
-def _has_landed(session: TableSession, sent: Sent) -> bool:
+def _has_committed(window: RunContext, location: str, run: str, after: int | None) -> bool:
+    """Whether a run has committed above a version of a table; false if that is ``None``."""
+    if after is None:
+        return False
     try:
-        commits = session.window.reader.commits(session.plan.location, after=sent.version)
+        commits = window.reader.commits(location, after=after)
     except TablectlError:
         return False
-    return _landed(session, sent, commits, claimed=False) is not None
+    stamps = (read_stamp(each.user_metadata) for each in commits)
+    return any(stamp is not None and stamp.run == run for stamp in stamps)
 
 
 def end_inherited(window: RunContext, lease: Lease, table: str, location: str, notes: list[str]) -> None:
@@ -338,7 +342,7 @@ def end_inherited(window: RunContext, lease: Lease, table: str, location: str, n
         if going is None and window.stamp.proceed:
             notes.append(f"a statement of an earlier run was not waited for: {window.stamp.proceed}")
             break
-        if going is None and (left <= 0 or _has_committed(window, location, running)):
+        if going is None and (left <= 0 or _has_committed(window, location, running.run, running.version)):
             break
         if left <= 0:
             message = f"a statement of an earlier run ({running.tag}) still runs in the engine, interrupted as it is"
@@ -348,18 +352,6 @@ def end_inherited(window: RunContext, lease: Lease, table: str, location: str, n
         lease.prove(window.budget)
         window.clock.sleep(min(_LOOK_EVERY, left))
     lease.statement_ended()
-
-
-def _has_committed(window: RunContext, location: str, running: RunningStatement) -> bool:
-    """Whether the table has the one commit that a statement makes."""
-    if running.version is None:
-        return False
-    try:
-        commits = window.reader.commits(location, after=running.version)
-    except TablectlError:
-        return False
-    stamps = (read_stamp(each.user_metadata) for each in commits)
-    return any(stamp is not None and stamp.run == running.run for stamp in stamps)
 
 
 def _interrupted(window: RunContext, running: RunningStatement) -> bool | None:
