@@ -48,6 +48,7 @@ from tablectl.applying.statement import (
 from tablectl.applying.statement_turns import Lane, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
 from tablectl.delta.columns import own_metadata
+from tablectl.delta.names import canonical_location
 from tablectl.delta.schema import Schema
 from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError, milliseconds
@@ -308,11 +309,11 @@ def _check_between(
 
 
 def _went_elsewhere(session: TableSession, statement: Statement, location: str, version: int) -> StopTableError:
-    name = session.plan.name
-    message = (
-        f"{statement.verb} went to ANOTHER TABLE: it is version {version} of {location}, to which the name {name} led "
-        f"at that moment, and not in {session.plan.location}, for which the plan was made"
-    )
+    name, planned = session.plan.name, session.plan.location
+    same = canonical_location(location) == canonical_location(planned)
+    why = "which was made again since the plan" if same else f"to which the name {name} led at that moment, and not in"
+    message = f"{statement.verb} went to ANOTHER TABLE: it is version {version} of {location}, {why}"
+    message += "" if same else f" {planned}, for which the plan was made"
     hint = f"undo it there by hand, see who moved the name {name}, and plan again"
     return StopTableError(RunOutcome.ELSEWHERE, message, hint)
 

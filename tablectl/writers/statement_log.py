@@ -20,7 +20,7 @@ _COMMITS = 100
 _LINES = 1000
 """In so many lines of a commit its ``commitInfo`` is looked for. Delta Spark writes it first
 (``CurrentTransactionInfo.finalActionsToCommit`` in ``ConflictChecker.scala`` of Delta 4.0.0)."""
-_LONGEST = 1 << 16
+_LONGEST = 1 << 20
 
 
 class StatementLog:
