@@ -132,7 +132,7 @@ def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock
         raise WindowError("breaking a lease wants a reason", "its holder and the next one will read it")
     for _ in range(ATTEMPTS):
         last = tail(store)
-        if last is None or not (last.held or last.shut is not Gate.OPEN):
+        if last is None or not (last.held or last.shut_for):
             raise WindowError(f"the lease in {store} is free", "there is nothing to break: apply may run")
         if last.epoch != epoch:
             raise WindowError(
