@@ -227,7 +227,7 @@ class GateKeeper:
                 break
             pause_briefly(self._window.clock, pause)
             problem = self._try_open()
-        return problem
+        return problem and f"{problem}; the next record of this run opens it"
 
     def _opened(self, problem: str) -> None:
         """Account for the time for which the gate was shut, if it is known when it was opened."""
@@ -237,7 +237,7 @@ class GateKeeper:
         self._end_span()
         if problem:
             _log.warning("the gate of %s was not opened yet: %s", self._table, problem)
-            self._tell("note", f"the gate is not open yet: {problem}; the next record of this run opens it")
+            self._tell("note", f"the gate is not open yet: {problem}")
         else:
             self._tell("gate open")
         self._note_waiting()

@@ -392,7 +392,7 @@ class _Task:
                 return self._blocked(leases)
             self.seen, self.polls = {}, 0
             runs = [self._with_quiet(each) for each in self._run(stack, leases)]
-            running = [lease.record.running for lease in leases.values()]
+            running = [lease.running for lease in leases.values()]
             self.driver.note_running(running, self.window.clock.monotonic())
         runs = [with_gate(run, leases[_key(table)]) for run, table in zip(runs, self.tables, strict=True)]
         for run in runs:

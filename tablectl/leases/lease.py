@@ -125,11 +125,6 @@ class Lease:
         return self._wanted
 
     @property
-    def behind(self) -> bool:
-        """Whether the log may not contain the wanted gate."""
-        return self._wanted is not self._record.gate
-
-    @property
     def store(self) -> RecordStore:
         """The store of its records and of the guards of the same table."""
         return self._store

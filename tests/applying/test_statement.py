@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tablectl.applying.run_report import RunOutcome
-from tablectl.applying.statement import ANNOUNCE_EVERY, TAG, keep_announced, may_renew
+from tablectl.applying.statement import ANNOUNCE_EVERY, TAG, ends_with_commit, keep_announced, may_renew
 from tablectl.delta.names import parse_table
 from tablectl.delta.schema import parse_schema
 from tablectl.leases.lease import Lease
@@ -341,6 +341,38 @@ def test_a_statement_that_may_still_run_stays_in_the_lease_record(world: World) 
     assert left is not None
     assert left.running is not None
     assert (left.kind, left.running.engine, left.running.tag[: len(TAG)]) == ("release", "connect host:1 s u", TAG)
+
+
+def test_the_one_commit_of_a_statement_is_its_end_though_the_engine_does_not_tell(world: World) -> None:
+    engines(world, running={"*": None}, bound=450, address="connect host:1 s u")
+    world.after = lost_answer
+    world.table.set_property("debug", "on")
+    run = world.run(world.plan(**settle()))
+    assert (run.outcome, len(world.sent), world.clock.now) == (RunOutcome.APPLIED, 2, 1000)
+    assert tail(world.store).running is None  # type: ignore[union-attr]
+
+
+def test_the_first_of_several_commits_is_not(world: World) -> None:
+    """Row tracking: the protocol, the files, the property. The answer is lost, and all three are there."""
+    engines(world, running={"*": None}, bound=450, address="connect host:1 s u")
+    world.after = lost_answer
+    lease = world.lease()
+    run = world.run(world.plan(row_tracking="enabled"), lease=lease)
+    assert (run.outcome, run.code, len(world.sent)) == (RunOutcome.UNKNOWN, 5, 1)
+    assert lease.release()
+    left = tail(world.store)
+    assert left is not None
+    assert left.running is not None
+    assert (left.shut is not Gate.OPEN, left.running.version) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("commits", "ends"),
+    [(("SET TBLPROPERTIES",), True), (("OPTIMIZE",), False), (("REORG",), False), (("A", "B"), False), ((), False)],
+)
+def test_which_statements_end_with_their_commit(world: World, commits: tuple[str, ...], ends: bool) -> None:
+    statement = world.plan(isolation="Serializable").statements[0]
+    assert ends_with_commit(replace(statement, commits=commits)) is ends
 
 
 def test_a_dead_engine_starts_nothing(world: World) -> None:
