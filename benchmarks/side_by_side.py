@@ -149,7 +149,7 @@ def apply(folder: Path, places: Sequence[Path], remote: str, parallel: int, valu
         f"apply, parallel {parallel}",
         times["released"] - times["open"],
         tuple(each.milliseconds / 1000 for one in report.tables for each in one.statements),
-        tuple(one.window_ms / 1000 for one in report.tables),
+        tuple((one.window_ms or 0) / 1000 for one in report.tables),
     )
 
 

@@ -177,7 +177,7 @@ def apply(spark: Any) -> Callable[[str], float]:
         report = tablectl.apply(directory=repository, spark=spark)
         if report.exit_code != 0:
             raise SystemExit(f"the apply came to {report}")
-        return sum(each.window_ms for each in report.tables) / 1000
+        return sum(each.window_ms or 0 for each in report.tables) / 1000
 
     return change
 

@@ -304,9 +304,9 @@ class Round:
 
     def _kill_server(self, strike: Strike, command: Command, number: int) -> None:
         self.harness.server.kill()
-        # A statement that had no answer: the run polls for it, at most for its ttl, before its gate opens.
+        # A statement that had no answer keeps the gate shut until it has ended, or until its bound.
         limit = ENGINE_DEAD + TTL + TTL * PATIENCE + SLACK
-        result = self._probe(limit + 60)
+        result = self._probe(limit + 60, self._in_flight())
         time.sleep(strike.lasts)
         self.harness.server.start()
         waited = result()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +14,7 @@ from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.drain import DrainOptions, DrainWait, drain
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
-from tablectl.applying.run_report import GateRun, PossibleFailure, RunOutcome
+from tablectl.applying.run_report import GateRun, PossibleFailure, RunOutcome, TableRun
 from tablectl.applying.shared_window import SharedWindow, WindowStep
 from tablectl.applying.statement_turns import SHORT_DRAIN, lane_of
 from tablectl.leases.clock import milliseconds, pause_briefly
@@ -34,6 +35,16 @@ _STUCK = 2.0
 """Seconds after which a drain gives up on a writer that is blocked at the gate of another table."""
 
 _log = logging.getLogger(__name__)
+
+
+def with_gate(run: TableRun, lease: Lease) -> TableRun:
+    """The run with the state of its gate, once its lease was released."""
+    if not lease.shut_for:
+        return run
+    why = "a statement may still run in the engine" if lease.running else "the record that opens it was not written"
+    brk = f"`tablectl window break {shlex.quote(run.name)} --epoch {lease.record.epoch} --reason …`"
+    words = f"writers may wait at its gate for {lease.shut_for:.0f} s at most: {why}; {brk} opens it at once"
+    return replace(run, shut_ms=round(lease.shut_for * 1000), shut=words)
 
 
 class GateKeeper:
@@ -57,8 +68,7 @@ class GateKeeper:
         self._at_gate: dict[str, int] = {}
         self.closings = 0
         """How often the gate was closed."""
-        self.closed_for = 0.0
-        """Seconds for which the gate was closed."""
+        self._closed_for = 0.0
         self.drained_for = 0.0
         """Seconds spent waiting for writers."""
         self.spans: list[GateRun] = []
@@ -172,6 +182,11 @@ class GateKeeper:
             self._opened("")
 
     @property
+    def closed_ms(self) -> int | None:
+        """Milliseconds for which the gate was closed; ``None`` if it is not known when it was opened."""
+        return round(self._closed_for * 1000) if self._closed_at is None else None
+
+    @property
     def closed(self) -> bool:
         """Whether the gate is closed and every writer that it blocks has ended."""
         return self._drained is Gate.CLOSED
@@ -200,7 +215,9 @@ class GateKeeper:
         self._drained = Gate.OPEN
         if not self._tried and self._lease.record.gate is Gate.OPEN:
             return
-        self._opened(self._open_with_retries())
+        runs = self._lease.running is not None
+        problem = "a statement may still run in the engine" if runs else self._open_with_retries()
+        self._opened(problem or ("the lease has run out" if self._lease.shut_for else ""))
 
     def _open_with_retries(self) -> str:
         """Why the gate is not open after some tries; empty if it is."""
@@ -210,17 +227,17 @@ class GateKeeper:
                 break
             pause_briefly(self._window.clock, pause)
             problem = self._try_open()
-        return problem
+        return problem and f"{problem}; the next record of this run opens it"
 
     def _opened(self, problem: str) -> None:
-        """Account for the time for which the gate was shut."""
-        if self._closed_at is not None:
-            self.closed_for += self._window.clock.monotonic() - self._closed_at
+        """Account for the time for which the gate was shut, if it is known when it was opened."""
+        if self._closed_at is not None and not problem and not self._lease.lost:
+            self._closed_for += self._window.clock.monotonic() - self._closed_at
             self._closed_at = None
         self._end_span()
         if problem:
             _log.warning("the gate of %s was not opened yet: %s", self._table, problem)
-            self._tell("note", f"the gate is not open yet: {problem}; the next record of this run opens it")
+            self._tell("note", f"the gate is not open yet: {problem}")
         else:
             self._tell("gate open")
         self._note_waiting()
@@ -287,7 +304,7 @@ class GateKeeper:
         started = self._window.clock.monotonic()
         self._tried = True
         self._lease.gate(gate)
-        if gate is Gate.CLOSED:
+        if gate is Gate.CLOSED and self._closed_at is None:
             self._closed_at = started
         self._shut_since = (gate, self._end_span())
         self._tell(f"gate {gate}")

@@ -119,20 +119,24 @@ class TableHooks:
             next_holder = self._lease.successor()
         except WindowError as error:
             if self._lease.lost:
-                self._postpone(owed, f"the next apply of this table: {error.message}")
+                self._keep(owed, "the lease was lost", f"the next apply of this table: {error.message}")
                 return
             next_holder = None  # the lease cannot have been taken over yet
         if next_holder is not None:
-            self._postpone(owed, str(next_holder))
+            self._keep(owed, "the lease was lost", str(next_holder))
             return
         self._run_owed(owed, outcome.value)
 
-    def _postpone(self, owed: Sequence[str], successor: str) -> None:
+    def _keep(self, owed: Sequence[str], why: str, successor: str) -> None:
         self.owed = tuple(owed)
-        self._note(f"the lease was lost: {_few(owed)} is left to {successor}")
+        self._note(f"{why}: {_few(owed)} is left to {successor}")
 
     def _run_owed(self, owed: Sequence[str], outcome: str) -> None:
         if not owed:
+            return
+        together = self._window.together
+        if any(each.running is not None for each in (self._lease, *(together.leases if together else ()))):
+            self._keep(owed, "a statement may still run in the engine", "the next apply of this table")
             return
         known = {shlex.join(command): command for command in self._window.terms.after}
         self._drop([text for text in owed if text not in known and text not in self._kept])

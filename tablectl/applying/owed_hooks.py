@@ -5,16 +5,19 @@ start what it waits for, such as a stream.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
 
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.events import RunEvent
+from tablectl.applying.gate import with_gate
 from tablectl.applying.hooks import HookStreams, TableHooks, distinct
 from tablectl.applying.retry import longest_watch, wait_text
 from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import shares_window
+from tablectl.applying.statement import end_inherited
 from tablectl.delta.names import parse_table
 from tablectl.frozen import frozen
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
@@ -34,13 +37,12 @@ class OwedHookTable:
     """Returns the names of its declared streams. Called only if a table owes hooks."""
     tags: Callable[[], tuple[str, ...]] = tuple
     """Returns its tags. Called only if a table owes hooks."""
+    sharing: Callable[[], tuple[OwedHookTable, ...]] = tuple
+    """Returns the tables that share its window, itself included: the hooks of one are those of all. None by itself."""
 
 
-def with_shared_streams(places: Sequence[OwedHookTable], together: Sequence[str]) -> Sequence[OwedHookTable]:
-    """The tables, those that share a window with the streams of all of them: the hooks of one stop the streams of all.
-
-    ``together`` has names (globs) and tags.
-    """
+def with_shared_windows(places: Sequence[OwedHookTable], together: Sequence[str]) -> Sequence[OwedHookTable]:
+    """The tables, each with those that share its window. ``together`` has names (globs) and tags."""
     if not together:
         return places
 
@@ -48,10 +50,10 @@ def with_shared_streams(places: Sequence[OwedHookTable], together: Sequence[str]
     def group() -> tuple[OwedHookTable, ...]:
         return tuple(each for each in places if shares_window(parse_table(each.name), each.tags(), together))
 
-    def streams(place: OwedHookTable) -> tuple[str, ...]:
-        return distinct(each.streams() for each in (group() if place in group() else (place,)))
+    def sharing(place: OwedHookTable) -> tuple[OwedHookTable, ...]:
+        return group() if place in group() else ()
 
-    return [replace(place, streams=partial(streams, place)) for place in places]
+    return [replace(place, sharing=partial(sharing, place)) for place in places]
 
 
 def run_owed_hooks(
@@ -74,7 +76,7 @@ def run_owed_hooks(
     def step(job: QueuedJob) -> TableRun | Later[TableRun | None] | None:
         try:
             place = by_name[job.key]
-            return _settle(window, claim, records(place.location), place, seen)
+            return _settle(window, claim, records, place, seen)
         except TablectlError:
             return None
 
@@ -87,14 +89,22 @@ def run_owed_hooks(
 
 
 def _settle(
-    window: RunContext, claim: Claim, store: RecordStore, place: OwedHookTable, seen: dict[str, Mapping[str, Sighting]]
+    window: RunContext,
+    claim: Claim,
+    records: Callable[[str], RecordStore],
+    place: OwedHookTable,
+    seen: dict[str, Mapping[str, Sighting]],
 ) -> TableRun | Later[TableRun | None] | None:
-    last = tail(store)
+    last = tail(records(place.location))
     if last is None or not last.owed:
         return None
-    taken = acquire_all({"": store}, claim, window.clock, seen.get(place.name, {}))
+    group = place.sharing() or (place,)
+    # The jobs stay paused while a statement may run on any of these tables.
+    needed = [each for each in group if each.name == place.name or _runs(records(each.location))]
+    stores = {each.name: records(each.location) for each in needed}
+    taken = acquire_all(stores, claim, window.clock, seen.get(place.name, {}))
     if isinstance(taken, Blocked):
-        holder = taken.holders[""]
+        holder = next(iter(taken.holders.values()))
         if holder.alive or holder.patience > longest_watch(claim.ttl):
             return None
         seen[place.name] = taken.holders
@@ -104,19 +114,29 @@ def _settle(
             result=None,
             words=f"a run before owes its after-hooks: {wait_text(holder)}",
         )
-    lease = taken[""]
-    hooks = TableHooks(window, place.name, place.location, lease, HookStreams(declared=place.streams()))
-    try:
-        with Renewer(lease):
+    lease, streams = taken[place.name], distinct(each.streams() for each in group)
+    hooks = TableHooks(window, place.name, place.location, lease, HookStreams(declared=streams))
+    with ExitStack() as stack:
+        for held in taken.values():
+            stack.callback(held.release)
+            stack.enter_context(Renewer(held))
+        try:
+            for each in needed:
+                end_inherited(window, taken[each.name], each.name, each.location, hooks.notes)
             hooks.settle()
-    except StopTableError as end:
-        hooks.notes.append(f"{end.message}: {end.hint}")
-    finally:
-        lease.release()
-    return TableRun(
+        except StopTableError as end:
+            hooks.owed = lease.record.owed
+            hooks.notes.append(f"{end.message}: {end.hint}")
+    run = TableRun(
         name=place.name,
         outcome=RunOutcome.ALREADY,
         epoch=lease.record.epoch,
         owed=hooks.owed,
         notes=tuple(hooks.notes),
     )
+    return with_gate(run, lease)
+
+
+def _runs(store: RecordStore) -> bool:
+    last = tail(store)
+    return last is not None and last.statement_bound > 0

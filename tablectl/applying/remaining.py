@@ -54,14 +54,22 @@ def _pending(plan: TablePlan, live: LiveTable) -> list[Change]:
     return [change for change, where in standings if where is ChangeState.PENDING]
 
 
-def check_landed(statement: Statement, error: EngineError, missing: Sequence[Statement], unknown: str = "") -> None:
+def is_missing(statement: Statement, missing: Sequence[Statement]) -> bool:
+    """Whether the effect of a statement is missing."""
+    served = set(statement.serves)
+    return any(each.verb == statement.verb and served & set(each.serves) for each in missing)
+
+
+def check_landed(
+    statement: Statement, error: EngineError, missing: Sequence[Statement], unknown: str = "", *, runs: bool = False
+) -> None:
     """Check whether a statement that returned an error took effect. It did if its effect is not missing: its answer was
     lost.
 
-    Raises ``StopTableError`` if its effect is missing. ``unknown`` says why it may still take effect later.
+    Raises ``StopTableError`` if its effect is missing, or if it ``runs``: it may make further commits. ``unknown`` says
+    why it may still take effect later.
     """
-    served = set(statement.serves)
-    if not any(each.verb == statement.verb and served & set(each.serves) for each in missing):
+    if not (runs or is_missing(statement, missing)):
         return
     if not unknown:
         raise StopTableError(RunOutcome.FAILED, error_text(error), error.hint)

@@ -31,7 +31,8 @@ from tablectl.applying.drivers import (
     paced_bytes,
 )
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
-from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks, with_shared_streams
+from tablectl.applying.gate import with_gate
+from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks, with_shared_windows
 from tablectl.applying.preflight import check_commits, check_scheme
 from tablectl.applying.quiet_moment import QUIET_POLL, NoMoment, QuietForecast, StartNow, WaitUntil, decide, forecast_of
 from tablectl.applying.record_rights import check_rights
@@ -102,7 +103,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     barred |= _barred_together(schedule, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
     positions = {table.name: positions_of(window, table) for table in todo}
-    owing = with_shared_streams([*map(_with_owed_hooks, plan.tables), *unchanged], schedule.together)
+    owing = with_shared_windows([*map(_with_owed_hooks, plan.tables), *unchanged], schedule.together)
     settled = run_owed_hooks(window, schedule.claim, schedule.records, owing, schedule.parallel)
     runs, canary = _run_in_stages(window, schedule, todo)
     runs |= watch(window, todo, runs)
@@ -134,7 +135,10 @@ def _after_settled(run: TableRun, settled: TableRun | None) -> TableRun:
     """
     if settled is None:
         return run
-    return replace(run, owed=run.owed if run.epoch else settled.owed, notes=(*settled.notes, *run.notes))
+    notes = (*settled.notes, *run.notes)
+    if run.epoch:
+        return replace(run, notes=notes)
+    return replace(run, owed=settled.owed, notes=notes, shut_ms=settled.shut_ms, shut=settled.shut)
 
 
 def _check_commits(
@@ -388,8 +392,9 @@ class _Task:
                 return self._blocked(leases)
             self.seen, self.polls = {}, 0
             runs = [self._with_quiet(each) for each in self._run(stack, leases)]
-            running = [lease.record.running for lease in leases.values()]
+            running = [lease.running for lease in leases.values()]
             self.driver.note_running(running, self.window.clock.monotonic())
+        runs = [with_gate(run, leases[_key(table)]) for run, table in zip(runs, self.tables, strict=True)]
         for run in runs:
             # The work is done: a failing observer cannot change it.
             with suppress(Exception):
@@ -597,7 +602,7 @@ def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, terms: Qui
 
 def _run_together(window: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
     """Run tables that share a window, each on its own thread."""
-    together = SharedWindow([table for table, _ in tasks])
+    together = SharedWindow([table for table, _ in tasks], [lease for _, lease in tasks])
     shared = replace(window, together=together)
 
     def run(table: TablePlan, lease: Lease) -> TableRun:

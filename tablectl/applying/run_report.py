@@ -216,8 +216,12 @@ class TableRun:
     """Ids of changes that were verified at our last commit and that others have undone since."""
     refusals: tuple[Refusal, ...] = ()
     """The plan's refusals, if the plan excludes the table."""
-    window_ms: int = 0
-    """Milliseconds for which the gate was closed."""
+    window_ms: int | None = 0
+    """Milliseconds for which the gate was closed; ``null`` if it is not known when it was opened."""
+    shut_ms: int = 0
+    """Milliseconds for which writers may still wait at the gate after the run, at most; 0 if it is open."""
+    shut: str = ""
+    """Why, and what opens it; empty if it is open."""
     drain_ms: int = 0
     """Milliseconds spent waiting for writers."""
     rewrite_ms: int = 0
@@ -266,7 +270,9 @@ class TableRun:
             foreign=(*(each for each in earlier.foreign if each.version not in known), *self.foreign),
             gates=(*earlier.gates, *self.gates),
             possible_failures=(*earlier.possible_failures, *self.possible_failures),
-            window_ms=earlier.window_ms + self.window_ms,
+            window_ms=None
+            if earlier.window_ms is None or self.window_ms is None
+            else earlier.window_ms + self.window_ms,
             drain_ms=earlier.drain_ms + self.drain_ms,
             rewrite_ms=earlier.rewrite_ms + self.rewrite_ms,
             exposed_ms=earlier.exposed_ms + self.exposed_ms,
@@ -290,6 +296,8 @@ class TableRun:
     def code(self) -> ExitCode:
         """The exit code of this table alone, as if the run had made no commit."""
         code = _CODES[self.outcome]
+        if self.shut_ms:
+            return ExitCode.worst(code, ExitCode.PARTIAL)
         return ExitCode.WINDOW if code is ExitCode.DONE and self.owed else code
 
 

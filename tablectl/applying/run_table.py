@@ -19,6 +19,7 @@ from tablectl.applying.remaining import (
     check_allowed,
     check_landed,
     error_text,
+    is_missing,
     is_too_young,
     planned_phase,
     remaining_statements,
@@ -38,6 +39,7 @@ from tablectl.applying.statement import (
     check_name,
     check_target,
     end_inherited,
+    ends_with_commit,
     new_tag,
     settle_statement,
     statement_over,
@@ -46,6 +48,7 @@ from tablectl.applying.statement import (
 from tablectl.applying.statement_turns import Lane, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
 from tablectl.delta.columns import own_metadata
+from tablectl.delta.names import canonical_location
 from tablectl.delta.schema import Schema
 from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError, milliseconds
@@ -81,12 +84,13 @@ def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
 
 
 def _run_session(session: TableSession) -> TableRun:
+    window, plan, lease = session.window, session.plan, session.lease
     try:
         try:
-            end_inherited(session)
+            end_inherited(window, lease, plan.name, plan.location, session.hooks.notes)
             session.hooks.settle()
-            check_name(session.window, session.plan)
-            session.window.approve(session.plan)
+            check_name(window, plan)
+            window.approve(plan)
             reached = _run_statements(session)
             session.gate.finish()
         except Exception:
@@ -103,7 +107,7 @@ def _run_session(session: TableSession) -> TableRun:
     except TablectlError as error:
         return ended(session, StopTableError(RunOutcome.FAILED, error.message, error.hint))
     except Exception as error:  # noqa: BLE001  # see ``run_table``
-        return ended(session, StopTableError(RunOutcome.FAILED, *unexpected(session.plan.name, error)))
+        return ended(session, StopTableError(RunOutcome.FAILED, *unexpected(plan.name, error)))
 
 
 def unexpected(table: str, error: Exception) -> tuple[str, str]:
@@ -151,6 +155,8 @@ def _run_statements(session: TableSession) -> LiveTable | None:
                 return None
             raise
         attempts.check_failed(missing)
+        if session.unseen is not None and is_missing(session.unseen, missing):
+            raise _went_unseen(session, session.unseen, RunOutcome.UNVERIFIED)
         statement = _next(session, missing, attempts.done)
         if statement is None:
             check_rewrites(session)
@@ -187,6 +193,8 @@ class _Failed:
     error: EngineError
     unknown: str = ""
     """Why the result is unknown; empty if the statement made no commit and is not running."""
+    runs: bool = False
+    """Whether it may still commit."""
 
 
 class _Attempts:
@@ -202,7 +210,8 @@ class _Attempts:
     def check_failed(self, missing: Sequence[Statement]) -> None:
         """Raise ``StopTableError`` if the last statement returned an error and its effect is missing."""
         if self.failed is not None:
-            check_landed(self.failed.statement, self.failed.error, missing, self.failed.unknown)
+            failed = self.failed
+            check_landed(failed.statement, failed.error, missing, failed.unknown, runs=failed.runs)
             self.done.add(self.failed.statement.id)
             self.failed = None
 
@@ -250,7 +259,8 @@ def _run_statement(session: TableSession, statement: Statement, live: LiveTable,
     """
     session.lease.prove(session.window.budget)
     check_target(session, statement, live.table_id)
-    sent = Sent(new_tag(session.window.stamp.run), live.version, statement.repartition is not None)
+    tag, rewrites = new_tag(session.window.stamp.run), statement.repartition is not None
+    sent = Sent(tag, live.version, rewrites, ends_with_commit(statement))
     error = _send(session, statement, sent, live)
     ends = last and error is None
     if ends:
@@ -266,23 +276,25 @@ def _run_statement(session: TableSession, statement: Statement, live: LiveTable,
                 session.rewritten = versions[-1]
             check_rewrites(session)  # now, whatever happens to the statements after it
             _check_between(session, statement, versions, between)
+            makes_one = statement.commits and lane_of(statement) is Lane.METADATA
+            session.unseen = statement if makes_one and not (versions or between) else None
         case LandedElsewhere(location, version):
             raise _went_elsewhere(session, statement, location, version)
         case NotLanded() if error is None:
-            message = f"the engine reports that {statement.verb} succeeded, and no commit of it is in the table's log"
-            raise StopTableError(RunOutcome.UNKNOWN, message, "look for it in the engine, and plan again")
+            raise _went_unseen(session, statement, RunOutcome.UNKNOWN)
         case _:
             pass
     if error is None:
         return None
-    return _Failed(statement, error, answer.why if isinstance(answer, UnknownOutcome) else "")
+    unknown = answer.why if isinstance(answer, UnknownOutcome) else ""
+    return _Failed(statement, error, unknown, runs=session.lease.running is not None)
 
 
 def _check_between(
     session: TableSession, statement: Statement, versions: Sequence[int], between: Sequence[Commit]
 ) -> None:
     """Raise ``StopTableError`` if others made the same change after the statement was decided and before it landed."""
-    if not between:
+    if not (versions and between):
         return
     earlier = session.read(versions[0] - 1)
     wrong = [
@@ -297,13 +309,23 @@ def _check_between(
 
 
 def _went_elsewhere(session: TableSession, statement: Statement, location: str, version: int) -> StopTableError:
-    name = session.plan.name
-    message = (
-        f"{statement.verb} went to ANOTHER TABLE: it is version {version} of {location}, to which the name {name} led "
-        f"at that moment, and not in {session.plan.location}, for which the plan was made"
-    )
+    name, planned = session.plan.name, session.plan.location
+    same = canonical_location(location) == canonical_location(planned)
+    why = "which was made again since the plan" if same else f"to which the name {name} led at that moment, and not in"
+    message = f"{statement.verb} went to ANOTHER TABLE: it is version {version} of {location}, {why}"
+    message += "" if same else f" {planned}, for which the plan was made"
     hint = f"undo it there by hand, see who moved the name {name}, and plan again"
     return StopTableError(RunOutcome.ELSEWHERE, message, hint)
+
+
+def _went_unseen(session: TableSession, statement: Statement, outcome: RunOutcome) -> StopTableError:
+    plan, run = session.plan, session.window.stamp.run
+    message = (
+        f"{statement.verb} succeeded somewhere else than in {plan.location}: the engine reports success, and no commit "
+        f"of it is in the table's log, nor in that of the table to which {plan.name} leads now"
+    )
+    hint = f"look for run {run} in the history of tables that had this name or location, undo it there, and plan again"
+    return StopTableError(outcome, message, hint)
 
 
 def _moved(session: TableSession, statement: Statement) -> StopTableError:
@@ -352,7 +374,7 @@ def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTab
     started, at = clock.monotonic(), milliseconds(clock.utc())
     error: EngineError | None = None
     place = session.plan.table if statement.repartition is None else target(session.window, session.plan)
-    with announced(session, sent.tag) as may_send:
+    with announced(session, sent) as may_send:
         try:
             if statement.repartition is None:
                 session.window.engine.execute(statement.sql, sent.tag, may_send)

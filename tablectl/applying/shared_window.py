@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 
 from tablectl.delta.names import TableName, matches
+from tablectl.leases.lease import Lease
 from tablectl.model.plan import TablePlan
 
 
@@ -45,9 +46,10 @@ def shares_window(table: TableName, tags: Iterable[str], together: Sequence[str]
 class SharedWindow:
     """The tables that share one window. Thread-safe; one thread per table."""
 
-    def __init__(self, tables: Sequence[TablePlan]) -> None:
+    def __init__(self, tables: Sequence[TablePlan], leases: Sequence[Lease] = ()) -> None:
         self.tables = tuple(tables)
         """The plans of all these tables. The hooks of one of them run for all."""
+        self.leases = tuple(leases)
         self._reached = dict.fromkeys((table.name for table in tables), WindowStep.BEGUN)
         self._failed = ""
         self.stopped: set[str] = set()

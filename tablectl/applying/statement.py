@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
+from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.dialects import dialect_of
@@ -23,6 +24,7 @@ from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement
+from tablectl.model.commits import Kind
 from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.stamp import read_stamp
@@ -49,6 +51,17 @@ class Sent:
     """The table version that it was decided from."""
     rewrites: bool
     """Whether it rewrites the whole table, which always makes a commit."""
+    single: bool
+    """Whether one commit ends it."""
+
+
+_IN_PARTS = frozenset({Kind.OPTIMIZE, Kind.REORG})
+"""Delta may commit the files of these in several parts (``spark.databricks.delta.optimize.batchSize``)."""
+
+
+def ends_with_commit(statement: Statement) -> bool:
+    """Whether a statement makes one commit and nothing after it."""
+    return len(statement.commits) == 1 and _IN_PARTS.isdisjoint(statement.commits)
 
 
 @frozen
@@ -56,9 +69,9 @@ class Landed:
     """It is in the log of the planned table."""
 
     versions: tuple[int, ...]
-    """Its commits, oldest first; empty if it had nothing to do."""
+    """Its commits, oldest first; empty if it had nothing to do, or its commits carry no stamp."""
     between: tuple[Commit, ...] = ()
-    """Metadata commits of others between the version that it was decided from and its last commit."""
+    """Metadata commits of others between the version that it was decided from and its last commit, if any, or now."""
 
 
 @frozen
@@ -161,16 +174,15 @@ class SendCheck:
 
 
 @contextmanager
-def announced(session: TableSession, tag: str) -> Iterator[SendCheck]:
+def announced(session: TableSession, sent: Sent) -> Iterator[SendCheck]:
     """While a statement runs, the lease record names it, its engine, and how long it may run without this process.
 
     Only ``statement_over`` removes the announcement, once it is known that nothing of the statement runs.
     """
     bound = session.window.engine.bound or 0.0
     extra = 2 * ANNOUNCE_EVERY if bound else 0.0
-    running = RunningStatement(session.window.engine.address or "this process", tag, bound + extra)
-    if session.lease.record.running is not None:
-        session.lease.statement_ended()  # the previous one is over; the store failed when that was to be written
+    engine, run = session.window.engine.address or "this process", session.window.stamp.run
+    running = RunningStatement(engine, sent.tag, bound + extra, run, sent.version if sent.single else None)
     session.lease.announce(running)
     check = SendCheck(session.lease, running)
     if not bound:
@@ -200,9 +212,7 @@ def keep_announced(lease: Lease, running: RunningStatement, wait: Callable[[floa
 
 
 def statement_over(session: TableSession) -> None:
-    """Record that our statement is not running any more. Never raises: if it fails, renewals repeat the statement, and
-    the next holder finds that it is over.
-    """
+    """Record that our statement is not running any more. Never raises: if it fails, the next record says so."""
     try:
         session.lease.statement_ended()
     except WindowError as error:
@@ -233,16 +243,17 @@ def settle_statement(session: TableSession, sent: Sent, error: EngineError | Non
     finally:
         if opens:
             session.gate.end_statement()
-    found = _landed(session, sent, commits, claimed=error is None)
-    if found is not None:
+    found: Landed | LandedElsewhere | None = _landed(session, sent, commits, claimed=error is None)
+    if found is None and (error is None or error.unanswered):
+        found = _elsewhere(session, sent)
+    if found is not None and not over and sent.single:
+        statement_over(session)  # nothing follows its commit
+    if isinstance(found, LandedElsewhere) or (found is not None and session.lease.running is None):
         return found
-    elsewhere = _elsewhere(session, sent) if error is None or error.unanswered else None
-    if elsewhere is not None:
-        return elsewhere
     if not over:
         return UnknownOutcome("it may still run in the engine")
     if error is None and not sent.rewrites:
-        return Landed(())
+        return Landed((), tuple(each for each in reversed(commits) if each.changes_metadata))
     return NotLanded()
 
 
@@ -265,16 +276,16 @@ def _landed(session: TableSession, sent: Sent, commits: Sequence[Commit], *, cla
 
 
 def _elsewhere(session: TableSession, sent: Sent) -> LandedElsewhere | None:
-    """Our commit in the log of the table to which the name resolves now; ``None`` if there is none."""
+    """Our commit in the log of another table: of the one to which the name resolves now, or of one that was made again
+    at the planned location. ``None`` if there is none.
+    """
     plan, window = session.plan, session.window
-    if plan.table.is_path or (sent.rewrites and _by_location(window, plan)):
-        return None
     try:
-        found = _where(window, plan)
-        if canonical_location(found) == canonical_location(plan.location):
+        found = plan.location if sent.rewrites and _by_location(window, plan) else _where(window, plan)
+        live = window.reader.read(plan.table, found)
+        if live.table_id == plan.table_id:
             return None
-        newest = window.reader.read(plan.table, found).version
-        commits = window.reader.commits(found, after=max(newest - _OF_OTHERS, -1))
+        commits = window.reader.commits(found, after=max(live.version - _OF_OTHERS, -1))
     except (EngineError, LiveError):
         return None
     ours = [each.version for each in commits if read_stamp(each.user_metadata) == window.stamp]
@@ -294,7 +305,7 @@ def _wait_for_end(session: TableSession, sent: Sent) -> bool:
         if window.engine.interrupt(sent.tag) is False:
             return True
         left = started + session.lease.record.ttl - window.clock.monotonic()
-        if left <= 0 or _has_landed(session, sent):
+        if left <= 0 or _has_committed(window, session.plan.location, window.stamp.run, sent.version):
             return False
         try:
             window.clock.sleep(min(_LOOK_EVERY, left))
@@ -302,42 +313,45 @@ def _wait_for_end(session: TableSession, sent: Sent) -> bool:
             return False
 
 
-def _has_landed(session: TableSession, sent: Sent) -> bool:
+def _has_committed(window: RunContext, location: str, run: str, after: int | None) -> bool:
+    """Whether a run has committed above a version of a table; false if that is ``None``."""
+    if after is None:
+        return False
     try:
-        commits = session.window.reader.commits(session.plan.location, after=sent.version)
+        commits = window.reader.commits(location, after=after)
     except TablectlError:
         return False
-    return _landed(session, sent, commits, claimed=False) is not None
+    stamps = (read_stamp(each.user_metadata) for each in commits)
+    return any(stamp is not None and stamp.run == run for stamp in stamps)
 
 
-def end_inherited(session: TableSession) -> None:
-    """End the statement that an earlier run left running, before anything is read or done.
+def end_inherited(window: RunContext, lease: Lease, table: str, location: str, notes: list[str]) -> None:
+    """End the statement that an earlier run left running on a table, before anything is read or done.
 
     Only an operation with a tag of ours is interrupted, and only in the engines of this run: a lease record has no
-    authority beyond that. If none of them can interrupt it, or can tell, its bound is waited for, unless this run did
-    so already. Raises ``StopTableError`` if it keeps running.
+    authority beyond that. If none of them can interrupt it, or can tell, its commit or its bound is waited for, unless
+    this run did so already. Raises ``StopTableError`` if it keeps running.
     """
-    running = session.lease.record.running
+    running = lease.running
     if running is None:
         return
-    window = session.window
     started, bound = window.clock.monotonic(), running.until * PATIENCE
-    session.tell("statement left", "a statement of the run before may still run: ending it")
+    window.notify(RunEvent(table, "statement left", "a statement of the run before may still run: ending it"))
     while running.tag not in window.over and (going := _interrupted(window, running)) is not False:
         left = started + bound - window.clock.monotonic()
         if going is None and window.stamp.proceed:
-            session.hooks.notes.append(f"a statement of an earlier run was not waited for: {window.stamp.proceed}")
+            notes.append(f"a statement of an earlier run was not waited for: {window.stamp.proceed}")
             break
-        if left <= 0 and going is None:
+        if going is None and (left <= 0 or _has_committed(window, location, running.run, running.version)):
             break
         if left <= 0:
             message = f"a statement of an earlier run ({running.tag}) still runs in the engine, interrupted as it is"
             raise StopTableError(RunOutcome.FAILED, message, "end it in the engine, and run the same command again")
         if window.stop.is_set():
             raise interrupted()
-        session.lease.prove(window.budget)
+        lease.prove(window.budget)
         window.clock.sleep(min(_LOOK_EVERY, left))
-    session.lease.statement_ended()
+    lease.statement_ended()
 
 
 def _interrupted(window: RunContext, running: RunningStatement) -> bool | None:

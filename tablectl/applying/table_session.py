@@ -53,6 +53,8 @@ class TableSession:
     """The version in which this run rewrote the whole table; -1 if it did not."""
     compared: int = -1
     """The version of a rewrite that was compared with the version before it and found equal."""
+    unseen: Statement | None = None
+    """The last statement, if it is said to have succeeded, changes metadata, and no commit can be its."""
     closed: dict[int, tuple[int, int]] = field(default_factory=dict)
     """For each closing of the gate, counted from 1, the first and the last version that were read meanwhile."""
 
@@ -148,7 +150,7 @@ def verified(session: TableSession, reached: LiveTable | None) -> TableRun:
         raise StopTableError(
             RunOutcome.UNVERIFIED,
             f"not as declared after the last statement: {'; '.join(wrong)}",
-            "see whose commits came in between below, and plan again",
+            "see whose commits came in between below, and plan again" if others else "plan again",
         )
     # A statement that succeeded is never "already": it may have had nothing to do, or its commit may have no stamp.
     outcome = RunOutcome.APPLIED if ours or any(not each.error for each in session.sent) else RunOutcome.ALREADY
@@ -220,7 +222,7 @@ def _run_so_far(session: TableSession, others: Sequence[CommitRun] = ()) -> Tabl
         already=session.already,
         statements=tuple(sent),
         foreign=tuple(others),
-        window_ms=round(gate.closed_for * 1000),
+        window_ms=gate.closed_ms,
         drain_ms=round(gate.drained_for * 1000),
         rewrite_ms=sum(rewrites),
         exposed_ms=round((session.exposed[-1] - session.exposed[0]) * 1000) if session.exposed else 0,

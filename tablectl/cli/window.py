@@ -43,14 +43,21 @@ def window_show_command(table: str, request: CommandRequest, out: Output, form: 
                 f"its last record cannot be read: {record.reason}; applies and writers wait for it, and then take the "
                 "holder for dead"
             )
-        out.note(f"to free it: tablectl window break {shlex.quote(table)} --epoch {record.epoch} --reason …")
+        out.note(_way_out(table, record))
     else:
         how = "broken" if record.kind == "break" else "released"
         when = f"{record.at:%Y-%m-%d %H:%M:%S} UTC"
         out.result(f"{table}: free; last held (epoch {record.epoch}) by {record.owner}, {how} {when}\n")
+        if record.shut_for:
+            out.note(f"a statement of that run may still run, so writers wait for {record.shut_for:.0f} s at most")
+            out.note(_way_out(table, record))
     if form is not ReportFormat.JSON:
         out.result(_writers_text(store))
     return ExitCode.DONE
+
+
+def _way_out(table: str, record: LeaseRecord) -> str:
+    return f"to free it: tablectl window break {shlex.quote(table)} --epoch {record.epoch} --reason …"
 
 
 def _writers_text(store: RecordStore) -> str:
@@ -70,7 +77,7 @@ def window_break_command(
     if held is None:
         must_exist()
     if epoch is None:
-        if held is None or not held.held:
+        if held is None or not (held.held or held.shut_for):
             raise UsageError(f"the lease on {table} is free", "there is nothing to break: apply may run")
         raise UsageError(f"{table} is held by {held}", f"to break this lease, add --epoch {held.epoch}")
     if not reason.strip():

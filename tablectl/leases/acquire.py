@@ -125,13 +125,14 @@ def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock
     """Force the end of the ownership with the given epoch. Returns the ``break`` record.
 
     The holder notices before its next statement; a statement that already runs cannot be stopped. Raises
-    ``WindowError`` if the reason is empty, if the lease is free, or if its epoch is no longer ``epoch``.
+    ``WindowError`` if the reason is empty, if the lease is free and its gate open, or if its epoch is no longer
+    ``epoch``.
     """
     if not reason.strip():
         raise WindowError("breaking a lease wants a reason", "its holder and the next one will read it")
     for _ in range(ATTEMPTS):
         last = tail(store)
-        if last is None or not last.held:
+        if last is None or not (last.held or last.shut_for):
             raise WindowError(f"the lease in {store} is free", "there is nothing to break: apply may run")
         if last.epoch != epoch:
             raise WindowError(
@@ -165,13 +166,13 @@ def _take(
         record = _first(claim, last, clock, new_id())
         if put(store, record, last):
             prune(store, record.seq)
-            return Lease(store, record, started + record.ttl, clock, new_id, last)
+            return Lease(store, record, started + record.ttl, clock, new_id)
     raise contended(store)
 
 
 def _first(claim: Claim, last: LeaseRecord | None, clock: Clock, new_id: str) -> LeaseRecord:
     now = clock.utc()
-    # A statement that a dead holder left running keeps the gate that was shut for it.
+    # A statement that the holder before left running keeps the gate that was shut for it.
     left = last if last is not None and last.statement_bound > 0 else None
     return LeaseRecord(
         seq=last.seq + 1 if last else 1,
@@ -181,7 +182,7 @@ def _first(claim: Claim, last: LeaseRecord | None, clock: Clock, new_id: str) ->
         run=claim.run,
         digest=claim.digest,
         kind="acquire",
-        gate=left.gate if left is not None and left.held else Gate.OPEN,
+        gate=left.shut if left else Gate.OPEN,
         ttl=claim.ttl,
         owed=last.owed if last else (),
         reason="",

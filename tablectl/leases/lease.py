@@ -74,17 +74,14 @@ class Lease:
         deadline: float,
         clock: Clock,
         new_id: Callable[[], str],
-        predecessor: LeaseRecord | None = None,
     ) -> None:
-        """``record`` is ours and in the log. ``deadline`` is the time before it was sent, plus its ttl.
-
-        ``predecessor`` is the tail that it was appended to.
-        """
+        """``record`` is ours and in the log. ``deadline`` is the time before it was sent, plus its ttl."""
         self._store = store
         self._record = record
-        self._predecessor = predecessor
-        self._wanted = record.gate
-        self._announced = deadline - record.ttl  # when ``record.running`` was announced, or first seen by us
+        self._wanted = Gate.OPEN
+        self._running = record.running
+        self._announced = deadline - record.ttl  # when ``_running`` was announced, or first seen by us
+        self._shut_for = record.shut_for
         self._deadline = deadline
         self._clock = clock
         self._new_id = new_id
@@ -100,13 +97,22 @@ class Lease:
         return self._record
 
     @property
-    def predecessor(self) -> LeaseRecord | None:
-        """The last record before we acquired the lease; ``None`` if there was none.
+    def running(self) -> RunningStatement | None:
+        """The statement that may still commit: ours, or one that an earlier holder left. ``None`` after
+        ``statement_ended`` and once its bound has passed.
 
-        If its ``running`` names a statement, that statement may still be running. Until ``statement_ended`` is called,
-        our records repeat it, and keep the gate of that time if its holder died.
+        Until then our records name it, and none of them, a release included, opens the gate that was shut for it.
         """
-        return self._predecessor
+        with self._lock:
+            running = self._still_running()
+        return running if running is not None and running.until > 0 else None
+
+    @property
+    def shut_for(self) -> float:
+        """Seconds for which writers may wait at our gate, at most, if we write no further record; 0 if it is open, or
+        is no longer ours. Records whose put failed count: they may be in the log.
+        """
+        return self._shut_for
 
     @property
     def lost(self) -> bool:
@@ -117,11 +123,6 @@ class Lease:
     def wanted(self) -> Gate:
         """The gate that our next record has, including a renewal."""
         return self._wanted
-
-    @property
-    def behind(self) -> bool:
-        """Whether the log may not contain the wanted gate."""
-        return self._wanted is not self._record.gate
 
     @property
     def store(self) -> RecordStore:
@@ -171,12 +172,13 @@ class Lease:
         its bound from the records that name it. Raises ``ValueError`` while another statement may be running.
         """
         with self._alive():
-            if self._record.running is not None and self._record.running.tag != running.tag:
-                raise ValueError(f"{self._record.running.tag} may still be running: {running.tag} was not sent")
+            before = self.running
+            if before is not None and before.tag != running.tag:
+                raise ValueError(f"{before.tag} may still be running: {running.tag} was not sent")
             self._check_tail()
             started = self._clock.monotonic()
             self._append("statement", running=running)
-            self._announced = started
+            self._running, self._announced = running, started
 
     def announce_again(self, running: RunningStatement) -> None:
         """Announce a statement again, unless a record of the last sixth of the ttl names it.
@@ -190,17 +192,18 @@ class Lease:
             self.announce(running)
 
     def statement_ended(self, *, opens: bool = False) -> None:
-        """Record that no statement is running any more, neither ours nor our predecessor's. With ``opens`` the same
-        record opens the gate.
+        """Record that no statement is running any more, neither ours nor one that an earlier holder left. With
+        ``opens`` the same record opens the gate.
 
-        If it raises, renewals repeat the running statement until a call succeeds, and open the gate if it was to open.
+        If it raises, our next record says so.
         """
+        with self._lock:
+            self._running = None
+            self._wanted = Gate.OPEN if opens else self._wanted
         with self._alive():
             self._check_tail()
             if self._record.running is not None:
-                if self._inherits or opens:
-                    self._wanted = Gate.OPEN
-                self._append("statement", running=None)
+                self._append("statement")
 
     def note_compared(self, version: int) -> None:
         """Record that a version was compared with the version before it and found equal."""
@@ -241,8 +244,8 @@ class Lease:
             self._append("renew", owed=hooks)
 
     def release(self) -> bool:
-        """Release the lease with its gate open. Returns whether the log says so. Never raises ``WindowError``;
-        idempotent.
+        """Release the lease, and open its gate unless a statement may still run. Returns whether the log says so; else
+        ``shut_for`` tells what writers find. Never raises ``WindowError``; idempotent.
 
         It is tried even if the time has run out: if there is no new holder, no other run has to wait. It retries for a
         few seconds if the store fails.
@@ -307,7 +310,8 @@ class Lease:
         while (later := record_at(self._store, self._record.seq + 1)) is not None:
             if later.id not in self._sent:
                 raise self._taken()
-            self._record = later  # the deadline is unchanged: when this record was sent is unknown
+            # The deadline is unchanged: when this record was sent is unknown.
+            self._record, self._shut_for = later, later.shut_for
 
     def _append(self, kind: str, **changes: Any) -> None:
         while True:
@@ -316,12 +320,13 @@ class Lease:
                 self._check_time()
             last, record = self._record, self._next(kind, changes)
             self._sent.add(record.id)
+            self._shut_for = max(self._shut_for, record.shut_for)
             if put(self._store, record, last):
                 break
             self._check_tail()
             if self._record.seq < record.seq:
                 raise WindowError(f"{self._store} says that a record exists, and then that it does not", "try again")
-        self._record = record
+        self._record, self._shut_for = record, record.shut_for
         if kind != "release":
             self._check_time()  # a late answer: writers may have taken the gate for dead before this record arrived
         self._deadline = started + record.ttl
@@ -330,41 +335,32 @@ class Lease:
 
     def _next(self, kind: str, changes: Mapping[str, Any]) -> LeaseRecord:
         last = self._record
+        running = changes.get("running", self._still_running())
+        kept = last.gate if running is not None and running.until > 0 else Gate.OPEN
         record = replace(
             last,
             seq=last.seq + 1,
             id=self._new_id(),
             kind=kind,
-            gate=self._wanted,
+            gate=max(kept, self._wanted, key=lambda gate: gate.strictness),
             reason="",
-            running=self._still_running(),
+            running=running,
             at=self._clock.utc(),
         )
         return replace(record, **changes)
 
     def _still_running(self) -> RunningStatement | None:
-        """The statement of our last record; its bound is reduced by the time that has certainly passed since it was
+        """The statement that may be running; its bound is reduced by the time that has certainly passed since it was
         set.
         """
-        running = self._record.running
-        if running is None:
-            return None
-        now = self._clock.monotonic()
-        passed, self._announced = max(0.0, now - self._announced), now
-        return replace(running, until=max(0.0, running.until - passed / PATIENCE))
-
-    @property
-    def _inherits(self) -> bool:
-        """Whether the statement that may be running, and so our gate, is our predecessor's."""
-        running, before = self._record.running, self._predecessor
-        return (
-            running is not None
-            and before is not None
-            and before.running is not None
-            and (running.tag == before.running.tag)
-        )
+        if self._running is not None:
+            now = self._clock.monotonic()
+            passed, self._announced = max(0.0, now - self._announced), now
+            self._running = replace(self._running, until=max(0.0, self._running.until - passed / PATIENCE))
+        return self._running
 
     def _taken(self) -> LeaseLost:
+        self._shut_for = 0.0
         try:
             what = _pair_outcome(tail(self._store))
         except WindowError as error:

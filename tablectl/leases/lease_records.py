@@ -105,9 +105,15 @@ class RunningStatement:
     effect, and a clock that stood still (the observer's, while its machine slept) makes the observer act later, never
     earlier. When the holder renews, it subtracts the time that has passed, less a quarter, since its clock may be fast.
     If its clock stood still, it subtracts too little, which errs to the same side."""
+    run: str = ""
+    """The run in the stamp of its commits; empty in records of older versions."""
+    version: int | None = None
+    """One commit of ``run`` above this version of the table ends it; ``None`` if it may make several commits."""
 
     def __post_init__(self) -> None:
-        _check_words(engine=self.engine, tag=self.tag)
+        _check_words(engine=self.engine, tag=self.tag, run=self.run or "-")
+        if self.version is not None and not 0 <= self.version <= LARGEST_NUMBER:
+            raise ValueError(f"version: {self.version!r} is impossible")
         if not 0 <= self.until <= LONGEST_STATEMENT:
             raise ValueError(f"until: {self.until!r} is not a number of seconds up to {LONGEST_STATEMENT:g}")
 
@@ -180,14 +186,29 @@ class LeaseRecord:
     @property
     def silence(self) -> float:
         """Seconds without a new record, counted by an observer from when it first saw this one, after which the holder
-        is dead. Another apply may then take over, including the gate and the statement that the holder left.
+        is dead; 0 if it has ended. Another apply may then take over, including the gate and the statement that the
+        holder left.
         """
-        return self.ttl * PATIENCE
+        return self.ttl * PATIENCE if self.held else 0.0
+
+    @property
+    def shut(self) -> Gate:
+        """The gate that writers obey. Whatever its kind, a record that names a statement which may still run does not
+        let them in. Only an operator's ``break`` does.
+        """
+        if self.kind == "break" or not (self.held or self.statement_bound):
+            return Gate.OPEN
+        return Gate.CLOSED if self.gate is Gate.OPEN and self.statement_bound else self.gate
 
     @property
     def statement_silence(self) -> float:
         """The same for a writer. It cannot end a statement that is still running, so the statement's bound is added."""
-        return (self.ttl + self.statement_bound) * PATIENCE
+        return self.silence + self.statement_bound * PATIENCE
+
+    @property
+    def shut_for(self) -> float:
+        """Seconds for which writers wait at its gate without a new record; 0 if it is open."""
+        return 0.0 if self.shut is Gate.OPEN else self.statement_silence
 
     @property
     def statement_bound(self) -> float:
@@ -460,7 +481,14 @@ def _gate(text: str) -> Gate:
 
 
 def _running(body: Mapping[str, Any]) -> RunningStatement:
-    return RunningStatement(_text(body, "engine"), _text(body, "tag"), _number(body, "until"))
+    version = body.get("version")
+    return RunningStatement(
+        _text(body, "engine"),
+        _text(body, "tag"),
+        _number(body, "until"),
+        _text(body, "run") if "run" in body else "",
+        None if version is None else _int(body, "version"),
+    )
 
 
 def _owner(body: Mapping[str, Any]) -> Owner:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-
-from tablectl.frozen import frozen
+from dataclasses import dataclass
 
 LONGEST_REASON = 500
 """Maximum length of an operator's reason, in characters. User metadata read back from a log is cut to a fixed length,
 and a stamp must be complete."""
 
 
-@frozen
+@dataclass(frozen=True)  # writers read stamps, also on Python 3.9, which ``@frozen`` does not support
 class Stamp:
     """The run that made a commit, its plan, and the operator's reasons for exceptions."""
 

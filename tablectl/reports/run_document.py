@@ -96,9 +96,8 @@ def _groups(tables: Sequence[TableRun], *, separate: bool) -> list[tuple[TableRu
 
 def _alone(run: TableRun) -> bool:
     """Whether there is more to say of a table than what it has in common with others."""
-    return bool(
-        run.foreign or run.possible_failures or run.notes or run.later or run.owed or run.writers or run.streams
-    )
+    more = (run.foreign, run.possible_failures, run.notes, run.later, run.owed, run.writers, run.streams, run.shut)
+    return any(more)
 
 
 def _key(run: TableRun) -> Hashable:
@@ -120,7 +119,7 @@ def _result(group: Sequence[TableRun]) -> Iterator[Cell]:
     commits = sum(len(each.commits) for each in group)
     if commits:
         yield Cell(plural(commits, "commit"))
-    if closed := max(each.window_ms for each in group):
+    if closed := max(each.window_ms or 0 for each in group):
         yield Cell(f"gate closed for {'at most ' * (len(group) > 1)}{span_text(closed)}")
     if waited := max(each.drain_ms for each in group):
         yield Cell(f"waited {'at most ' * (len(group) > 1)}{span_text(waited)} for writers")

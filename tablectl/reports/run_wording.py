@@ -32,6 +32,7 @@ def remarks(run: TableRun) -> Facts:
         facts.append(("writers", "; ".join([f"{back} of {len(run.writers)} came back", *silent])))
     facts += [("stream", stream_run_text(each)) for each in run.streams]
     facts += [("others", f"version {each.version}{late_text(each, run)}") for each in run.foreign if each.run]
+    facts += [("gate", run.shut)] if run.shut else []
     facts += [("note", f"the after-hook {each} has not run yet") for each in run.owed]
     facts += [("note", note) for note in run.notes]
     facts += [("note", f"{each} was applied and verified, then changed by others") for each in run.later]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,7 +20,15 @@ from typing import Protocol, TypeVar
 from tablectl.leases.clock import Clock
 from tablectl.leases.guards import HERE, GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
-from tablectl.leases.lease_records import ATTEMPTS, LeaseRecord, died, put, tail
+from tablectl.leases.lease_records import (
+    ATTEMPTS,
+    MOST_DEAD_GUARDS,
+    LeaseRecord,
+    RunningStatement,
+    died,
+    put,
+    tail,
+)
 from tablectl.leases.owner import UNKNOWN_OWNER, Owner
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
@@ -27,6 +36,8 @@ from tablectl.storage.records import RecordStore
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 1.0
 """Seconds between two reads of a gate. They start short, so that a short window delays a writer only a little."""
 _FIRST_REMINDER = 60.0
+_LOOK_EVERY = 10.0
+"""Seconds between two looks at the table's log."""
 
 UNDELETED = "the guard of this write was not deleted, and an apply may wait for it to age"
 
@@ -142,6 +153,10 @@ class StoredGuard:
         """Take a new id: the old one was taken for dead, so no apply waits for it."""
         self._next = replace(self._next, id=new_id, beat=0)
 
+    def is_stored(self) -> bool:
+        """Whether its newest beat is in the store."""
+        return bool(self._names) and self._store.read(self._names[-1]) is not None
+
     def take_for_dead(self, last: LeaseRecord, reason: str, at: datetime) -> bool:
         """Record behind the tail ``last`` that its holder is dead. Returns False if another record is already there."""
         return put(self._store, died(last, self._owner, reason, random_id(), at), last)
@@ -157,7 +172,7 @@ class StoredGuard:
             return
         seen, reason = self._unrecorded
         last = self.gate()
-        still = last is not None and last.held and last.epoch == seen.epoch and self.mode.waits(last.gate)
+        still = last is not None and last.epoch == seen.epoch and self.mode.waits(last.shut)
         if last is None or not still or self.take_for_dead(last, reason, last.at):
             self._unrecorded = None  # else the holder has just renewed: our next renewal retries
 
@@ -173,11 +188,14 @@ class _Watch:
     """When the store last answered."""
     problem: str = ""
     """Why the store does not answer, or does not accept the record that the gate is dead."""
+    look: Future[bool] | None = None
+    """The look at the log that was begun for ``seen``."""
+    next_look: float = 0.0
 
     def note_record(self, record: LeaseRecord, now: float) -> None:
         self.last_contact = now
         if record.id != self.seen.id:
-            self.seen, self.since = record, now
+            self.seen, self.since, self.look = record, now, None
 
 
 @dataclass(frozen=True)
@@ -193,6 +211,8 @@ class GateEntry:
     ask: StoreCall
     waiting: Callable[[bool], None] = lambda _waits: None
     """Called with True when the write starts to wait, and with False when it continues."""
+    look: Callable[[RunningStatement], Future[bool]] | None = None
+    """Begins a look at the table's log: whether it has the one commit that ends a statement."""
 
     def enter(self) -> LeaseRecord | None:
         """Return when the write may begin: the guard is in the store, and the gate read after it does not block the
@@ -214,7 +234,7 @@ class GateEntry:
                     sent, seen = self._wait(seen, arrived)
                 finally:
                     self.waiting(False)  # noqa: FBT003
-            taken_for_dead = seen is not None and self.guard.id in seen.dead_guards
+            taken_for_dead = seen is not None and self._was_taken_for_dead(seen)
             if self.clock.monotonic() - sent < self.guard.ttl and not taken_for_dead:
                 return seen
             # By now an apply may have taken our guard for dead, so the gate must be read again. The log says whether it
@@ -223,8 +243,18 @@ class GateEntry:
             self.guard.start_again(random_id())
         raise WindowError(f"its records take longer than the guard's ttl of {self.guard.ttl:g} s")
 
+    def _was_taken_for_dead(self, last: LeaseRecord) -> bool:
+        """Whether an apply has taken our guard for dead, by the tail of the lease.
+
+        The tail names the newest dead guards only. If it may have dropped some, the guard itself tells: an apply
+        deletes those that it takes for dead, and one that shuts the gate from now on sees those that are left.
+        """
+        if self.guard.id in last.dead_guards:
+            return True
+        return len(last.dead_guards) >= MOST_DEAD_GUARDS and not self.ask(self.guard.is_stored)
+
     def _waits_at(self, record: LeaseRecord) -> bool:
-        return record.held and self.guard.mode.waits(record.gate)
+        return self.guard.mode.waits(record.shut)
 
     def _wait(self, first: LeaseRecord, arrived: float) -> tuple[float, LeaseRecord | None]:
         """Wait until the gate does not block the write; the guard is put again before the gate is read. Returns when
@@ -241,7 +271,7 @@ class GateEntry:
                     self.ask(self.guard.withdraw)
                 raise self._timed_out(watch.seen, now - arrived)
             if now - began >= reminder:
-                _log.info("%s: a write waits at the gate (%s): %s", self.table, watch.seen.gate, watch.seen)
+                _log.info("%s: a write waits at the gate (%s): %s", self.table, watch.seen.shut, watch.seen)
                 reminder = max(_FIRST_REMINDER, 2 * reminder)
             left = pause if self.timeout is None else self.timeout - (now - arrived)
             self.clock.sleep(min(left, pause * random.uniform(0.5, 1)))  # noqa: S311  # jitter, not a secret
@@ -262,16 +292,32 @@ class GateEntry:
             if last is None or not self._waits_at(last):
                 return True
             watch.note_record(last, self.clock.monotonic())
-            if now - watch.since < watch.seen.statement_silence:
+            committed = self._has_committed(watch, now)
+            if now - watch.since < watch.seen.statement_silence and not committed:
                 watch.problem = ""
                 return False
             reason = f"no sign of life for {now - watch.since:.0f} s"
+            reason += ", and the commit of its statement is in the log" if committed else ""
             at = self.clock.utc()
             return self.ask(lambda: self.guard.take_for_dead(watch.seen, reason, at))
         except WindowError as error:
             _log.debug("%s: no news of the gate: %s", self.table, error.message)
             watch.problem = error.message
             return False
+
+    def _has_committed(self, watch: _Watch, now: float) -> bool:
+        """Whether a silent holder has left a statement that has made its one commit, so that nothing of it runs. The
+        log is looked at rarely, by one look at a time, which the writer does not wait for.
+        """
+        running = watch.seen.running
+        if self.look is None or running is None or now - watch.since < watch.seen.silence:
+            return False
+        if watch.look is None and now >= watch.next_look:
+            watch.look, watch.next_look = self.look(running), now + _LOOK_EVERY
+        if watch.look is None or not watch.look.done():
+            return False
+        look, watch.look = watch.look, None
+        return look.exception() is None and look.result()
 
     def _read_gate(self, watch: _Watch) -> tuple[bool, LeaseRecord | None]:
         try:
@@ -300,7 +346,7 @@ class GateEntry:
         reason = (
             f"a writer could not use the records for {max(now - watch.last_contact, dead_for):.0f} s: {watch.problem}"
         )
-        _log.warning("%s: the write goes on past a gate (%s): %s", self.table, watch.seen.gate, reason)
+        _log.warning("%s: the write goes on past a gate (%s): %s", self.table, watch.seen.shut, reason)
         self.guard.record_later(watch.seen, reason)
         with suppress(WindowError):
             self.ask(self.guard.put_active)  # also adds it to the renewed guards
@@ -322,7 +368,7 @@ class GateEntry:
 
     def _timed_out(self, seen: LeaseRecord, waited: float) -> GuardTimeout:
         return GuardTimeout(
-            f"{self.table}: this write waited {waited:.3g} s at the gate ({seen.gate}) of an apply: {seen}",
+            f"{self.table}: this write waited {waited:.3g} s at the gate ({seen.shut}) of an apply: {seen}",
             "run it again when that apply is done; `tablectl window show` tells who holds the table, "
             "`tablectl window break` frees it by force",
         )

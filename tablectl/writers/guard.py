@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import cached_property, wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,7 +34,11 @@ from tablectl.writers.options import GuardOptions, GuardSettings, ModeName, Tabl
 from tablectl.writers.wrappable import check_plain
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from typing import Unpack
+
+    from tablectl.leases.lease_records import RunningStatement
+    from tablectl.writers.statement_log import StatementLog
 
 _UNGUARDED = "this write goes on without a look at the gate, and an apply may fail it"
 ENDING = "tablectl-guard-end"
@@ -224,13 +228,23 @@ class _Entry:
         self._thread.keep(self._guard)
         # The proof needs no order between this question and the records. So it is asked while they are put and read.
         new = start(lambda: is_new(location)) if self._may_be_new else None
-        gate = GateEntry(self._guard, terms.target.text, terms.timeout, SystemClock(), ask, self._tell_outer)
-        lease = gate.enter()
+        name, clock = terms.target.text, SystemClock()
+        lease = GateEntry(self._guard, name, terms.timeout, clock, ask, self._tell_outer, self._look).enter()
         if lease is None and new is not None and self._thread.wait(new):
             return False
         if on_entry is not None:
             self._thread.send(lambda: on_entry(store))
         return True
+
+    @cached_property
+    def _log(self) -> StatementLog:
+        from tablectl.writers.statement_log import StatementLog  # noqa: PLC0415  # few writers ever need it
+
+        return StatementLog(self._location)
+
+    def _look(self, running: RunningStatement) -> Future[bool]:
+        """Begin a look at the table's log. It may hang, so it has a thread of its own."""
+        return start(lambda: self._log.has(running))
 
     def _tell_outer(self, waits: bool) -> None:  # noqa: FBT001
         """The guards around this one record at which gate their write is blocked: their applies need not wait."""

@@ -507,6 +507,7 @@ def test_appends_pass_while_a_merge_is_waited_for(world: World) -> None:
     spans = {span.gate: (span.until - span.since) / 1000 for span in run.gates}
     assert spans.get("appends-only", 0) >= 100
     assert spans["closed"] < 1
+    assert run.window_ms is not None
     assert run.window_ms < 1000
 
 

@@ -221,6 +221,39 @@ def test_a_table_whose_records_cannot_be_written_fails_alone() -> None:
     assert run.released()
 
 
+def test_a_gate_that_could_not_be_opened_is_in_the_report_and_an_exit_code() -> None:
+    """From the end of the ALTER on the store refuses every put, as with a token that has expired."""
+    run = Run().tables("ab")
+    run.engine.after = lambda table, _sql: run.stores[table.live.location].faults.extend([Fault.REFUSED] * 99)
+    run.engine.bound, run.engine.address = 450, "connect host:1 s u"
+    report = run.apply()
+    assert (outcomes(report), report.exit_code) == ({"a": "applied", "b": "applied"}, 5)
+    table = only(report, "a")
+    assert (table.window_ms, table.shut_ms, table.code) == (None, round((60 + 450 + 120) * 1.25 * 1000), 5)
+    assert table.shut == (
+        "writers may wait at its gate for 788 s at most: the record that opens it was not written; "
+        "`tablectl window break 'delta.`/lake/a`' --epoch 1 --reason …` opens it at once"
+    )
+
+
+def test_a_gate_that_the_release_opened_is_no_failure_but_its_time_is_not_known() -> None:
+    run = Run().tables("a")
+    # The record that the statement is over, and each try to open the gate; not the release.
+    run.engine.after = lambda table, _sql: run.stores[table.live.location].faults.extend([Fault.REFUSED] * 6)
+    table = only(run.apply(), "a")
+    assert (table.window_ms, table.shut_ms, table.shut, table.code) == (None, 0, "", 0)
+    assert run.gate("a") == "open"
+
+
+def test_a_lease_that_could_not_be_released_with_its_gate_open_is_no_failure() -> None:
+    """Only the next apply waits for it."""
+    run = Run().tables("a")
+    fail = lambda event: run.stores["/lake/a"].faults.extend([Fault.REFUSED] * 99) if event.step == "verify" else None  # noqa: E731
+    run.notify = fail
+    report = run.apply()
+    assert (outcomes(report), only(report, "a").shut, report.exit_code) == ({"a": "applied"}, "", 0)
+
+
 def test_one_whose_store_is_down_does_not_wear_out_the_others_leases() -> None:
     """While a dead holder is watched for 75 s, a lease taken before would run out."""
     run = Run().tables("abc")

@@ -52,6 +52,19 @@ def test_without_a_commit(outcomes: tuple[RunOutcome, ...], code: ExitCode) -> N
 
 
 @pytest.mark.parametrize("outcome", list(RunOutcome))
+def test_a_gate_that_may_still_be_shut_is_never_exit_code_0(outcome: RunOutcome) -> None:
+    table = TableRun(name="t", outcome=outcome, shut_ms=1, shut="writers may wait")
+    wrong = TableRun(name="t", outcome=outcome).code is ExitCode.ERROR
+    assert RunReport(run="1", plan="2", tables=(table,)).exit_code is (ExitCode.ERROR if wrong else ExitCode.PARTIAL)
+
+
+def test_a_window_of_unknown_length_stays_unknown_when_the_table_is_tried_again() -> None:
+    first = TableRun(name="t", outcome=RunOutcome.UNKNOWN, epoch=1, window_ms=None, shut_ms=5, shut="writers may wait")
+    again = TableRun(name="t", outcome=RunOutcome.ALREADY, epoch=2).following(first)
+    assert (again.window_ms, again.shut_ms, again.shut) == (None, 0, "")
+
+
+@pytest.mark.parametrize("outcome", list(RunOutcome))
 def test_once_committed_whatever_goes_wrong_makes_the_run_a_partial_one(outcome: RunOutcome) -> None:
     fine = outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.SUCCEEDED}
     assert _report(RunOutcome.APPLIED, outcome, committed=True).exit_code is (

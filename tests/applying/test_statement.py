@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tablectl.applying.run_report import RunOutcome
-from tablectl.applying.statement import ANNOUNCE_EVERY, TAG, keep_announced, may_renew
+from tablectl.applying.statement import ANNOUNCE_EVERY, TAG, ends_with_commit, keep_announced, may_renew
 from tablectl.delta.names import parse_table
 from tablectl.delta.schema import parse_schema
 from tablectl.leases.lease import Lease
@@ -119,6 +119,69 @@ def test_a_statement_that_went_to_another_table_names_both_loudly(named: World) 
         "led at that moment, and not in /blue, for which the plan was made"
     )
     assert run.hint.startswith("undo it there by hand")
+
+
+def test_a_name_that_was_given_away_and_back_is_said_to_have_led_somewhere_else(named: World) -> None:
+    """Neither the log of the planned table nor the name tells where the statement went, and no one came in between."""
+    plan = named.plan(isolation="Serializable")
+    blue = named.lake.tables["/blue"]
+    names: list[Any] = []
+
+    def back(event: str) -> None:
+        if event == "before closed-set":
+            swap(named)
+        if event == "landed":
+            green = named.lake.tables["/green"]
+            names.extend([blue.name, green.name])
+            blue.name, green.name = green.name, blue.name
+
+    named._notify = lambda event: named._told(event.step)  # type: ignore[method-assign]
+    named.tick = back
+    run = named.run(plan)
+    assert (run.outcome, run.code, run.foreign, len(blue.history)) == (RunOutcome.UNVERIFIED, 5, (), 1)
+    assert run.message == (
+        "SET TBLPROPERTIES succeeded somewhere else than in /blue: the engine reports success, and no commit of it is "
+        "in the table's log, nor in that of the table to which main.sales.orders leads now"
+    )
+    assert run.hint.startswith("look for run ann in the history of tables that had this name or location")
+    assert len(named.lake.tables["/green"].stamped) == 1
+
+
+def test_no_statement_follows_one_that_succeeded_somewhere_else(named: World) -> None:
+    named.lake.tables["/blue"].set_property("debug", "on")
+    plan = named.plan(**settle())
+    assert len(plan.statements) == 2
+    named.after = at(1, lambda table: (table.states.pop(), table.history.pop()))
+    assert (named.run(plan).outcome, len(named.sent)) == (RunOutcome.UNVERIFIED, 1)
+
+
+def test_a_table_that_was_dropped_and_made_again_as_the_statement_ran_is_named(world: World) -> None:
+    """Its log starts at 0 again, so the commit is not above the version that the statement was decided from."""
+    for _ in range(7):
+        world.table.commit("WRITE")
+    plan = world.plan(isolation="Serializable")
+
+    def made_again(table: FakeTable) -> None:
+        table.states[:] = [replace(table.live, version=0, table_id="another")]
+        table.history[:] = [replace(table.history[0], user="eve")]
+        table.rows[:] = [1]
+
+    world.before = at(1, made_again)
+    run = world.run(plan)
+    assert (run.outcome, run.code) == (RunOutcome.ELSEWHERE, 5)
+    assert run.message == (
+        "SET TBLPROPERTIES went to ANOTHER TABLE: it is version 1 of /lake/orders, which was made again since the plan"
+    )
+
+
+def test_commits_in_between_are_blamed_only_if_there_are_any(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine reports success, and its commit carries no stamp and does nothing."""
+    plan = world.plan(isolation="Serializable")
+    ours = lambda _engine, table, _sql: table.commit("SET TBLPROPERTIES", "apply", properties={})  # noqa: E731
+    monkeypatch.setattr(FakeEngine, "_run", ours)
+    run = world.run(plan)
+    assert (run.outcome, len(run.foreign)) == (RunOutcome.UNVERIFIED, 1)
+    assert "see whose commits came in between below" in run.hint
 
 
 def test_an_overwrite_is_written_to_the_location_and_never_to_a_name(named: World) -> None:
@@ -278,6 +341,38 @@ def test_a_statement_that_may_still_run_stays_in_the_lease_record(world: World) 
     assert left is not None
     assert left.running is not None
     assert (left.kind, left.running.engine, left.running.tag[: len(TAG)]) == ("release", "connect host:1 s u", TAG)
+
+
+def test_the_one_commit_of_a_statement_is_its_end_though_the_engine_does_not_tell(world: World) -> None:
+    engines(world, running={"*": None}, bound=450, address="connect host:1 s u")
+    world.after = lost_answer
+    world.table.set_property("debug", "on")
+    run = world.run(world.plan(**settle()))
+    assert (run.outcome, len(world.sent), world.clock.now) == (RunOutcome.APPLIED, 2, 1000)
+    assert tail(world.store).running is None  # type: ignore[union-attr]
+
+
+def test_the_first_of_several_commits_is_not(world: World) -> None:
+    """Row tracking: the protocol, the files, the property. The answer is lost, and all three are there."""
+    engines(world, running={"*": None}, bound=450, address="connect host:1 s u")
+    world.after = lost_answer
+    lease = world.lease()
+    run = world.run(world.plan(row_tracking="enabled"), lease=lease)
+    assert (run.outcome, run.code, len(world.sent)) == (RunOutcome.UNKNOWN, 5, 1)
+    assert lease.release()
+    left = tail(world.store)
+    assert left is not None
+    assert left.running is not None
+    assert (left.shut is not Gate.OPEN, left.running.version) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("commits", "ends"),
+    [(("SET TBLPROPERTIES",), True), (("OPTIMIZE",), False), (("REORG",), False), (("A", "B"), False), ((), False)],
+)
+def test_which_statements_end_with_their_commit(world: World, commits: tuple[str, ...], ends: bool) -> None:
+    statement = world.plan(isolation="Serializable").statements[0]
+    assert ends_with_commit(replace(statement, commits=commits)) is ends
 
 
 def test_a_dead_engine_starts_nothing(world: World) -> None:

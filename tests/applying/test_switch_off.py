@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying import drain, gate, statement
+from tablectl.applying import drain, gate, owed_hooks, statement
 from tablectl.applying import run_table as table
 from tablectl.applying import table_session as session
 from tablectl.applying.gate import GateKeeper
@@ -28,6 +28,7 @@ from tablectl.writers import gate_entry
 from tablectl.writers.gate_entry import StoredGuard
 from tests.applying import test_calendar_check as test_hours
 from tests.applying import test_gate, test_hooks, test_measures, test_statement
+from tests.applying import test_orphaned_statements as test_orphans
 from tests.applying import test_run_table as test_table
 from tests.applying.world import DIGEST, WITH_VECTORS, World
 from tests.leases import test_acquire, test_lease, test_lease_records
@@ -249,6 +250,32 @@ SWITCHES = {
         "statement_bound",
         property(lambda _record: 0.0),
         lambda: _with_lease(test_lease.test_the_next_holder_knows_the_statement_and_keeps_the_gate_until_it_has_ended),
+    ),
+    "a record that names a statement keeps its gate, a release too": Switch(
+        LeaseRecord,
+        "shut",
+        property(lambda record: record.gate if record.held else Gate.OPEN),
+        lambda: test_orphans.test_the_gate_that_stays_is_the_one_of_the_statement(Gate.APPENDS_ONLY),
+    ),
+    "after-hooks wait for the statement": Switch(
+        Lease,
+        "running",
+        property(lambda _lease: None),
+        lambda: test_orphans.test_nor_while_a_statement_of_the_run_itself_may_commit(test_orphans.nothing_else, None),
+    ),
+    "and so do those of a table without changes": Switch(
+        owed_hooks,
+        "end_inherited",
+        nothing,
+        lambda: test_orphans.test_a_statement_that_commits_is_waited_for_no_longer_and_then_the_jobs_are_resumed(
+            test_orphans.with_nothing_to_change
+        ),
+    ),
+    "and those of a shared window for the statements of all its tables": Switch(
+        owed_hooks,
+        "_runs",
+        lambda _store: False,
+        test_orphans.test_the_jobs_of_a_shared_window_stay_paused_while_a_statement_runs_on_any_of_its_tables,
     ),
     "a guard that is taken for dead is recorded": Switch(
         Lease,

@@ -24,7 +24,7 @@ from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import GuardRecord
 from tablectl.leases.lease import Lease
-from tablectl.leases.lease_records import tail
+from tablectl.leases.lease_records import Gate, RunningStatement, tail
 from tablectl.leases.owner import Owner
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.storage.records import open_records
@@ -453,6 +453,20 @@ def test_window_show_and_break(cli: Cli, lake: Repository) -> None:
     again = cli("window", "break", name, "--reason", "stuck")
     assert (again.code, "there is nothing to break" in again.err) == (64, True)
     assert cli("window", "break", name, "--epoch", 1, "--reason", "stuck").code == 4
+
+
+def test_a_gate_that_a_release_left_shut_is_shown_and_opened(cli: Cli, lake: Repository) -> None:
+    name = lake.name("a")
+    held = lease(lake, "a")
+    held.gate(Gate.CLOSED)
+    held.announce(RunningStatement("connect host:1 s u", "tablectl-r1-1", 400))
+    held.release()
+    shown = cli("window", "show", name)
+    assert "free; last held (epoch 1) by" in shown.out
+    assert "a statement of that run may still run, so writers wait for 500 s at most" in shown.err
+    assert f"to free it: tablectl window break '{name}' --epoch 1 --reason …" in shown.err
+    assert cli("window", "break", name, "--epoch", 1, "--reason", "the server is gone").code == 0
+    assert cli("window", "show", name).err == ""
 
 
 def test_window_break_as_json(cli: Cli, lake: Repository) -> None:

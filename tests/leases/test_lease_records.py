@@ -194,15 +194,48 @@ def test_a_kind_that_a_later_version_adds_counts_as_held() -> None:
 
 
 def test_a_statement_in_flight_comes_back_as_it_was() -> None:
-    running = RunningStatement("spark-connect://host:15002", "tablectl-r1-3", 900.5)
-    assert parse_record(dump_record(replace(record(1), running=running))).running == running
+    for more in ((), ("r1", 7), ("r1", None)):
+        running = RunningStatement("spark-connect://host:15002", "tablectl-r1-3", 900.5, *more)
+        assert parse_record(dump_record(replace(record(1), running=running))).running == running
+
+
+def test_a_statement_in_the_record_of_an_older_version_has_no_commit_to_look_for() -> None:
+    running = {"engine": "spark", "tag": "tablectl-r1-3", "until": 100}
+    assert parse_record(changed(running=running)).running == RunningStatement("spark", "tablectl-r1-3", 100)
+
+
+@pytest.mark.parametrize(
+    "more", [{"version": -1}, {"version": 10**19}, {"version": "7"}, {"run": 5}, {"run": "x" * 201}]
+)
+def test_impossible_facts_of_a_statement_make_a_record_unreadable(more: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(more))):
+        parse_record(changed(running={"engine": "spark", "tag": "t", "until": 100, **more}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "gate", "until", "shut"),
+    [
+        ("statement", Gate.APPENDS_ONLY, 100, Gate.APPENDS_ONLY),
+        ("release", Gate.APPENDS_ONLY, 100, Gate.APPENDS_ONLY),
+        ("release", Gate.OPEN, 100, Gate.CLOSED),  # as older versions wrote it
+        ("acquire", Gate.OPEN, 100, Gate.CLOSED),
+        ("release", Gate.CLOSED, 0, Gate.OPEN),
+        ("gate", Gate.CLOSED, 0, Gate.CLOSED),
+        ("break", Gate.OPEN, 100, Gate.OPEN),
+        ("dead", Gate.OPEN, 100, Gate.OPEN),
+    ],
+)
+def test_the_gate_that_writers_obey(kind: str, gate: Gate, until: float, shut: Gate) -> None:
+    last = replace(record(1), kind=kind, gate=gate, running=RunningStatement("spark", "t", until))
+    assert last.shut is shut
+    assert bool(last.shut_for) is (shut is not Gate.OPEN)
 
 
 def test_a_writer_counts_the_bound_of_the_statement_on_top_of_the_ttl() -> None:
     last = replace(record(1), running=RunningStatement("spark", "t", 100))
     assert last.silence == 75
     assert last.statement_silence == 200
-    assert replace(last, kind="dead").statement_silence == 75
+    assert replace(last, kind="dead").shut_for == 0
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,13 @@ def test_every_outcome_has_its_words(run_report: RunReport) -> None:
     assert {table.outcome for table in run_report.tables} == set(RunOutcome)
 
 
+def test_a_gate_that_may_still_be_shut_stands_with_its_table_alone() -> None:
+    tables = [TableRun(name=name, outcome=RunOutcome.APPLIED, epoch=1) for name in ("a", "b", "c")]
+    tables[1] = replace(tables[1], shut_ms=75_000, shut="writers may wait at its gate for 75 s at most", window_ms=None)
+    text = run_text(RunReport(run="1", plan="2", tables=tuple(tables)), Style())
+    assert text.count("writers may wait at its gate for 75 s at most") == 1
+
+
 def test_nothing_to_do() -> None:
     empty = RunReport(run="1", plan="2", tables=())
     assert run_text(empty, Style()) == "Apply: nothing to do; 0 commits made.\n"

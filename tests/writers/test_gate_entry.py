@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
+from itertools import pairwise
 from typing import TypeVar
 
 import pytest
 
-from tablectl.applying.drain import drain
+from tablectl.applying.drain import DrainOptions, drain
 from tablectl.leases.acquire import Held, break_lease
 from tablectl.leases.guards import GuardMode, GuardRecord, newest_beats, read_guard
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.leases.lease_records import Gate, RunningStatement, record_name, tail
+from tablectl.leases.lease_records import (
+    MOST_DEAD_GUARDS,
+    Gate,
+    RunningStatement,
+    record_name,
+    tail,
+)
 from tablectl.model.errors import WindowError
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
 from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, claim, try_acquire
@@ -23,6 +31,15 @@ ID = "0123abcd"
 
 def ask(call: Callable[[], T], /) -> T:
     return call()
+
+
+STATEMENT = RunningStatement("spark", "tablectl-r1-1", 570, "r1", 7)
+
+
+def answered(*, said: bool) -> Future[bool]:
+    answer: Future[bool] = Future()
+    answer.set_result(said)
+    return answer
 
 
 class Table:
@@ -36,11 +53,24 @@ class Table:
         self.clock.on_sleep = self._on_sleep
         self.agenda: list[tuple[float, Callable[[], object]]] = []
         self.guard = StoredGuard(self.store, GuardRecord(ID, 0, "job", mode, 60.0), claim("etl").owner)
-        self.passage = GateEntry(self.guard, "sales.orders", timeout, self.clock, ask)
+        self.looks: list[tuple[float, RunningStatement]] = []
+        self.log: Callable[[RunningStatement], Future[bool]] = lambda _running: answered(said=False)
+        self.passage = GateEntry(self.guard, "sales.orders", timeout, self.clock, ask, look=self._look)
 
     def apply(self, who: str = "ann") -> Lease:
         lease = try_acquire(self.store, claim(who), self.clock)
         assert not isinstance(lease, Held)
+        return lease
+
+    def _look(self, running: RunningStatement) -> Future[bool]:
+        self.looks.append((self.clock.now, running))
+        return self.log(running)
+
+    def leaves_a_statement(self) -> Lease:
+        """An apply dies while its statement runs."""
+        lease = self.apply()
+        lease.gate(Gate.CLOSED)
+        lease.announce(STATEMENT)
         return lease
 
     def after(self, seconds: float, act: Callable[[], object]) -> None:
@@ -230,6 +260,150 @@ def test_a_dead_gate_stays_closed_for_as_long_as_its_statement_may_run() -> None
     table.passage.enter()
     assert 1200 <= table.clock.now < 1202  # (60 + 100) × 1.25
     assert lease.record.running is not None
+
+
+# The statement that a dead apply left, in the log of the table
+
+
+@pytest.mark.parametrize("commits_after", [33, 74, 300])
+def test_the_commit_of_a_dead_applys_statement_ends_the_wait(commits_after: float) -> None:
+    table = Table()
+    table.leaves_a_statement()
+    table.log = lambda _running: answered(said=table.clock.now >= 1000 + commits_after)
+    table.passage.enter()
+    assert max(75, commits_after) <= table.clock.now - 1000 <= max(77, commits_after + 11)
+    last = tail(table.store)
+    assert last is not None
+    assert (last.kind, last.shut) == ("dead", Gate.OPEN)
+    assert last.reason.endswith("and the commit of its statement is in the log")
+
+
+def test_the_log_is_looked_at_rarely_and_only_once_the_apply_is_silent() -> None:
+    table = Table()
+    table.leaves_a_statement()
+    table.passage.enter()
+    times = [at - 1000 for at, _ in table.looks]
+    assert times[0] >= 75
+    assert all(later - earlier >= 10 for earlier, later in pairwise(times))
+    assert table.clock.now - 1000 >= (60 + 570) * 1.25
+
+
+def test_a_commit_says_nothing_while_the_apply_gives_signs_of_life() -> None:
+    table = Table(timeout=600)
+    lease = table.leaves_a_statement()
+    table.log = lambda _running: answered(said=True)
+    for times in range(1, 20):
+        table.after(50 * times, lease.renew)
+    with pytest.raises(GuardTimeout):
+        table.passage.enter()
+    assert table.looks == []
+
+
+def test_a_gate_that_a_release_left_shut_opens_at_the_commit() -> None:
+    table = Table()
+    lease = table.leaves_a_statement()
+    lease.release()
+    table.log = lambda _running: answered(said=table.clock.now >= 1005)
+    table.passage.enter()
+    assert 5 <= table.clock.now - 1000 <= 12
+
+
+def test_without_a_commit_it_opens_when_the_bound_has_passed() -> None:
+    table = Table()
+    table.leaves_a_statement().release()
+    table.passage.enter()
+    assert 570 * 1.25 <= table.clock.now - 1000 < 570 * 1.25 + 2
+
+
+def test_a_log_that_hangs_is_not_waited_for_and_not_asked_again() -> None:
+    table = Table()
+    table.leaves_a_statement()
+    table.log = lambda _running: Future()
+    table.passage.enter()
+    assert len(table.looks) == 1
+    assert (60 + 570) * 1.25 <= table.clock.now - 1000 < (60 + 570) * 1.25 + 2
+
+
+def test_a_log_that_cannot_be_read_opens_nothing() -> None:
+    table = Table()
+    table.leaves_a_statement()
+
+    def fails(_running: RunningStatement) -> Future[bool]:
+        answer: Future[bool] = Future()
+        answer.set_exception(WindowError("access denied"))
+        return answer
+
+    table.log = fails
+    table.passage.enter()
+    assert table.clock.now - 1000 >= (60 + 570) * 1.25
+
+
+def test_a_look_that_was_begun_for_one_statement_says_nothing_of_the_next() -> None:
+    """The apply was suspended. It goes on and sends another statement while the look is on its way."""
+    table = Table(timeout=400)
+    lease = table.leaves_a_statement()
+    begun: list[Future[bool]] = []
+
+    def hangs(_running: RunningStatement) -> Future[bool]:
+        begun.append(Future())
+        return begun[-1]
+
+    def goes_on() -> None:
+        lease._deadline = table.clock.now + 60  # its clock stood still
+        lease.statement_ended()
+        lease.announce(RunningStatement("spark", "tablectl-r1-2", 570, "r1", 8))
+        begun[0].set_result(True)
+
+    table.log = hangs
+    table.after(80, goes_on)
+    with pytest.raises(GuardTimeout):
+        table.passage.enter()
+    assert [running.version for _, running in table.looks] == [7, 8]
+    assert lease.record.kind == "statement"
+
+
+# Guards that were taken for dead
+
+
+class Suspended(StoredGuard):
+    """A guard that is in the store, of a writer that was suspended before it read the gate."""
+
+    asleep = False
+
+    def put_active(self) -> None:
+        if not self.asleep:
+            super().put_active()
+        self.asleep = False
+
+
+@pytest.mark.parametrize("dead", [1, MOST_DEAD_GUARDS, 300])
+def test_every_guard_that_was_taken_for_dead_finds_out_however_many_there_are(dead: int) -> None:
+    """Each writer was suspended between its put and its look at the gate, and its clock stood still."""
+    store, clock = MemoryRecords(), FakeClock()
+    guards = [Suspended(store, GuardRecord(f"{number:08x}", 0, "job")) for number in range(dead)]
+    for guard in guards:
+        guard.put_active()
+        guard.asleep = True
+    lease = try_acquire(store, claim("ann"), clock)
+    assert isinstance(lease, Lease)
+    lease.gate(Gate.CLOSED)
+    keep = DrainOptions(note_dead=lease.note_dead)
+    assert drain(store, Gate.CLOSED, clock, 300, lambda _waiting: lease.renew(), keep).over
+    assert lease.release()
+    ids = [guard.id for guard in guards]
+    for guard in guards:
+        GateEntry(guard, "orders", None, clock, ask).enter()
+    assert {guard.id for guard in guards}.isdisjoint(ids)
+    assert len(newest_beats(store)) == dead
+
+
+def test_a_guard_that_is_still_stored_goes_on_although_the_list_of_dead_ones_is_full() -> None:
+    table = Table()
+    lease = table.apply()
+    lease.note_dead([f"{number:08x}" for number in range(MOST_DEAD_GUARDS)])
+    lease.release()
+    table.passage.enter()
+    assert table.guards == {ID: 0}
 
 
 def test_a_guard_that_was_taken_for_dead_is_put_again_under_another_id() -> None:
