@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from tablectl.compat import StrEnum
@@ -50,6 +53,24 @@ class GuardMode(StrEnum):
 
 
 _WAITS_FROM = {GuardMode.ANY: Gate.NO_SCHEMA, GuardMode.REWRITE: Gate.APPENDS_ONLY, GuardMode.APPEND: Gate.CLOSED}
+
+
+_APPLY: ContextVar[str] = ContextVar("tablectl_apply", default="")
+
+
+@contextmanager
+def work_of(run: str) -> Iterator[None]:
+    """What runs inside, in this thread, is work of an apply: a write of it would wait for itself at the gate."""
+    before = _APPLY.set(run)
+    try:
+        yield
+    finally:
+        _APPLY.reset(before)
+
+
+def is_work_of(run: str) -> bool:
+    """Whether the running code is work of this apply."""
+    return _APPLY.get() == run
 
 
 @dataclass(frozen=True)

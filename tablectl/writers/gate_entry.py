@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from tablectl.leases.clock import Clock
-from tablectl.leases.guards import HERE, GuardMode, GuardRecord
+from tablectl.leases.clock import Clock, SystemClock
+from tablectl.leases.guards import HERE, GuardMode, GuardRecord, is_work_of
 from tablectl.leases.lease import random_id
 from tablectl.leases.lease_records import ATTEMPTS, LeaseRecord, died, put, tail
 from tablectl.leases.owner import UNKNOWN_OWNER, Owner
@@ -35,7 +35,9 @@ _Result = TypeVar("_Result")
 
 
 class GuardTimeout(WindowError):  # noqa: N818  (an event, as people name it)
-    """A guard was blocked at a gate for longer than its ``timeout``. Nothing was written."""
+    """A guard was blocked at a gate for longer than its ``timeout``, or at the gate of the apply that it is a part of.
+    Nothing was written.
+    """
 
 
 class StoreCall(Protocol):
@@ -55,6 +57,9 @@ class StoredGuard:
         self._owner = owner
         self._names: list[str] = []  # of the beats that may exist, including those whose answer was lost
         self._active = False
+        self._clock = SystemClock()
+        self._put_at = 0.0
+        self._was_silent = False
         self._unrecorded: tuple[LeaseRecord, str] | None = None
         self.told_undeleted = False
         """Whether the user was told that it cannot be deleted."""
@@ -76,11 +81,23 @@ class StoredGuard:
 
     def put(self) -> None:
         """Put the next beat. The name of a beat is never reused, so an observer sees that the writer is alive."""
+        self._was_silent = self.was_silent
+        self._put_at = self._clock.monotonic()
         record = self._next
         self._next = replace(record, beat=record.beat + 1)
         self._names.append(record.name)
         self._active = record.waits != HERE
         self._store.create(record.name, record.to_bytes())
+
+    @property
+    def was_silent(self) -> bool:
+        """Whether it was ever not renewed for so long that an apply may have taken it for dead."""
+        return self._was_silent or (self._active and self._clock.monotonic() - self._put_at >= self.ttl)
+
+    def is_taken_for_dead(self) -> bool:
+        """Whether an apply recorded that it takes this guard for dead."""
+        last = self.gate()
+        return last is not None and self.id in last.dead_guards
 
     def read_gate(self) -> LeaseRecord | None:
         """Put the guard, **then** read the gate: the tail of the lease, ``None`` if there never was one."""
@@ -209,6 +226,12 @@ class GateEntry:
             sent = self.clock.monotonic()
             seen = self.ask(self.guard.read_gate)
             if seen is not None and self._waits_at(seen):
+                if is_work_of(seen.run):
+                    raise GuardTimeout(
+                        f"{self.table}: this write is a part of the apply that holds the gate ({seen.gate}), and would "
+                        f"wait for itself: {seen}",
+                        "write after the apply, or in a thread or process of its own",
+                    )
                 self.waiting(True)  # noqa: FBT003
                 try:
                     sent, seen = self._wait(seen, arrived)

@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError  # another class before Python 3.11
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from tablectl.leases.lease import RENEW_EVERY, RETRY_EVERY
+from tablectl.leases.lease_records import PATIENCE
 from tablectl.model.errors import WindowError, one_line
 from tablectl.writers.gate_entry import StoredGuard
 
@@ -43,6 +45,7 @@ class GuardThread:
         self._ttl = ttl
         self._guard: StoredGuard | None = None
         self._failed = False
+        self._was_passed = False
         self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         threading.Thread(target=self._attend, name="tablectl-guard", daemon=True).start()
 
@@ -78,6 +81,28 @@ class GuardThread:
         """Renew this guard from now on, while it is in the store."""
         self._guard = guard
 
+    def withdraw(self, guard: StoredGuard) -> None:
+        """Delete the guard at the end of its write."""
+
+        def look_and_withdraw() -> None:
+            if guard.was_silent:
+                with suppress(WindowError):
+                    self._look_back(guard)
+            guard.withdraw()
+
+        self.ask(look_and_withdraw)
+
+    def _look_back(self, guard: StoredGuard) -> None:
+        """Warn if an apply took the guard for dead and continued."""
+        if not self._was_passed and guard.is_taken_for_dead():
+            self._was_passed = True
+            _log.warning(
+                "%s: an apply took this write for dead, because its guard was not renewed for %g s, and went on: the "
+                "write may fail once. Give its guard a longer ttl",
+                self._table,
+                self._ttl * PATIENCE,
+            )
+
     def dismiss(self) -> None:
         """End the thread; no call may follow."""
         self._calls.put(None)
@@ -99,6 +124,7 @@ class GuardThread:
         try:
             if self._guard is not None:
                 self._guard.renew()
+                self._look_back(self._guard)
         except Exception as error:  # noqa: BLE001  # see the docstring
             self.fail(f"the guard of this write is not renewed, and an apply may take it for dead: {one_line(error)}")
             return False
