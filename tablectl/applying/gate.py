@@ -319,7 +319,7 @@ class GateKeeper:
         self.drained_for += left.seconds
         self.guarded |= left.guarded
         self._at_gate |= dict(left.at_gate)
-        self._dead += left.dead
+        self._dead += left.dead if left.over else ()
         return left
 
     def _name_dead(self, statement: Statement) -> None:
@@ -346,6 +346,7 @@ class GateKeeper:
 
     def _proceed(self, left: DrainWait, statement: Statement, message: str) -> None:
         self._lease.note_dead([guard.id for guard in left.dead])
+        self._dead += left.dead
         self._lease.note(f"proceed: {self._window.stamp.proceed} ({message})")
         self._given_up.update(guard.id for guard in left.guards)
         fails = statement.fails or _FREE_FAILS

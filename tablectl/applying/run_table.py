@@ -49,7 +49,7 @@ from tablectl.delta.columns import own_metadata
 from tablectl.delta.schema import Schema
 from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError, milliseconds
-from tablectl.leases.guards import work_of
+from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import EngineError, TablectlError, WindowError, is_conflict
 from tablectl.model.plan import Phase, Statement, TablePlan
@@ -70,10 +70,11 @@ def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
     unreported.
     """
     session = TableSession.begin(window, plan, lease)
+    before = APPLYING.set(lease.record.run)
     try:
-        with work_of(lease.record.run):
-            run = _run_session(session)
+        run = _run_session(session)
     finally:
+        APPLYING.reset(before)
         session.gate.leave()
     try:
         session.hooks.after(run.outcome)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -55,22 +53,8 @@ class GuardMode(StrEnum):
 _WAITS_FROM = {GuardMode.ANY: Gate.NO_SCHEMA, GuardMode.REWRITE: Gate.APPENDS_ONLY, GuardMode.APPEND: Gate.CLOSED}
 
 
-_APPLY: ContextVar[str] = ContextVar("tablectl_apply", default="")
-
-
-@contextmanager
-def work_of(run: str) -> Iterator[None]:
-    """What runs inside, in this thread, is work of an apply: a write of it would wait for itself at the gate."""
-    before = _APPLY.set(run)
-    try:
-        yield
-    finally:
-        _APPLY.reset(before)
-
-
-def is_work_of(run: str) -> bool:
-    """Whether the running code is work of this apply."""
-    return _APPLY.get() == run
+APPLYING: ContextVar[str] = ContextVar("tablectl_apply", default="")
+"""The id of the apply that the running code is a part of. A write of it would wait for itself at that apply's gate."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from tablectl.leases.clock import Clock, SystemClock
-from tablectl.leases.guards import HERE, GuardMode, GuardRecord, is_work_of
+from tablectl.leases.guards import APPLYING, HERE, GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
 from tablectl.leases.lease_records import ATTEMPTS, LeaseRecord, died, put, tail
 from tablectl.leases.owner import UNKNOWN_OWNER, Owner
@@ -226,7 +226,7 @@ class GateEntry:
             sent = self.clock.monotonic()
             seen = self.ask(self.guard.read_gate)
             if seen is not None and self._waits_at(seen):
-                if is_work_of(seen.run):
+                if seen.run == APPLYING.get():
                     raise GuardTimeout(
                         f"{self.table}: this write is a part of the apply that holds the gate ({seen.gate}), and would "
                         f"wait for itself: {seen}",
