@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from tablectl.leases.clock import Clock, SystemClock
+from tablectl.leases.clock import Clock
 from tablectl.leases.guards import APPLYING, HERE, GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
 from tablectl.leases.lease_records import ATTEMPTS, LeaseRecord, died, put, tail
@@ -57,9 +57,6 @@ class StoredGuard:
         self._owner = owner
         self._names: list[str] = []  # of the beats that may exist, including those whose answer was lost
         self._active = False
-        self._clock = SystemClock()
-        self._put_at = 0.0
-        self._was_silent = False
         self._unrecorded: tuple[LeaseRecord, str] | None = None
         self.told_undeleted = False
         """Whether the user was told that it cannot be deleted."""
@@ -81,18 +78,11 @@ class StoredGuard:
 
     def put(self) -> None:
         """Put the next beat. The name of a beat is never reused, so an observer sees that the writer is alive."""
-        self._was_silent = self.was_silent
-        self._put_at = self._clock.monotonic()
         record = self._next
         self._next = replace(record, beat=record.beat + 1)
         self._names.append(record.name)
         self._active = record.waits != HERE
         self._store.create(record.name, record.to_bytes())
-
-    @property
-    def was_silent(self) -> bool:
-        """Whether it was ever not renewed for so long that an apply may have taken it for dead."""
-        return self._was_silent or (self._active and self._clock.monotonic() - self._put_at >= self.ttl)
 
     def is_taken_for_dead(self) -> bool:
         """Whether an apply recorded that it takes this guard for dead."""

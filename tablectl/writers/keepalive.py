@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError  # another class before Python 3.11
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.lease import RENEW_EVERY, RETRY_EVERY
 from tablectl.leases.lease_records import PATIENCE
 from tablectl.model.errors import WindowError, one_line
@@ -46,6 +46,8 @@ class GuardThread:
         self._guard: StoredGuard | None = None
         self._failed = False
         self._was_passed = False
+        self._clock: Clock = SystemClock()
+        self._began = self._clock.monotonic()
         self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         threading.Thread(target=self._attend, name="tablectl-guard", daemon=True).start()
 
@@ -82,15 +84,10 @@ class GuardThread:
         self._guard = guard
 
     def withdraw(self, guard: StoredGuard) -> None:
-        """Delete the guard at the end of its write."""
-
-        def look_and_withdraw() -> None:
-            if guard.was_silent:
-                with suppress(WindowError):
-                    self._look_back(guard)
-            guard.withdraw()
-
-        self.ask(look_and_withdraw)
+        """Delete the guard at the end of its write. One that lasted for less than its ttl was not taken for dead."""
+        if self._clock.monotonic() - self._began >= self._ttl:
+            self.send(lambda: self._look_back(guard))
+        self.ask(guard.withdraw)
 
     def _look_back(self, guard: StoredGuard) -> None:
         """Warn if an apply took the guard for dead and continued."""

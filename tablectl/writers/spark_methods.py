@@ -154,7 +154,6 @@ def _record_made(cls: type) -> None:
             setattr(self, _CALLS, ())
             bound = signature.bind(self, *args, **given).arguments
             setattr(self, _TABLE, bound.get("table"))
-            self._tablectl_frame = bound.get("df", bound.get("plan"))
             self._tablectl_session = bound.get("session")
 
     setattr(recorded, _DONE, True)
@@ -221,7 +220,7 @@ def _writers(module: Any, guards: SessionGuards) -> None:
 
     def v2(self: Any, call: Call) -> tuple[Any, PendingWrite | None]:
         found = v2_write(getattr(self, _TABLE, None), (*_calls(self), call))
-        return self._spark, _frame_write(found, getattr(self, "_tablectl_frame", None), self._spark)
+        return self._spark, _frame_write(found, self._df, self._spark)
 
     _record_made(module.DataFrameWriter)
     _record(module.DataFrameWriter, "mode", "format", "option", "options")

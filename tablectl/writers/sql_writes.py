@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import NamedTuple
 
 from tablectl.leases.guards import GuardMode
@@ -27,8 +26,6 @@ _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 """Where a comment inside of a comment begins, and where one ends; ``/*+`` begins a hint."""
 _LONGEST = 1_000_000
 """Characters of a statement that are read. What follows may be anything."""
-_LONGEST_HEAD = 30
-"""Tokens behind the first one that can belong to a verb and the name of its target."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ def sql_write(statement: str) -> SqlWrite | None:
     is_cut = len(statement) > _LONGEST
     if first.word == "FROM":
         return _from_insert(list(tokens), is_cut=is_cut)
-    found = _write([first, *islice(tokens, None if first.word == "INSERT" else _LONGEST_HEAD)])
+    found = _write([first, *tokens])
     return replace(found, may_append=found.may_append and not is_cut) if found else None
 
 
@@ -103,25 +100,16 @@ _UNREADABLE = SqlWrite(None, GuardMode.ANY)
 _UNREADABLE_HEADS = frozenset({"BEGIN", "EXECUTE"})
 """A script, and a statement in a value."""
 _SCHEMA_EVOLUTION = ("WITH", "SCHEMA", "EVOLUTION")
-_HEADS: tuple[tuple[tuple[str, ...], GuardMode], ...] = (
-    (("MERGE", "INTO"), GuardMode.REWRITE),
-    (("UPDATE",), GuardMode.REWRITE),
-    (("DELETE", "FROM"), GuardMode.REWRITE),
-    (("OPTIMIZE",), GuardMode.REWRITE),
-    (("ALTER", "TABLE"), GuardMode.ANY),
-    (("REPLACE", "TABLE"), GuardMode.ANY),
-    (("CREATE", "OR", "REPLACE", "TABLE"), GuardMode.ANY),
-    (("CREATE", "TABLE", "IF", "NOT", "EXISTS"), GuardMode.ANY),
-    (("CREATE", "TABLE"), GuardMode.ANY),
-    (("CREATE", "EXTERNAL", "TABLE"), GuardMode.ANY),
-    (("TRUNCATE", "TABLE"), GuardMode.ANY),
-    (("RESTORE", "TABLE"), GuardMode.ANY),
-    (("RESTORE",), GuardMode.ANY),
-    (("REORG", "TABLE"), GuardMode.ANY),
-    (("COPY", "INTO"), GuardMode.ANY),
-    (("COMMENT", "ON", "TABLE"), GuardMode.ANY),
-    (("CONVERT", "TO", "DELTA"), GuardMode.ANY),
-    (("MSCK", "REPAIR", "TABLE"), GuardMode.ANY),
+_REWRITES = ("MERGE INTO", "UPDATE", "DELETE FROM", "OPTIMIZE")
+_OTHERS = (
+    *("ALTER TABLE", "REPLACE TABLE", "CREATE OR REPLACE TABLE", "CREATE TABLE IF NOT EXISTS", "CREATE TABLE"),
+    *("CREATE EXTERNAL TABLE", "TRUNCATE TABLE", "RESTORE TABLE", "RESTORE", "REORG TABLE", "COPY INTO"),
+    *("COMMENT ON TABLE", "CONVERT TO DELTA", "MSCK REPAIR TABLE"),
+)
+_HEADS = tuple(
+    (tuple(head.split()), mode)
+    for heads, mode in ((_REWRITES, GuardMode.REWRITE), (_OTHERS, GuardMode.ANY))
+    for head in heads
 )
 """Longer heads first. DROP is not here: it commits nothing, and a guard would put records into a folder that it
 deletes."""

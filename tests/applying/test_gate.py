@@ -267,7 +267,7 @@ def test_with_proceed_the_dead_are_in_the_log_before_the_statement_too(world: Wo
 
 
 def test_a_write_in_a_callback_of_the_apply_fails_at_once_at_its_own_gate(world: World) -> None:
-    """It would wait for ever: the apply keeps its gate shut until the callback has returned."""
+    """It would never return: the apply keeps its gate shut until the callback has returned."""
     failed: list[GuardTimeout] = []
 
     def write(event: str) -> None:

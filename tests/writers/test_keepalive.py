@@ -12,6 +12,7 @@ import pytest
 from tablectl.leases.guards import GuardRecord, newest_beats
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import WindowError
+from tablectl.storage.records import ListedRecord
 from tablectl.writers import keepalive as keepalive_module
 from tablectl.writers.gate_entry import StoredGuard
 from tablectl.writers.keepalive import GuardThread
@@ -140,7 +141,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_a_writer_that_was_taken_for_dead_is_told_at_its_next_renewal(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_writer_that_was_taken_for_dead_warns_at_its_next_renewal(caplog: pytest.LogCaptureFixture) -> None:
     store = Watched()
     guard = stored(store, ttl=0.06)
     attendant = GuardThread("sales.orders", guard.ttl)
@@ -159,7 +160,7 @@ def test_a_writer_that_was_taken_for_dead_is_told_at_its_next_renewal(caplog: py
 
 @pytest.mark.parametrize("seconds", [59, 75])
 @pytest.mark.parametrize("dead", [True, False])
-def test_a_writer_that_was_silent_for_its_ttl_is_told_at_its_end(
+def test_a_writer_that_was_silent_for_its_ttl_warns_at_its_end(
     caplog: pytest.LogCaptureFixture, seconds: float, dead: bool
 ) -> None:
     """Code that holds the interpreter's lock leaves its thread no time for a renewal in between. A write that ends in
@@ -167,8 +168,8 @@ def test_a_writer_that_was_silent_for_its_ttl_is_told_at_its_end(
     """
     store, clock = MemoryRecords(), FakeClock()
     guard = stored(store)
-    guard._clock = clock
     attendant = GuardThread("sales.orders", guard.ttl)
+    attendant._clock, attendant._began = clock, clock.now
     attendant.keep(guard)
     attendant.ask(guard.read_gate)
     if dead:
@@ -180,31 +181,21 @@ def test_a_writer_that_was_silent_for_its_ttl_is_told_at_its_end(
     assert store.names("guards/") == ()
 
 
-def test_a_write_whose_death_was_recorded_after_its_late_renewal_is_told_at_its_end(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    store, clock = MemoryRecords(), FakeClock()
+def test_a_store_that_fails_at_the_look_back_does_not_keep_the_guard(caplog: pytest.LogCaptureFixture) -> None:
+    class NoGate(MemoryRecords):
+        def listed(self, prefix: str) -> tuple[ListedRecord, ...]:
+            raise WindowError(f"{prefix} cannot be listed")
+
+    store, clock = NoGate(), FakeClock()
     guard = stored(store)
-    guard._clock = clock
     attendant = GuardThread("sales.orders", guard.ttl)
-    attendant.keep(guard)
-    attendant.ask(guard.read_gate)
-    clock.now += 80
-    attendant.ask(guard.renew)
-    lease_of(store).note_dead([ID])
+    attendant._clock, attendant._began = clock, clock.now
+    attendant.ask(guard.put_active)
+    clock.now += 75
     attendant.withdraw(guard)
     attendant.dismiss()
-    assert len(warned(caplog)) == 1
-
-
-def test_the_time_at_a_gate_is_not_silence() -> None:
-    store, clock = MemoryRecords(), FakeClock()
-    guard = stored(store)
-    guard._clock = clock
-    guard.wait_here()
-    clock.now += 600
-    guard.put_active()
-    assert not guard.was_silent
+    assert store.kept == {}
+    assert warned(caplog) == []
 
 
 def test_the_thread_ends_with_its_guard() -> None:
@@ -222,6 +213,7 @@ import time
 import tablectl.writers.keepalive
 from tablectl.writers.keepalive import GuardThread
 from tablectl.model.errors import WindowError
+from tablectl.storage.records import ListedRecord
 tablectl.writers.keepalive.ANSWER = 0.01
 attendant = GuardThread("t", 60)
 try:

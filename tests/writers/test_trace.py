@@ -37,7 +37,7 @@ def test_a_writer_is_recorded_once_a_day(tmp_path: Path) -> None:
 
 
 def test_a_writer_deletes_traces_that_are_older_than_30_days(tmp_path: Path) -> None:
-    """Else each run of a pod, whose host has a new name, left a file for ever."""
+    """Else each run of a pod, whose host has a new name, left a file that nothing deletes."""
     store = open_records(str(tmp_path))
     days = {age: (TODAY - timedelta(days=age)).isoformat() for age in (0, 29, 30, 31, 400)}
     for day in days.values():
