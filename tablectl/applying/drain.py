@@ -47,9 +47,7 @@ class DrainWait:
     @property
     def text(self) -> str:
         """The writers that the drain waits for, for people: ``nightly load (any), etl (append)``."""
-        names = [named(guard) for guard in self.guards]
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        return ", ".join(names[:_NAMED]) + more or f"guards that cannot be read: {self.problem}"
+        return listed(map(named, self.guards)) or f"guards that cannot be read: {self.problem}"
 
 
 _NAMED = 5
@@ -58,6 +56,12 @@ _NAMED = 5
 def named(guard: GuardRecord) -> str:
     """The writer of a guard, for people."""
     return f"{guard.writer or 'a writer without a name'} ({guard.mode})"
+
+
+def listed(writers: Iterable[str]) -> str:
+    """Some writers, for people."""
+    names = tuple(writers)
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _never(_waiting: DrainWait) -> bool:

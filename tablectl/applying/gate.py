@@ -10,7 +10,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.drain import DrainOptions, DrainWait, drain, named
+from tablectl.applying.drain import DrainOptions, DrainWait, drain, listed, named
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
 from tablectl.applying.run_report import GateRun, PossibleFailure, RunOutcome
@@ -324,11 +324,16 @@ class GateKeeper:
 
     def _name_dead(self, statement: Statement) -> None:
         """Name the writers that were taken for dead: one that is alive fails as one that was not waited for."""
-        for writer, seconds in dict.fromkeys((named(each), each.ttl * PATIENCE) for each in self._dead):
-            reason = f"gave no sign of life for {seconds:.0f} s"
-            fails = statement.fails or _FREE_FAILS
-            self.possible_failures.append(PossibleFailure(writer=writer, reason=reason, fails=fails))
-            self._hooks.notes.append(f"{writer} {reason} and was taken for dead; if it is alive, it needs a longer ttl")
+        silent = dict.fromkeys(
+            (named(each), f"gave no sign of life for {each.ttl * PATIENCE:.0f} s") for each in self._dead
+        )
+        fails = statement.fails or _FREE_FAILS
+        self.possible_failures += [PossibleFailure(writer=name, reason=reason, fails=fails) for name, reason in silent]
+        if silent:
+            writers = listed(name for name, _ in silent)
+            self._hooks.notes.append(
+                f"no sign of life, and so taken for dead: {writers}; if alive, they need a longer ttl"
+            )
         self._dead = ()
 
     def _give_up(self, left: DrainWait, statement: Statement) -> None:

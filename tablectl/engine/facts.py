@@ -52,7 +52,7 @@ def delta_location(table: str, facts: Mapping[str, str]) -> str:
     Raises ``LiveError`` for a view, and for a table that is not a Delta table.
     """
     kind, provider, location = facts.get("Type", ""), facts.get("Provider", ""), facts.get("Location", "")
-    if "VIEW" in kind.upper():
+    if "VIEW" in kind.upper() or not (kind or provider or location):  # of a temporary view, only the columns are told
         raise ViewError(f"{table} is a view", "policies are for tables: name the tables under the view")
     if provider.lower() != "delta" or not location:
         raise LiveError(f"{table} is not a Delta table (its provider is {provider or 'unknown'})")

@@ -53,7 +53,7 @@ class GuardMode(StrEnum):
 _WAITS_FROM = {GuardMode.ANY: Gate.NO_SCHEMA, GuardMode.REWRITE: Gate.APPENDS_ONLY, GuardMode.APPEND: Gate.CLOSED}
 
 
-APPLYING: ContextVar[str] = ContextVar("tablectl_apply", default="")
+APPLYING: ContextVar[str | None] = ContextVar("tablectl_apply", default=None)
 """The id of the apply that the running code is a part of. A write of it would wait for itself at that apply's gate."""
 
 

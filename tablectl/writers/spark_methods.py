@@ -62,7 +62,7 @@ def _formatted(statement: str, values: Mapping[str, Any]) -> str:
         value = values.get(field[1])
         return only_table(value) if hasattr(value, "sparkSession") else "''"
 
-    return re.sub(r"\{(\w+)[^{}]*\}", text, statement)
+    return re.sub(r"\{(\w+)(?:[^\w{}][^{}]*)?\}", text, statement)
 
 
 def _sql_may_read(statement: str, session: Any, location: str) -> bool:
@@ -354,7 +354,7 @@ def _delta_target(calls: tuple[Call, ...]) -> str | None:
         if name in {"forPath", "forName"}:
             key = "path" if name == "forPath" else "tableOrViewName"
             return str(args[1] if len(args) > 1 else given[key])
-        if name == _UNKNOWN:
+        if name == _UNKNOWN and hasattr(args[0], "detail"):
             return str(args[0].detail().select("location").first()[0])
     return None
 

@@ -92,8 +92,8 @@ def _from_insert(tokens: list[_Token], *, is_cut: bool) -> SqlWrite | None:
     writes = [each for each in found if each is not None]
     if is_cut or len({each.table for each in writes}) > 1:
         return _UNREADABLE
-    evolves = any(each.mode is GuardMode.ANY for each in writes)
-    return SqlWrite(writes[0].table, GuardMode.ANY if evolves else GuardMode.REWRITE) if writes else None
+    replaces = any(each.mode is GuardMode.ANY for each in writes)
+    return SqlWrite(writes[0].table, GuardMode.ANY if replaces else GuardMode.REWRITE) if writes else None
 
 
 _UNREADABLE = SqlWrite(None, GuardMode.ANY)

@@ -242,7 +242,16 @@ def test_a_writer_that_was_taken_for_dead_is_named_since_it_may_be_alive(world: 
         (f"long sort ({mode})", "gave no sign of life for 75 s", plan.statements[0].fails)
     ]
     (note,) = run.notes
-    assert note.startswith(f"long sort ({mode}) gave no sign of life for 75 s and was taken for dead; if it is alive")
+    assert note.startswith(f"no sign of life, and so taken for dead: long sort ({mode}); ")
+
+
+def test_many_writers_that_were_taken_for_dead_are_one_note(world: World) -> None:
+    for number in range(300):
+        guard(world, f"pod {number}", ttl=30)
+    run = world.run(world.plan(isolation="Serializable"))
+    assert len(run.possible_failures) == 300
+    (note,) = run.notes
+    assert "and 295 more" in note
 
 
 def test_a_writer_that_ends_in_time_is_not_named(world: World) -> None:

@@ -104,6 +104,7 @@ def writes(session: Any, place: str, other: str, *, handles: bool) -> list[tuple
     own = session.read.format("delta").load(place)
     foreign = session.read.format("delta").load(other)
     frame.createOrReplaceTempView("new_rows")
+    own.createOrReplaceTempView("old_view")
     delta: Any = importlib.import_module("delta.tables").DeltaTable.forPath(session, place) if handles else None
 
     def merge_handle() -> object:
@@ -166,6 +167,7 @@ def writes(session: Any, place: str, other: str, *, handles: bool) -> list[tuple
             lambda: session.sql("WITH s AS (SELECT 1 AS update, 2 AS delete) SELECT update, delete FROM s").collect(),
             "",
         ),
+        ("update of a view", lambda: session.sql("UPDATE old_view SET v = 1 WHERE id = 1"), "warning"),
         ("ddl", lambda: session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('x' = 'y')"), "any"),
         ("csv", lambda: frame.write.mode("overwrite").csv(f"{place}-csv"), ""),
         ("query", lambda: session.sql(f"SELECT * FROM {table}").count(), ""),

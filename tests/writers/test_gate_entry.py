@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -12,7 +13,7 @@ from tablectl.applying.drain import drain
 from tablectl.leases.acquire import Held, break_lease
 from tablectl.leases.guards import GuardMode, GuardRecord, newest_beats, read_guard
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.leases.lease_records import Gate, RunningStatement, record_name, tail
+from tablectl.leases.lease_records import Gate, RunningStatement, dump_record, record_name, tail
 from tablectl.model.errors import WindowError
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
 from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, claim, try_acquire
@@ -161,6 +162,17 @@ def test_a_gate_that_closes_again_between_is_waited_for_again() -> None:
     table.passage.enter()
     assert lease.record.gate is Gate.OPEN
     assert table.clock.now >= 1006
+
+
+def test_a_record_without_a_run_is_not_taken_for_the_writers_own_apply() -> None:
+    """Else a damaged record made every guarded job fail."""
+    table = Table(timeout=7)
+    lease = table.apply()
+    lease.gate(Gate.CLOSED)
+    last = replace(lease.record, seq=lease.record.seq + 1, id="other", run="")
+    table.store.land(record_name(last.seq), dump_record(last))
+    with pytest.raises(GuardTimeout, match="waited 7 s"):
+        table.passage.enter()
 
 
 def test_a_live_gate_is_waited_for_as_long_as_it_lives() -> None:
