@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tablectl.leases.guards import TTL
 from tablectl.model.errors import ExitCode
 from tablectl.version import __version__
 from tablectl.writers.options import guard_options
@@ -34,7 +35,9 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:  # noqa: R
         _say("name the command of the job: tablectl-guard run -- spark-submit job.py")
         return ExitCode.USAGE
     try:
-        guard_options("/checked", "any", name=options.name, timeout=options.timeout, state=options.state)
+        guard_options(
+            "/checked", "any", name=options.name, timeout=options.timeout, state=options.state, ttl=options.ttl
+        )
     except (ValueError, TypeError) as error:
         _say(str(error))
         return ExitCode.USAGE
@@ -45,15 +48,17 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:  # noqa: R
     uncovered = not_covered(command)
     _say(f"{uncovered}: this job runs without guards" if uncovered else f"writes are guarded; {NOT_COVERED}")
     sys.stderr.flush()
-    os.execve(program, list(command), guarded_environment(environ, options.name, options.timeout, options.state))  # noqa: S606  # the command of the user
+    environment = guarded_environment(environ, options.name, options.timeout, options.state, options.ttl)
+    os.execve(program, list(command), environment)  # noqa: S606  # the command of the user
 
 
 def guarded_environment(
-    environ: Mapping[str, str], name: str = "", timeout: float | None = None, state: str | None = None
+    environ: Mapping[str, str], name: str = "", timeout: float | None = None, state: str | None = None, ttl: float = TTL
 ) -> dict[str, str]:
     """The environment of the job."""
     path = os.pathsep.join([_INJECT, *(each for each in [environ.get("PYTHONPATH", "")] if each)])
     settings = {"TABLECTL_GUARD_RUN": "1", "PYTHONPATH": path, "TABLECTL_GUARD_NAME": name}
+    settings["TABLECTL_GUARD_TTL"] = repr(ttl)
     settings.update({"TABLECTL_GUARD_TIMEOUT": repr(timeout)} if timeout is not None else {})
     settings.update({"TABLECTL_STATE": state} if state is not None else {})
     return {**environ, **settings}
@@ -92,6 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     job = commands.add_parser("run", help="Run a job; every write of its Spark sessions is guarded.")
     job.add_argument("--name", default="", help="The job's name, for whoever waits for it.")
     job.add_argument("--timeout", type=float, help="Seconds to wait at a gate. Default: while the apply is alive.")
+    job.add_argument(
+        "--ttl", type=float, default=TTL, help="Seconds after which an apply takes a silent write for dead."
+    )
     job.add_argument("--state", help="Where the records are, as `state:` in tablectl.yaml. Default: TABLECTL_STATE.")
     job.add_argument("command", nargs=argparse.REMAINDER, help="-- python job.py | -- spark-submit job.py")
     return parser

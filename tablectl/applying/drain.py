@@ -34,6 +34,8 @@ class DrainWait:
     """Whether any guard was seen, including guards that the gate does not block."""
     waits_for: str = ""
     """The location of another table whose gate blocks one of these writers in the middle of its write."""
+    dead: tuple[GuardRecord, ...] = ()
+    """Guards that were taken for dead. The writer of one that was only silent is alive."""
     at_gate: tuple[tuple[str, int], ...] = ()
     """Ids and beats of the guards whose writers wait at this gate and have not begun to write."""
 
@@ -45,12 +47,21 @@ class DrainWait:
     @property
     def text(self) -> str:
         """The writers that the drain waits for, for people: ``nightly load (any), etl (append)``."""
-        named = [f"{guard.writer or 'a writer without a name'} ({guard.mode})" for guard in self.guards]
-        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-        return ", ".join(named[:_NAMED]) + more or f"guards that cannot be read: {self.problem}"
+        return listed(map(named, self.guards)) or f"guards that cannot be read: {self.problem}"
 
 
 _NAMED = 5
+
+
+def named(guard: GuardRecord) -> str:
+    """The writer of a guard, for people."""
+    return f"{guard.writer or 'a writer without a name'} ({guard.mode})"
+
+
+def listed(writers: Iterable[str]) -> str:
+    """Some writers, for people."""
+    names = tuple(writers)
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _never(_waiting: DrainWait) -> bool:
@@ -104,11 +115,12 @@ def drain(
             clock.monotonic() - started,
             guards.any_seen,
             _elsewhere(guards.alive),
+            guards.dead,
             tuple(guards.at_gate.items()),
         )
         try:
             if waiting.over:
-                options.note_dead(guards.dead)
+                options.note_dead([each.id for each in guards.dead])
                 guards.delete_dead_guards()
                 return waiting
             keep_alive(waiting)
@@ -158,9 +170,9 @@ class _Guards:
         return tuple(each.record for each in (self._seen or {}).values() if not each.dead)
 
     @property
-    def dead(self) -> tuple[str, ...]:
-        """Ids of the dead guards."""
-        return tuple(guard for guard, each in (self._seen or {}).items() if each.dead)
+    def dead(self) -> tuple[GuardRecord, ...]:
+        """The dead guards."""
+        return tuple(each.record for each in (self._seen or {}).values() if each.dead)
 
     def delete_dead_guards(self) -> None:
         """Delete the dead guards."""

@@ -11,16 +11,16 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.drain import DrainOptions, DrainWait, drain
+from tablectl.applying.drain import DrainOptions, DrainWait, drain, listed, named
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
 from tablectl.applying.run_report import GateRun, PossibleFailure, RunOutcome, TableRun
 from tablectl.applying.shared_window import SharedWindow, WindowStep
 from tablectl.applying.statement_turns import SHORT_DRAIN, lane_of
 from tablectl.leases.clock import milliseconds, pause_briefly
-from tablectl.leases.guards import delete_dead_guard, newest_beats
+from tablectl.leases.guards import GuardRecord, delete_dead_guard, newest_beats
 from tablectl.leases.lease import RELEASE_PAUSES, Lease, LeaseLost
-from tablectl.leases.lease_records import Gate
+from tablectl.leases.lease_records import PATIENCE, Gate
 from tablectl.model.errors import WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
 
@@ -66,6 +66,7 @@ class GateKeeper:
         self._shut_since: tuple[Gate, int] | None = None
         self._given_up: set[str] = set()
         self._at_gate: dict[str, int] = {}
+        self._dead: tuple[GuardRecord, ...] = ()
         self.closings = 0
         """How often the gate was closed."""
         self._closed_for = 0.0
@@ -117,6 +118,7 @@ class GateKeeper:
         left = self._shut_and_drain(gate, limit - spent)
         if not left.over:
             self._give_up(replace(left, seconds=left.seconds + spent), statement)
+        self._name_dead(statement)
         self._drained = gate
         self.closings += gate is Gate.CLOSED
 
@@ -334,7 +336,22 @@ class GateKeeper:
         self.drained_for += left.seconds
         self.guarded |= left.guarded
         self._at_gate |= dict(left.at_gate)
+        self._dead += left.dead if left.over else ()
         return left
+
+    def _name_dead(self, statement: Statement) -> None:
+        """Name the writers that were taken for dead: one that is alive fails as one that was not waited for."""
+        silent = dict.fromkeys(
+            (named(each), f"gave no sign of life for {each.ttl * PATIENCE:.0f} s") for each in self._dead
+        )
+        fails = statement.fails or _FREE_FAILS
+        self.possible_failures += [PossibleFailure(writer=name, reason=reason, fails=fails) for name, reason in silent]
+        if silent:
+            writers = listed(name for name, _ in silent)
+            self._hooks.notes.append(
+                f"no sign of life, and so taken for dead: {writers}; if alive, they need a longer ttl"
+            )
+        self._dead = ()
 
     def _give_up(self, left: DrainWait, statement: Statement) -> None:
         """End work on the table, or continue despite the remaining writers if the user passed ``--proceed``."""
@@ -350,10 +367,12 @@ class GateKeeper:
         self._proceed(left, statement, message)
 
     def _proceed(self, left: DrainWait, statement: Statement, message: str) -> None:
+        self._lease.note_dead([guard.id for guard in left.dead])
+        self._dead += left.dead
         self._lease.note(f"proceed: {self._window.stamp.proceed} ({message})")
         self._given_up.update(guard.id for guard in left.guards)
         fails = statement.fails or _FREE_FAILS
-        names = [f"{guard.writer or 'a writer without a name'} ({guard.mode})" for guard in left.guards]
+        names = [named(guard) for guard in left.guards]
         reason = "did not end in time"
         self.possible_failures += [
             PossibleFailure(writer=name, reason=reason, fails=fails) for name in names or ["unknown"]

@@ -52,6 +52,7 @@ from tablectl.delta.names import canonical_location
 from tablectl.delta.schema import Schema
 from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError, milliseconds
+from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import EngineError, TablectlError, WindowError, is_conflict
 from tablectl.model.plan import Phase, Statement, TablePlan
@@ -72,9 +73,11 @@ def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
     unreported.
     """
     session = TableSession.begin(window, plan, lease)
+    before = APPLYING.set(lease.record.run)
     try:
         run = _run_session(session)
     finally:
+        APPLYING.reset(before)
         session.gate.leave()
     try:
         session.hooks.after(run.outcome)

@@ -10,6 +10,9 @@ from tablectl.engine.errors import engine_error
 from tablectl.engine.facts import delta_location, described_facts, not_found
 from tablectl.model.errors import EngineError
 
+UNGUARDED = "_tablectl_unguarded"
+"""An attribute of the sessions of an apply: its own statements never wait at its gate (docs/guards.md)."""
+
 
 def locate(session: Any, name: str) -> str:
     """The location of the table that a name means in a session, as its own statements would resolve it. Changes nothing

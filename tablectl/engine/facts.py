@@ -18,6 +18,10 @@ _MISSING_CATALOG = frozenset({"CATALOG_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPA
 session's own catalog."""
 
 
+class ViewError(LiveError):
+    """A name leads to a view."""
+
+
 def described_facts(rows: Iterable[Sequence[Any]]) -> Mapping[str, str]:
     """The facts in the rows of ``DESCRIBE TABLE EXTENDED``. The rows above them are columns, which may have any
     name.
@@ -48,8 +52,8 @@ def delta_location(table: str, facts: Mapping[str, str]) -> str:
     Raises ``LiveError`` for a view, and for a table that is not a Delta table.
     """
     kind, provider, location = facts.get("Type", ""), facts.get("Provider", ""), facts.get("Location", "")
-    if "VIEW" in kind.upper():
-        raise LiveError(f"{table} is a view", "policies are for tables: name the tables under the view")
+    if "VIEW" in kind.upper() or not (kind or provider or location):  # of a temporary view, only the columns are told
+        raise ViewError(f"{table} is a view", "policies are for tables: name the tables under the view")
     if provider.lower() != "delta" or not location:
         raise LiveError(f"{table} is not a Delta table (its provider is {provider or 'unknown'})")
     return without_credentials(location)

@@ -24,7 +24,7 @@ from tablectl.delta.names import TableName, find_name
 from tablectl.delta.sql import quote_name, quote_text
 from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote
 from tablectl.engine.databricks import is_databricks, open_databricks
-from tablectl.engine.describe import describe, rows_of
+from tablectl.engine.describe import UNGUARDED, describe, rows_of
 from tablectl.engine.errors import engine_error
 from tablectl.engine.executors import map_parts
 from tablectl.engine.facts import delta_location, not_found, schema_name, shown_facts
@@ -106,6 +106,7 @@ class SparkEngine:
         self._stated = facts.stated
         self._bound = facts.bound
         self._session = session
+        setattr(session, UNGUARDED, True)
         self._dialect = dialect
         self._shared = facts.shared
         self._link = facts.link

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from tablectl.compat import StrEnum
@@ -50,6 +51,10 @@ class GuardMode(StrEnum):
 
 
 _WAITS_FROM = {GuardMode.ANY: Gate.NO_SCHEMA, GuardMode.REWRITE: Gate.APPENDS_ONLY, GuardMode.APPEND: Gate.CLOSED}
+
+
+APPLYING: ContextVar[str | None] = ContextVar("tablectl_apply", default=None)
+"""The id of the apply that the running code is a part of. A write of it would wait for itself at that apply's gate."""
 
 
 @dataclass(frozen=True)

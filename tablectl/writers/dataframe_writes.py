@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablectl.delta.names import canonical_location
+from tablectl.delta.sql import quote_name
 from tablectl.engine.describe import locate
 from tablectl.leases.guards import GuardMode
 from tablectl.model.errors import TablectlError
@@ -56,7 +57,7 @@ def v1_write(calls: tuple[Call, ...], default_format: str) -> FrameWrite | None:
     return FrameWrite(None if target is None else str(target), name == "save", mode, may_append)
 
 
-def v2_write(table: str, calls: tuple[Call, ...]) -> FrameWrite:
+def v2_write(table: str | None, calls: tuple[Call, ...]) -> FrameWrite:
     """What a ``DataFrameWriterV2`` does."""
     may_append = calls[-1][0] == "append" and not _changes_schema(_settings(calls))
     return FrameWrite(table, mode=GuardMode.REWRITE if may_append else GuardMode.ANY, may_append=may_append)
@@ -92,18 +93,46 @@ def may_read(frame: Any, session: Any, location: str) -> bool:
     try:
         place = canonical_location(location)
         if hasattr(frame, "_jdf"):
-            return _plan_may_read(frame._jdf.queryExecution().analyzed(), place)  # noqa: SLF001  # only there
+            return _plan_may_read(_analyzed(frame), place)
         return any(_node_may_read(each, session, place) for each in _nodes(frame.plan(session.client)))
     except Exception:  # noqa: BLE001  # see the module docstring
         return True
+
+
+def only_table(frame: Any) -> str:
+    """The only table that a DataFrame reads, as SQL; ``{}`` if there are more, or it is not known."""
+    try:
+        if hasattr(frame, "_jdf"):
+            found = {f"delta.{quote_name(path)}" for leaf in _leaves(_analyzed(frame)) for path in _paths(leaf)}
+        else:
+            nodes = list(_nodes(frame._plan.to_proto(frame.sparkSession.client)))  # noqa: SLF001  # only there
+            found = {each.unparsed_identifier for each in nodes if each.DESCRIPTOR.name == "NamedTable"}
+            found |= {f"delta.{quote_name(path)}" for each in nodes for path in getattr(each, "paths", ())}
+        (table,) = found
+    except Exception:  # noqa: BLE001  # see the module docstring
+        return "{}"
+    return table
+
+
+def _analyzed(frame: Any) -> Any:
+    return frame._jdf.queryExecution().analyzed()  # noqa: SLF001  # only there
+
+
+def _leaves(plan: Any) -> list[Any]:
+    leaves = plan.collectLeaves()
+    return [leaves.apply(number) for number in range(leaves.size())]
+
+
+def _paths(leaf: Any) -> list[str]:
+    paths: str = leaf.relation().location().rootPaths().mkString("\n")
+    return paths.split("\n")
 
 
 def _plan_may_read(plan: Any, place: str) -> bool:
     text = plan.toString()
     if any(each in text for each in _SUBQUERIES):
         return True
-    leaves = plan.collectLeaves()
-    return any(_leaf_may_read(leaves.apply(number), place) for number in range(leaves.size()))
+    return any(_leaf_may_read(leaf, place) for leaf in _leaves(plan))
 
 
 def _leaf_may_read(leaf: Any, place: str) -> bool:
@@ -112,8 +141,7 @@ def _leaf_may_read(leaf: Any, place: str) -> bool:
         return False
     if leaf.getClass().getSimpleName() != "LogicalRelation":
         return True
-    paths = leaf.relation().location().rootPaths().mkString("\n").split("\n")
-    return any(_overlap(canonical_location(path), place) for path in paths)
+    return any(_overlap(canonical_location(path), place) for path in _paths(leaf))
 
 
 def _overlap(one: str, other: str) -> bool:

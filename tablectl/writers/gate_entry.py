@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from tablectl.leases.clock import Clock
-from tablectl.leases.guards import HERE, GuardMode, GuardRecord
+from tablectl.leases.guards import APPLYING, HERE, GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
 from tablectl.leases.lease_records import (
     ATTEMPTS,
@@ -46,7 +46,9 @@ _Result = TypeVar("_Result")
 
 
 class GuardTimeout(WindowError):  # noqa: N818  (an event, as people name it)
-    """A guard was blocked at a gate for longer than its ``timeout``. Nothing was written."""
+    """A guard was blocked at a gate for longer than its ``timeout``, or at the gate of the apply that it is a part of.
+    Nothing was written.
+    """
 
 
 class StoreCall(Protocol):
@@ -92,6 +94,11 @@ class StoredGuard:
         self._names.append(record.name)
         self._active = record.waits != HERE
         self._store.create(record.name, record.to_bytes())
+
+    def is_taken_for_dead(self) -> bool:
+        """Whether an apply recorded that it takes this guard for dead."""
+        last = self.gate()
+        return last is not None and self.id in last.dead_guards
 
     def read_gate(self) -> LeaseRecord | None:
         """Put the guard, **then** read the gate: the tail of the lease, ``None`` if there never was one."""
@@ -229,6 +236,12 @@ class GateEntry:
             sent = self.clock.monotonic()
             seen = self.ask(self.guard.read_gate)
             if seen is not None and self._waits_at(seen):
+                if seen.run == APPLYING.get():
+                    raise GuardTimeout(
+                        f"{self.table}: this write is a part of the apply that holds the gate ({seen.gate}), and would "
+                        f"wait for itself: {seen}",
+                        "write after the apply, or in a thread or process of its own",
+                    )
                 self.waiting(True)  # noqa: FBT003
                 try:
                     sent, seen = self._wait(seen, arrived)

@@ -114,6 +114,12 @@ _HOLDS: ContextVar[tuple[_Hold, ...]] = ContextVar("tablectl_guards", default=()
 """The guards around the running code, outermost first."""
 
 
+def is_guarded(location: str) -> bool:
+    """Whether the running code is inside of a guard of the table at a location."""
+    place = canonical_location(location)
+    return any(each.ours and each.place == place for each in _HOLDS.get())
+
+
 OnEntry = Callable[[RecordStore], None]
 """Gets the records of a table each time that a guard is in them. The write does not wait for it."""
 
@@ -268,7 +274,7 @@ class _Entry:
         """Withdraw the guard. Never raises an ``Exception``, which could hide the writer's own."""
         try:
             if self._guard is not None:
-                self._thread.ask(self._guard.withdraw)
+                self._thread.withdraw(self._guard)
         except Exception as error:  # noqa: BLE001  # see the docstring
             if self._guard is None or not self._guard.told_undeleted:
                 self._thread.fail(f"{UNDELETED}: {one_line(error)}")

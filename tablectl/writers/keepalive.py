@@ -10,7 +10,9 @@ from concurrent.futures import TimeoutError as FutureTimeoutError  # another cla
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.lease import RENEW_EVERY, RETRY_EVERY
+from tablectl.leases.lease_records import PATIENCE
 from tablectl.model.errors import WindowError, one_line
 from tablectl.writers.gate_entry import StoredGuard
 
@@ -43,6 +45,9 @@ class GuardThread:
         self._ttl = ttl
         self._guard: StoredGuard | None = None
         self._failed = False
+        self._was_passed = False
+        self._clock: Clock = SystemClock()
+        self._began = self._clock.monotonic()
         self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         threading.Thread(target=self._attend, name="tablectl-guard", daemon=True).start()
 
@@ -78,6 +83,23 @@ class GuardThread:
         """Renew this guard from now on, while it is in the store."""
         self._guard = guard
 
+    def withdraw(self, guard: StoredGuard) -> None:
+        """Delete the guard at the end of its write. One that lasted for less than its ttl was not taken for dead."""
+        if self._clock.monotonic() - self._began >= self._ttl:
+            self.send(lambda: self._look_back(guard))
+        self.ask(guard.withdraw)
+
+    def _look_back(self, guard: StoredGuard) -> None:
+        """Warn if an apply took the guard for dead and continued."""
+        if not self._was_passed and guard.is_taken_for_dead():
+            self._was_passed = True
+            _log.warning(
+                "%s: an apply took this write for dead, because its guard was not renewed for %g s, and went on: the "
+                "write may fail once. Give its guard a longer ttl",
+                self._table,
+                self._ttl * PATIENCE,
+            )
+
     def dismiss(self) -> None:
         """End the thread; no call may follow."""
         self._calls.put(None)
@@ -99,6 +121,7 @@ class GuardThread:
         try:
             if self._guard is not None:
                 self._guard.renew()
+                self._look_back(self._guard)
         except Exception as error:  # noqa: BLE001  # see the docstring
             self.fail(f"the guard of this write is not renewed, and an apply may take it for dead: {one_line(error)}")
             return False

@@ -14,14 +14,15 @@ from typing import Any
 
 from tablectl.compat import UTC
 from tablectl.delta.names import is_absolute, split_parts
-from tablectl.engine.describe import locate
+from tablectl.engine.describe import UNGUARDED, locate
+from tablectl.engine.facts import ViewError
 from tablectl.leases.guards import TTL, GuardMode
 from tablectl.leases.owner import current_owner
-from tablectl.model.errors import TablectlError
+from tablectl.model.errors import LiveError
 from tablectl.version import __version__
 from tablectl.writers.dataframe_writes import merges_schemas
 from tablectl.writers.gate_entry import GuardTimeout
-from tablectl.writers.guard import Guard
+from tablectl.writers.guard import Guard, is_guarded
 from tablectl.writers.options import guard_options
 from tablectl.writers.trace import leave_trace
 
@@ -41,9 +42,13 @@ class SessionGuards:
     everywhere: bool = False
     """Whether every session is guarded, not only those that say so."""
 
-    def covers(self, session: Any) -> bool:
-        """Whether the writes of a session are guarded."""
-        return self.everywhere or session.conf.get(SETTING, "off") == "on"
+    def said(self, session: Any) -> str:
+        """``on`` if the writes of a session are guarded, ``off`` if they need no guard, and empty for a session that
+        ``guard_session`` was not called for.
+        """
+        if getattr(session, UNGUARDED, None) is True:
+            return "off"
+        return "on" if self.everywhere else str(session.conf.get(SETTING, ""))
 
 
 def run_guarded(guards: SessionGuards, session: Any, write: PendingWrite, call: Callable[[], Any]) -> Any:
@@ -57,10 +62,12 @@ class PendingWrite:
     """A write that is about to happen."""
 
     target: str | None
-    """Name or location; ``None`` if it cannot be told."""
+    """Name or location; ``None`` if it is not known."""
     mode: Callable[[str], GuardMode]
     """Its mode, once the location of its target is known."""
     what: str = "a write"
+    covered: bool = True
+    """Whether its session is guarded."""
 
 
 @contextmanager
@@ -93,11 +100,15 @@ class NothingToGuardError(Exception):
 
 
 def _guard_of(guards: SessionGuards, session: Any, write: PendingWrite) -> Guard | None:
-    """The guard, not entered. ``None`` with a warning if the table cannot be told."""
+    """The guard, not entered. ``None`` with a warning if the write cannot be guarded."""
     try:
         if write.target is None:
-            raise ValueError("its table cannot be told from it")
+            raise ValueError("its table cannot be read from it")
         location = _location(session, write.target)
+        if not write.covered:
+            if is_guarded(location):
+                return None
+            raise ValueError("its session is another one than that of guard_session: call it for this one, too")
         mode = write.mode(location)
         if mode is not GuardMode.ANY and merges_schemas(session):
             mode = GuardMode.ANY
@@ -130,7 +141,9 @@ def _writer(guards: SessionGuards) -> str:
 
 
 def _location(session: Any, target: str) -> str:
-    """Where the table is. Raises ``NothingToGuardError`` if there is no such Delta table."""
+    """Where the table is. Raises ``NothingToGuardError`` if there is no such Delta table, and ``TablectlError`` if the
+    look-up fails.
+    """
     if is_absolute(target):
         return target
     parts = split_parts(target)  # one part is a table of the session's current schema
@@ -138,7 +151,9 @@ def _location(session: Any, target: str) -> str:
         return parts[1]
     try:
         return locate(session, target)
-    except TablectlError as error:
+    except ViewError:
+        raise  # Delta writes the table under it, whose name is not known here
+    except LiveError as error:
         _log.debug("%s: no guard: %s", target, error.message)
         raise NothingToGuardError from error
 

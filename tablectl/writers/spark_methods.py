@@ -9,22 +9,27 @@ from __future__ import annotations
 import importlib
 import inspect
 import logging
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import wraps
 from types import ModuleType
 from typing import Any
 
 from tablectl.delta.names import canonical_location, is_absolute
 from tablectl.leases.guards import GuardMode
-from tablectl.writers.dataframe_writes import Call, FrameWrite, may_read, reads_name, v1_write, v2_write
+from tablectl.writers.batch import GuardedBatch
+from tablectl.writers.dataframe_writes import Call, FrameWrite, may_read, only_table, reads_name, v1_write, v2_write
 from tablectl.writers.session_guards import PendingWrite, SessionGuards, fixed_mode, run_guarded
 from tablectl.writers.sql_writes import SqlWrite, sql_write
 
 _CALLS = "_tablectl_calls"
 _TABLE = "_tablectl_table"
 _DONE = "_tablectl_guarded"
+_UNKNOWN = "unknown"
+"""Stands for the calls before the first known one; its argument is the object that they made."""
 _log = logging.getLogger(__name__)
 
 
@@ -48,6 +53,16 @@ def _sql_write(found: SqlWrite, statement: str, session: Any) -> PendingWrite:
         return found.mode if reads or not found.may_append else GuardMode.APPEND
 
     return PendingWrite(found.table, mode, f"the statement {statement.strip()[:60]!r}")
+
+
+def _formatted(statement: str, values: Mapping[str, Any]) -> str:
+    """A statement with the tables that its DataFrames are, and some text for all other values."""
+
+    def text(field: re.Match[str]) -> str:
+        value = values.get(field[1])
+        return only_table(value) if hasattr(value, "sparkSession") else "''"
+
+    return re.sub(r"\{(\w+)(?:[^\w{}][^{}]*)?\}", text, statement)
 
 
 def _sql_may_read(statement: str, session: Any, location: str) -> bool:
@@ -93,8 +108,13 @@ Patch = Callable[[ModuleType, SessionGuards], None]
 
 
 def _calls(self: Any) -> tuple[Call, ...]:
-    found: tuple[Call, ...] = getattr(self, _CALLS, ())
+    found: tuple[Call, ...] = getattr(self, _CALLS, ((_UNKNOWN, (self,), {}),))
     return found
+
+
+def _is_known(calls: tuple[Call, ...]) -> bool:
+    """Whether these are all calls that built an object: those before ``guard_session`` are not known."""
+    return calls[0][0] != _UNKNOWN
 
 
 def _record(cls: type, *names: str) -> None:
@@ -120,8 +140,8 @@ def _recorder(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     return recorded
 
 
-def _record_table(cls: type) -> None:
-    """Remember the argument ``table`` of a constructor."""
+def _record_made(cls: type) -> None:
+    """Mark the objects of a class that are made from now on, and remember the argument ``table`` of its constructor."""
     original: Callable[..., None] = cls.__init__  # type: ignore[misc]
     if hasattr(original, _DONE):
         return
@@ -131,9 +151,9 @@ def _record_table(cls: type) -> None:
     def recorded(self: Any, *args: Any, **given: Any) -> None:
         original(self, *args, **given)
         with suppress(TypeError, AttributeError):
+            setattr(self, _CALLS, ())
             bound = signature.bind(self, *args, **given).arguments
-            setattr(self, _TABLE, bound["table"])
-            self._tablectl_frame = bound.get("df", bound.get("plan"))
+            setattr(self, _TABLE, bound.get("table"))
             self._tablectl_session = bound.get("session")
 
     setattr(recorded, _DONE, True)
@@ -167,12 +187,13 @@ def _guarding(
     def guarded(self: Any, *args: Any, **given: Any) -> Any:
         try:
             session, found = write(self, (name, args, given))
-            found = found if found is not None and guards.covers(session) else None
+            said = guards.said(session) if found is not None else "off"
         except Exception as error:  # noqa: BLE001  # never the job's problem
             _log.warning("%s is not guarded: %s: %s", name, type(error).__name__, error)
             found = None
-        if found is None:
+        if found is None or said == "off":
             return original(self, *args, **given)
+        found = replace(found, covered=said == "on")
         return run_guarded(guards, session, found, lambda: original(rebuild(self), *args, **given))
 
     setattr(guarded, _DONE, True)
@@ -187,17 +208,24 @@ def _writers(module: Any, guards: SessionGuards) -> None:
 
     def v1(self: Any, call: Call) -> tuple[Any, PendingWrite | None]:
         session = self._spark
+        calls = (*_calls(self), call)
+        if not _is_known(calls):  # it may do anything
+            found = v1_write(calls, "delta")
+            return session, None if found is None else _frame_write(
+                FrameWrite(found.target, found.is_path), None, session
+            )
         default = "" if call[0] != "save" else str(session.conf.get("spark.sql.sources.default", "parquet"))
-        found = v1_write((*_calls(self), call), default)
+        found = v1_write(calls, default)
         return session, None if found is None else _frame_write(found, self._df, session)
 
     def v2(self: Any, call: Call) -> tuple[Any, PendingWrite | None]:
-        found = v2_write(getattr(self, _TABLE), (*_calls(self), call))
-        return self._spark, _frame_write(found, self._tablectl_frame, self._spark)
+        found = v2_write(getattr(self, _TABLE, None), (*_calls(self), call))
+        return self._spark, _frame_write(found, self._df, self._spark)
 
+    _record_made(module.DataFrameWriter)
     _record(module.DataFrameWriter, "mode", "format", "option", "options")
     _wrap(module.DataFrameWriter, guards, ("save", "saveAsTable", "insertInto"), v1)
-    _record_table(module.DataFrameWriterV2)
+    _record_made(module.DataFrameWriterV2)
     _record(module.DataFrameWriterV2, "option", "options")
     commits = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
     _wrap(module.DataFrameWriterV2, guards, commits, v2)
@@ -212,7 +240,7 @@ def _merge_into(module: Any, guards: SessionGuards) -> None:
         session = getattr(self, "_spark", None) or self._tablectl_session
         return session, PendingWrite(getattr(self, _TABLE), fixed_mode(mode), "a merge")
 
-    _record_table(module.MergeIntoWriter)
+    _record_made(module.MergeIntoWriter)
     _record(module.MergeIntoWriter, "withSchemaEvolution")
     _wrap(module.MergeIntoWriter, guards, ("merge",), merge)
 
@@ -223,8 +251,12 @@ def _session(module: Any, guards: SessionGuards) -> None:
     def sql(self: Any, call: Call) -> tuple[Any, PendingWrite | None]:
         _, args, given = call
         statement = args[0] if args else given.get("sqlQuery")
-        found = sql_write(statement) if isinstance(statement, str) else None
-        return self, None if found is None else _sql_write(found, str(statement), self)
+        if not isinstance(statement, str):
+            return self, None
+        values = {name: value for name, value in given.items() if name not in {"sqlQuery", "args"}}
+        found = sql_write(_formatted(statement, values) if values else statement)
+        found = replace(found, may_append=False) if found and values else found  # what the DataFrames read is not known
+        return self, None if found is None else _sql_write(found, statement, self)
 
     _wrap(module.SparkSession, guards, ("sql",), sql)
 
@@ -234,12 +266,18 @@ def _streams(module: Any, guards: SessionGuards) -> None:
 
     def warn(self: Any, call: Call) -> tuple[Any, PendingWrite | None]:
         calls = (*_calls(self), call)
-        session = getattr(self, "_spark", None) or getattr(self, "_session", None)
-        named = call[0] == "toTable" or str(_format_of(calls)).lower() == "delta"
-        if named and not any(name == "foreachBatch" for name, _, _ in calls) and guards.covers(session):
+        session: Any = getattr(self, "_spark", None) or getattr(self, "_session", None)
+        if guards.said(session) == "off":
+            return session, None
+        batches = [(*args, *given.values())[0] for name, args, given in calls if name == "foreachBatch"]
+        source = _format_of(calls) or session.conf.get("spark.sql.sources.default", "")
+        if batches and ".connect." in module.__name__ and not isinstance(batches[-1], GuardedBatch):
+            _log.warning("this streaming query runs its batches in the server, and so without guards: use guard_batch")
+        elif not batches and (call[0] == "toTable" or str(source).lower() == "delta" or not _is_known(calls)):
             _log.warning("this streaming query writes a table without foreachBatch, and so without guards")
         return session, None
 
+    _record_made(module.DataStreamWriter)
     _record(module.DataStreamWriter, "format", "option", "options", "foreachBatch", "outputMode", "trigger")
     _wrap(module.DataStreamWriter, guards, ("start", "toTable"), warn)
 
@@ -281,6 +319,7 @@ def _delta(module: Any, guards: SessionGuards) -> None:
     creator = module.DeltaTableBuilder
     _record(creator, "tableName", "location")
     _wrap(creator, guards, ("execute",), others)
+    creator.execute = _recorder("execute", creator.execute)
 
 
 def _clone(self: Any, call: Call) -> tuple[Any, PendingWrite | None]:
@@ -315,6 +354,8 @@ def _delta_target(calls: tuple[Call, ...]) -> str | None:
         if name in {"forPath", "forName"}:
             key = "path" if name == "forPath" else "tableOrViewName"
             return str(args[1] if len(args) > 1 else given[key])
+        if name == _UNKNOWN and hasattr(args[0], "detail"):
+            return str(args[0].detail().select("location").first()[0])
     return None
 
 
@@ -322,7 +363,13 @@ def _made_again(self: Any) -> Any:
     """The same object, built by the same calls."""
     calls = _calls(self)
     try:
-        (name, args, given), rest = calls[0], calls[1:]
+        if not _is_known(calls):
+            return self
+        built = next((number for number, each in enumerate(calls) if each[0] == "execute"), 0)
+        (name, args, given), rest = calls[built], calls[built + 1 :]
+        if name == "execute":  # a table that the job created is looked up
+            target = str(_delta_target(calls[:built]))
+            name, args = "forPath" if is_absolute(target) else "forName", (self._spark, target)
         tables = sys.modules[type(self).__module__].DeltaTable
         made = getattr(tables, name)(*args, **given)
         for name, args, given in rest:

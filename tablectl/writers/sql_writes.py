@@ -7,15 +7,17 @@ read its target; if that is not certain, it counts as reading it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tablectl.leases.guards import GuardMode
 
 _TOKEN = re.compile(
     r"""(?P<comment>/\*)
     |(?P<space>\s+|--(?:\\\n|[^\r\n])*)
-    |(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
-    |(?P<quoted>`(?:[^`]|``)*`)
+    |(?P<text>'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z))
+    |(?P<quoted>`(?:[^`]|``)*(?:`|\Z))
     |(?P<word>\w+)
     |(?P<sign>.)""",
     re.DOTALL | re.VERBOSE,
@@ -23,7 +25,7 @@ _TOKEN = re.compile(
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 """Where a comment inside of a comment begins, and where one ends; ``/*+`` begins a hint."""
 _LONGEST = 1_000_000
-"""Characters of a statement that are read; a longer one counts as one that cannot be read."""
+"""Characters of a statement that are read. What follows may be anything."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,7 @@ class SqlWrite:
     """Whether it may read tables at all: an INSERT of plain VALUES does not."""
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     text: str
 
@@ -52,48 +53,67 @@ class _Token:
 
 
 def sql_write(statement: str) -> SqlWrite | None:
-    """What a statement writes; ``None`` if it writes no table that a guard protects."""
+    """What a statement writes; ``None`` if it writes no table that a guard protects. Each token is read once."""
     tokens = _tokens(statement)
-    head = tokens[0].word if tokens else ""
-    if head in {"WITH", "FROM"}:
-        found = [number for number, each in enumerate(tokens) if each.word in _AFTER_WITH and _at_top(tokens, number)]
-        if not found:
-            return None
-        if len(found) > 1 or head == "FROM":
+    first = next(tokens, None)
+    if first is not None and first.word == "WITH":
+        first = _after_ctes(tokens)
+        if first is None:
             return _UNREADABLE
-        return _write(tokens[found[0] :])
-    if head in _UNREADABLE_HEADS or len(statement) > _LONGEST:
+    if first is None or first.word not in _VERBS:
+        return None
+    if first.word in _UNREADABLE_HEADS:
         return _UNREADABLE
-    return _write(tokens)
+    is_cut = len(statement) > _LONGEST
+    if first.word == "FROM":
+        return _from_insert(list(tokens), is_cut=is_cut)
+    found = _write([first, *tokens])
+    return replace(found, may_append=found.may_append and not is_cut) if found else None
+
+
+def _after_ctes(tokens: Iterator[_Token]) -> _Token | None:
+    """The first word of the statement after a WITH: it follows the parentheses of the last CTE."""
+    depth, closed = 0, False
+    for token in tokens:
+        if closed and depth == 0 and token.text != "," and token.word not in {"AS", "MAX"}:  # MAX RECURSION LEVEL
+            return token
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        closed = token.text == ")"
+    return None
+
+
+def _from_insert(tokens: list[_Token], *, is_cut: bool) -> SqlWrite | None:
+    """What ``FROM source INSERT …`` writes. It may insert into several tables."""
+    after = {"INTO", "OVERWRITE", "WITH"}
+    starts = [
+        at for at, pair in enumerate(zip(tokens, tokens[1:])) if pair[0].word == "INSERT" and pair[1].word in after
+    ]
+    found = [_insert(tokens[at:end]) for at, end in zip(starts, [*starts[1:], len(tokens)])]
+    writes = [each for each in found if each is not None]
+    if is_cut or len({each.table for each in writes}) > 1:
+        return _UNREADABLE
+    replaces = any(each.mode is GuardMode.ANY for each in writes)
+    return SqlWrite(writes[0].table, GuardMode.ANY if replaces else GuardMode.REWRITE) if writes else None
 
 
 _UNREADABLE = SqlWrite(None, GuardMode.ANY)
 _UNREADABLE_HEADS = frozenset({"BEGIN", "EXECUTE"})
 """A script, and a statement in a value."""
-_AFTER_WITH = frozenset({"INSERT", "MERGE", "UPDATE", "DELETE"})
 _SCHEMA_EVOLUTION = ("WITH", "SCHEMA", "EVOLUTION")
-_HEADS: tuple[tuple[tuple[str, ...], GuardMode], ...] = (
-    (("MERGE", "INTO"), GuardMode.REWRITE),
-    (("UPDATE",), GuardMode.REWRITE),
-    (("DELETE", "FROM"), GuardMode.REWRITE),
-    (("OPTIMIZE",), GuardMode.REWRITE),
-    (("ALTER", "TABLE"), GuardMode.ANY),
-    (("REPLACE", "TABLE"), GuardMode.ANY),
-    (("CREATE", "OR", "REPLACE", "TABLE"), GuardMode.ANY),
-    (("CREATE", "TABLE", "IF", "NOT", "EXISTS"), GuardMode.ANY),
-    (("CREATE", "TABLE"), GuardMode.ANY),
-    (("CREATE", "EXTERNAL", "TABLE"), GuardMode.ANY),
-    (("TRUNCATE", "TABLE"), GuardMode.ANY),
-    (("RESTORE", "TABLE"), GuardMode.ANY),
-    (("RESTORE",), GuardMode.ANY),
-    (("REORG", "TABLE"), GuardMode.ANY),
-    (("COPY", "INTO"), GuardMode.ANY),
-    (("COMMENT", "ON", "TABLE"), GuardMode.ANY),
-    (("CONVERT", "TO", "DELTA"), GuardMode.ANY),
-    (("MSCK", "REPAIR", "TABLE"), GuardMode.ANY),
+_REWRITES = ("MERGE INTO", "UPDATE", "DELETE FROM", "OPTIMIZE")
+_OTHERS = (
+    *("ALTER TABLE", "REPLACE TABLE", "CREATE OR REPLACE TABLE", "CREATE TABLE IF NOT EXISTS", "CREATE TABLE"),
+    *("CREATE EXTERNAL TABLE", "TRUNCATE TABLE", "RESTORE TABLE", "RESTORE", "REORG TABLE", "COPY INTO"),
+    *("COMMENT ON TABLE", "CONVERT TO DELTA", "MSCK REPAIR TABLE"),
+)
+_HEADS = tuple(
+    (tuple(head.split()), mode)
+    for heads, mode in ((_REWRITES, GuardMode.REWRITE), (_OTHERS, GuardMode.ANY))
+    for head in heads
 )
 """Longer heads first. DROP is not here: it commits nothing, and a guard would put records into a folder that it
 deletes."""
+_VERBS = frozenset({"INSERT", "FROM", *_UNREADABLE_HEADS, *(head[0] for head, _ in _HEADS)})
 
 
 def _write(tokens: list[_Token]) -> SqlWrite | None:
@@ -123,17 +143,16 @@ def _insert(tokens: list[_Token]) -> SqlWrite | None:
     return SqlWrite(_name(rest), GuardMode.REWRITE, may_append=True, reads=bool(words & {"SELECT", "FROM", "TABLE"}))
 
 
-def _tokens(statement: str) -> list[_Token]:
-    text, found = statement[:_LONGEST], list[_Token]()
+def _tokens(statement: str) -> Iterator[_Token]:
+    text = statement[:_LONGEST]
     match = _TOKEN.match(text)
     while match is not None:
         end = match.end()
         if match.lastgroup == "comment":
             end = _end_of_comment(text, end)
         elif match.lastgroup != "space":
-            found.append(_Token(str(match.lastgroup), match[0]))
+            yield _Token(str(match.lastgroup), match[0])
         match = _TOKEN.match(text, end)
-    return found
 
 
 def _end_of_comment(text: str, inside: int) -> int:
@@ -150,11 +169,6 @@ def _end_of_comment(text: str, inside: int) -> int:
 
 def _starts(tokens: list[_Token], words: tuple[str, ...]) -> bool:
     return tuple(each.word for each in tokens[: len(words)]) == words
-
-
-def _at_top(tokens: list[_Token], number: int) -> bool:
-    """Whether a token is outside of parentheses."""
-    return sum({"(": 1, ")": -1}.get(each.text, 0) for each in tokens[:number] if each.kind == "sign") == 0
 
 
 def _name(tokens: list[_Token]) -> str | None:

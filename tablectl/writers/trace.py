@@ -1,6 +1,7 @@
 """A durable trace of guarded writers: one small record for each writer, table and day.
 
-It says who came with a guard, long after the guards are gone. A record that cannot be written is left out.
+It says who came with a guard, long after the guards are gone. A record that cannot be written is left out. Each writer
+that leaves one deletes some that are older than ``KEPT`` days, so their number stays bounded.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
-from itertools import count
+from itertools import count, islice
 from typing import NamedTuple
 
 from tablectl.leases.owner import on_one_line
@@ -22,6 +23,10 @@ from tablectl.storage.records import RecordStore
 _NAME = re.compile(r"writers/(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})\.[0-9a-f]{16}\.json")
 _LONGEST = 200
 _MOST = 10_000
+KEPT = 30
+"""Days for which a trace is kept."""
+_MOST_DELETED = 20
+"""Old traces that one writer deletes at most: the end of its write may wait for that."""
 FORMAT = 1
 
 
@@ -41,6 +46,10 @@ def leave_trace(store: RecordStore, writer: str, mode: str, day: date) -> None:
     digest = hashlib.sha256(f"{writer}\0{mode}".encode()).hexdigest()[:16]
     with suppress(WindowError):
         store.create(f"writers/{day.isoformat()}.{digest}.json", json.dumps(body, sort_keys=True).encode())
+        oldest = f"writers/{(day - timedelta(days=KEPT)).isoformat()}"
+        names = (name for name in sorted(store.names("writers/")) if name < oldest and _NAME.fullmatch(name))
+        for name in islice(names, _MOST_DELETED):
+            store.delete(name)
 
 
 @lru_cache(maxsize=1_000)

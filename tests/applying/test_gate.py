@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +12,13 @@ from tablectl.applying.context import WindowSettings
 from tablectl.applying.run_report import RunOutcome
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
-from tablectl.leases.guards import HERE, GuardMode
-from tablectl.leases.lease_records import Gate, parse_record, tail
+from tablectl.leases.guards import HERE, GuardMode, GuardRecord
+from tablectl.leases.lease_records import Gate, LeaseRecord, parse_record, tail
 from tablectl.model.errors import WindowError
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table import CatalogFacts, Commit
 from tablectl.model.table_window import TableWindow
+from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
 from tests.applying.fake_lake import COLUMNS, FakeEngine, FakeTable, at, contended, fails, parse_sql
 from tests.applying.world import DIGEST, WITH_VECTORS, Kill, World, settle
 from tests.applying.writers import FakeGuard
@@ -226,6 +228,90 @@ def test_a_dead_writer_holds_no_one_up_for_good(world: World) -> None:
     run = world.run(world.plan(isolation="Serializable"))
     assert run.outcome is RunOutcome.APPLIED
     assert 37_500 <= run.drain_ms < 40_000
+
+
+@pytest.mark.parametrize("mode", list(GuardMode))
+def test_a_writer_that_was_taken_for_dead_is_named_since_it_may_be_alive(world: World, mode: GuardMode) -> None:
+    """It may hold the interpreter's lock, or its machine may be paused: then it commits after the statement."""
+    paused = guard(world, "long sort", mode, ttl=60)
+    world.after = lambda _table, _sql: paused.beat()
+    plan = world.plan(isolation="Serializable")
+    run = world.run(plan)
+    assert run.outcome is RunOutcome.APPLIED
+    assert [(each.writer, each.reason, each.fails) for each in run.possible_failures] == [
+        (f"long sort ({mode})", "gave no sign of life for 75 s", plan.statements[0].fails)
+    ]
+    (note,) = run.notes
+    assert note.startswith(f"no sign of life, and so taken for dead: long sort ({mode}); ")
+
+
+def test_many_writers_that_were_taken_for_dead_are_one_note(world: World) -> None:
+    for number in range(300):
+        guard(world, f"pod {number}", ttl=30)
+    run = world.run(world.plan(isolation="Serializable"))
+    assert len(run.possible_failures) == 300
+    (note,) = run.notes
+    assert "and 295 more" in note
+
+
+def test_a_writer_that_ends_in_time_is_not_named(world: World) -> None:
+    writer = guard(world, ttl=60)
+    world.clock.later(70, writer.end)
+    run = world.run(world.plan(isolation="Serializable"))
+    assert (run.possible_failures, run.notes) == ((), ())
+
+
+def test_with_proceed_the_dead_are_in_the_log_before_the_statement_too(world: World) -> None:
+    world.terms, world.proceed = WindowSettings(drain=50), "the load is stuck"
+    dead = guard(world, "paused", GuardMode.APPEND, ttl=30)
+    alive(world, guard(world, "nightly load", GuardMode.APPEND))
+    known: list[LeaseRecord | None] = []
+    world.before = lambda _table, _sql: known.append(tail(world.store))
+    run = world.run(world.plan(isolation="Serializable"))
+    assert [each.dead_guards for each in known if each] == [(dead.record.id,)]
+    assert {each.writer: each.reason for each in run.possible_failures} == {
+        "nightly load (append)": "did not end in time",
+        "paused (append)": "gave no sign of life for 38 s",
+    }
+
+
+def test_a_write_in_a_callback_of_the_apply_fails_at_once_at_its_own_gate(world: World) -> None:
+    """It would never return: the apply keeps its gate shut until the callback has returned."""
+    failed: list[GuardTimeout] = []
+
+    def write(event: str) -> None:
+        if event == "execute":
+            stored = StoredGuard(world.store, GuardRecord("0123abcd", 0, "audit", GuardMode.APPEND))
+            with pytest.raises(GuardTimeout) as raised:
+                GateEntry(stored, "sales.orders", None, world.clock, lambda call: call()).enter()
+            failed.append(raised.value)
+
+    world.tick = write
+    run = world.run(world.plan(isolation="Serializable"))
+    assert run.outcome is RunOutcome.APPLIED
+    (error,) = failed
+    assert "a part of the apply that holds the gate (closed), and would wait for itself" in error.message
+
+
+def test_a_write_in_another_thread_of_the_same_process_waits_for_the_apply(world: World) -> None:
+    waited: list[GuardTimeout] = []
+
+    def write() -> None:
+        stored = StoredGuard(world.store, GuardRecord("0123abcd", 0, "stream", GuardMode.APPEND))
+        with pytest.raises(GuardTimeout) as raised:
+            GateEntry(stored, "sales.orders", 0.0, world.clock, lambda call: call()).enter()
+        waited.append(raised.value)
+
+    def start(event: str) -> None:
+        if event == "execute":
+            thread = threading.Thread(target=write)
+            thread.start()
+            thread.join(60)
+
+    world.tick = start
+    world.run(world.plan(isolation="Serializable"))
+    (error,) = waited
+    assert "waited 0 s at the gate (closed)" in error.message
 
 
 def test_a_writer_that_comes_later_waits_by_itself(world: World) -> None:

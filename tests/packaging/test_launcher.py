@@ -62,6 +62,26 @@ def test_a_job_that_knows_nothing_of_guards_writes_under_one(job: Path) -> None:
     assert '"writer": "nightly, ' in trace.read_text()
 
 
+def test_an_apply_in_the_job_is_not_guarded(job: Path) -> None:
+    """A guard of its statement would wait at the gate that the apply keeps shut."""
+    code = (
+        "import os\nfrom pyspark.sql import SparkSession\n"
+        "from tablectl.engine.spark import SessionFacts, SparkEngine\n"
+        "statement = f\"ALTER TABLE delta.`{os.environ['TABLE']}` SET TBLPROPERTIES ('a' = 'b')\"\n"
+        "SparkEngine(SparkSession(), 'oss', SessionFacts(shared=True)).execute(statement)\n"
+        "SparkSession().sql(statement)\n"
+    )
+    done = run(job, "--", sys.executable, "-c", code)
+    assert done.stdout.endswith("ALTER 0\nALTER 1\n"), done.stderr
+
+
+def test_the_ttl_of_the_guards_is_that_of_the_launcher(job: Path) -> None:
+    code = "from tablectl.writers import session; import pyspark.sql, sys; print(sys.meta_path[0]._guards.ttl)"
+    assert run(job, "--", sys.executable, "-c", code).stdout.endswith("60.0\n")
+    assert run(job, "--ttl", "1800", "--", sys.executable, "-c", code).stdout.endswith("1800.0\n")
+    assert run(job, "--ttl", "0", "--", sys.executable, "job.py").returncode == 64
+
+
 def test_its_exit_code_is_that_of_the_job(job: Path) -> None:
     assert run(job, "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
     assert run(job, "--", "no-such-command").returncode == 127

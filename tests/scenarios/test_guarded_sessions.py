@@ -17,7 +17,7 @@ from tablectl.leases.guards import GuardMode
 from tablectl.writers import session as patching
 from tablectl.writers import session_guards
 from tablectl.writers.options import GuardOptions
-from tablectl.writers.session_guards import SETTING
+from tablectl.writers.session_guards import SETTING, SessionGuards
 from tablectl.writers.spark_methods import PATCHES
 from tests.interleaving import TIMEOUT, Writer
 from tests.scenarios.test_guarded_writers import Apply, Lake, append, append_batch, merge, update
@@ -72,8 +72,31 @@ def lake(spark: Any, tmp_path: Path) -> Lake:
     return made
 
 
+def made_before(session: Any, place: str, *, handles: bool) -> list[tuple[str, Callable[[], object], str]]:
+    """Writes of objects that a job made before its session was guarded."""
+    frame = session.range(1).selectExpr("id", "id AS v")
+    writer = frame.write.format("delta").mode("append")
+    made: list[tuple[str, Callable[[], object], str]] = [
+        ("append of an old writer", lambda: writer.save(place), "any"),
+        ("insertInto of an old writer", lambda: writer.insertInto(f"delta.`{place}`"), "any"),
+    ]
+    if handles:
+        table: Any = importlib.import_module("delta.tables").DeltaTable.forPath(session, place)
+        merge = table.alias("t").merge(frame.alias("s"), "t.id = s.id + 100").whenMatchedDelete()
+        made += [
+            ("delete by an old handle", lambda: table.delete("id = 2"), "rewrite"),
+            (
+                "merge by an old handle",
+                lambda: table.alias("t").merge(frame.alias("s"), "t.id = s.id + 100").whenMatchedDelete().execute(),
+                "rewrite",
+            ),
+            ("old merge", lambda: merge.execute(), "warning"),  # noqa: PLW0108  # looked up when it is called
+        ]
+    return made
+
+
 def writes(session: Any, place: str, other: str, *, handles: bool) -> list[tuple[str, Callable[[], object], str]]:
-    """What jobs do, and the mode of its guard; empty for none. The table has the columns ``id`` and ``v``.
+    """What jobs do, and the modes of its guards; empty for none. The table has the columns ``id`` and ``v``.
 
     ``DeltaTable`` on Connect needs a plug-in of the server, which the test server does not have: no ``handles`` there.
     """
@@ -81,12 +104,19 @@ def writes(session: Any, place: str, other: str, *, handles: bool) -> list[tuple
     own = session.read.format("delta").load(place)
     foreign = session.read.format("delta").load(other)
     frame.createOrReplaceTempView("new_rows")
+    own.createOrReplaceTempView("old_view")
     delta: Any = importlib.import_module("delta.tables").DeltaTable.forPath(session, place) if handles else None
 
     def merge_handle() -> object:
         return delta.alias("t").merge(frame.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"v": "s.v"}).execute()
 
+    def merge_created() -> object:
+        made = importlib.import_module("delta.tables").DeltaTable.createIfNotExists(session).location(place)
+        created = made.addColumn("id", "BIGINT").addColumn("v", "BIGINT").partitionedBy("id").execute()
+        return created.alias("t").merge(frame.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"v": "s.v"}).execute()
+
     of_handles: list[tuple[str, Callable[[], object], str]] = [
+        ("merge of a table that the job created", merge_created, "any rewrite"),
         ("merge of handles", merge_handle, "rewrite"),
         ("delete by handle", lambda: delta.delete("id = 2"), "rewrite"),
         ("optimize by handle", lambda: delta.optimize().executeCompaction(), "rewrite"),
@@ -120,10 +150,64 @@ def writes(session: Any, place: str, other: str, *, handles: bool) -> list[tuple
         ("insert of itself", lambda: session.sql(f"INSERT INTO {table} SELECT * FROM {table} WHERE id = 1"), "rewrite"),
         ("insert of a view", lambda: session.sql(f"INSERT INTO {table} SELECT * FROM new_rows"), "rewrite"),
         ("update", lambda: session.sql(f"UPDATE {table} SET v = 1 WHERE id = 1"), "rewrite"),
+        (
+            "merge after a CTE",
+            lambda: session.sql(
+                f"WITH s AS (SELECT 1 AS id, 5 AS v) MERGE INTO {table} t USING s ON t.id = s.id "
+                "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
+            ),
+            "rewrite",
+        ),
+        ("insert after FROM", lambda: session.sql(f"FROM new_rows INSERT INTO {table} SELECT id, v"), "rewrite"),
+        ("update of a DataFrame", lambda: session.sql("UPDATE {t} SET v = 1 WHERE id = 1", t=own), "rewrite"),
+        ("insert of a DataFrame", lambda: session.sql(f"INSERT INTO {table} SELECT * FROM {{s}}", s=own), "rewrite"),
+        ("long insert", lambda: session.sql(f"INSERT INTO {table} VALUES (7, 7) /* {'x' * 1_000_000} */"), "rewrite"),
+        (
+            "columns called update and delete",
+            lambda: session.sql("WITH s AS (SELECT 1 AS update, 2 AS delete) SELECT update, delete FROM s").collect(),
+            "",
+        ),
+        ("update of a view", lambda: session.sql("UPDATE old_view SET v = 1 WHERE id = 1"), "warning"),
         ("ddl", lambda: session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('x' = 'y')"), "any"),
         ("csv", lambda: frame.write.mode("overwrite").csv(f"{place}-csv"), ""),
         ("query", lambda: session.sql(f"SELECT * FROM {table}").count(), ""),
     ]
+
+
+def session_of(request: pytest.FixtureRequest, spark: Any, connect_url: str, kind: str) -> Any:
+    """A session of its own."""
+    if kind == "classic":
+        return spark.newSession()
+    session = importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(connect_url).create()
+    # A client that is not closed calls its server again at the exit of the process, for minutes if it is gone.
+    request.addfinalizer(session.client.close)
+    return session
+
+
+@pytest.mark.parametrize("kind", ["classic", "connect"])
+@pytest.mark.parametrize("launched", [True, False], ids=["tablectl-guard run", "guard_session"])
+def test_an_apply_is_never_guarded(
+    request: pytest.FixtureRequest,
+    spark: Any,
+    connect_url: str,
+    lake: Lake,
+    seen: list[tuple[str, GuardMode]],
+    kind: str,
+    launched: bool,
+) -> None:
+    """Its statements would wait at its own gate, which it keeps shut as long as it lives."""
+    session = session_of(request, spark, connect_url, kind)
+    if launched:
+        patching.install(SessionGuards(everywhere=True))
+    else:
+        tablectl.guard_session(session)
+    lake.declare("\n    partitioning: none\n    rewrite: allowed\n    isolation: Serializable\n")
+    report = tablectl.apply(directory=lake.folder, spark=session)
+    assert report.exit_code == 0, report
+    assert len(lake.operations()) == 2
+    assert seen == []
+    session.sql(f"DELETE FROM delta.`{lake.place}` WHERE id = 1")
+    assert seen == [("orders", GuardMode.REWRITE)]
 
 
 @pytest.mark.parametrize("kind", ["classic", "connect"])
@@ -133,26 +217,23 @@ def test_each_write_is_guarded_as_what_it_does(
     connect_url: str,
     lake: Lake,
     seen: list[tuple[str, GuardMode]],
+    caplog: pytest.LogCaptureFixture,
     kind: str,
 ) -> None:
     pytest.importorskip("sqlglot")
     other = f"{lake.place}-other"
     spark.range(2).selectExpr("id", "id AS v").write.format("delta").save(other)
-    if kind == "classic":
-        session: Any = spark.newSession()
-    else:
-        session = (
-            importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(connect_url).create()
-        )
-        # A client that is not closed calls its server again at the exit of the process, for minutes if it is gone.
-        request.addfinalizer(session.client.close)
+    session, handles = session_of(request, spark, connect_url, kind), kind == "classic"
+    early = made_before(session, lake.place, handles=handles)
     tablectl.guard_session(session)
     found, expected = {}, {}
-    for name, write, mode in writes(session, lake.place, other, handles=kind == "classic"):
+    for name, write, modes in (*early, *writes(session, lake.place, other, handles=handles)):
         seen.clear()
+        caplog.clear()
         write()
-        found[name] = [str(each) for _, each in seen]
-        expected[name] = [mode] if mode else []
+        warned = any("is not guarded" in message for message in caplog.messages)
+        found[name] = [*(str(each) for _, each in seen), *(["warning"] if warned else [])]
+        expected[name] = modes.split()
         assert all(table == "orders" for table, _ in seen)
     assert found == expected
     session.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from tablectl.leases.lease_records import (
     MOST_DEAD_GUARDS,
     Gate,
     RunningStatement,
+    dump_record,
     record_name,
     tail,
 )
@@ -191,6 +193,17 @@ def test_a_gate_that_closes_again_between_is_waited_for_again() -> None:
     table.passage.enter()
     assert lease.record.gate is Gate.OPEN
     assert table.clock.now >= 1006
+
+
+def test_a_record_without_a_run_is_not_taken_for_the_writers_own_apply() -> None:
+    """Else a damaged record made every guarded job fail."""
+    table = Table(timeout=7)
+    lease = table.apply()
+    lease.gate(Gate.CLOSED)
+    last = replace(lease.record, seq=lease.record.seq + 1, id="other", run="")
+    table.store.land(record_name(last.seq), dump_record(last))
+    with pytest.raises(GuardTimeout, match="waited 7 s"):
+        table.passage.enter()
 
 
 def test_a_live_gate_is_waited_for_as_long_as_it_lives() -> None:

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from tablectl.leases.guards import GuardRecord, newest_beats
+from tablectl.leases.lease import Lease
 from tablectl.model.errors import WindowError
+from tablectl.storage.records import ListedRecord
 from tablectl.writers import keepalive as keepalive_module
 from tablectl.writers.gate_entry import StoredGuard
 from tablectl.writers.keepalive import GuardThread
-from tests.leases.lease_fakes import Fault, MemoryRecords
+from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, acquire, claim
 
 ID = "0123abcd"
 
@@ -128,6 +130,73 @@ def test_a_renewal_that_fails_is_reported_once_and_tried_again(caplog: pytest.Lo
     ]
 
 
+def lease_of(store: MemoryRecords) -> Lease:
+    lease = acquire(store, claim("ann"), FakeClock())
+    assert isinstance(lease, Lease)
+    return lease
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_writer_that_was_taken_for_dead_warns_at_its_next_renewal(caplog: pytest.LogCaptureFixture) -> None:
+    store = Watched()
+    guard = stored(store, ttl=0.06)
+    attendant = GuardThread("sales.orders", guard.ttl)
+    attendant.keep(guard)
+    attendant.ask(guard.read_gate)
+    attendant.ask(lambda: lease_of(store).note_dead([ID]))
+    for _ in range(8):
+        assert store.puts.acquire(timeout=60)
+    attendant.withdraw(guard)
+    attendant.dismiss()
+    (told,) = warned(caplog)
+    assert told.startswith(
+        "sales.orders: an apply took this write for dead, because its guard was not renewed for 0.075"
+    )
+
+
+@pytest.mark.parametrize("seconds", [59, 75])
+@pytest.mark.parametrize("dead", [True, False])
+def test_a_writer_that_was_silent_for_its_ttl_warns_at_its_end(
+    caplog: pytest.LogCaptureFixture, seconds: float, dead: bool
+) -> None:
+    """Code that holds the interpreter's lock leaves its thread no time for a renewal in between. A write that ends in
+    time asks the store nothing more.
+    """
+    store, clock = MemoryRecords(), FakeClock()
+    guard = stored(store)
+    attendant = GuardThread("sales.orders", guard.ttl)
+    attendant._clock, attendant._began = clock, clock.now
+    attendant.keep(guard)
+    attendant.ask(guard.read_gate)
+    if dead:
+        lease_of(store).note_dead([ID])
+    clock.now += seconds
+    attendant.withdraw(guard)
+    attendant.dismiss()
+    assert len(warned(caplog)) == (dead and seconds == 75)
+    assert store.names("guards/") == ()
+
+
+def test_a_store_that_fails_at_the_look_back_does_not_keep_the_guard(caplog: pytest.LogCaptureFixture) -> None:
+    class NoGate(MemoryRecords):
+        def listed(self, prefix: str) -> tuple[ListedRecord, ...]:
+            raise WindowError(f"{prefix} cannot be listed")
+
+    store, clock = NoGate(), FakeClock()
+    guard = stored(store)
+    attendant = GuardThread("sales.orders", guard.ttl)
+    attendant._clock, attendant._began = clock, clock.now
+    attendant.ask(guard.put_active)
+    clock.now += 75
+    attendant.withdraw(guard)
+    attendant.dismiss()
+    assert store.kept == {}
+    assert warned(caplog) == []
+
+
 def test_the_thread_ends_with_its_guard() -> None:
     before = set(threading.enumerate())
     attendant = GuardThread("t", 60)
@@ -143,6 +212,7 @@ import time
 import tablectl.writers.keepalive
 from tablectl.writers.keepalive import GuardThread
 from tablectl.model.errors import WindowError
+from tablectl.storage.records import ListedRecord
 tablectl.writers.keepalive.ANSWER = 0.01
 attendant = GuardThread("t", 60)
 try:

@@ -15,7 +15,11 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from tablectl.engine.facts import ViewError
+from tablectl.engine.spark import SessionFacts, SparkEngine
 from tablectl.leases.guards import GuardMode
+from tablectl.leases.lease_records import Gate
+from tablectl.model.errors import EngineError, LiveError
 from tablectl.writers import dataframe_writes as dataframe_writes_module
 from tablectl.writers import session as patching
 from tablectl.writers import session_guards
@@ -23,6 +27,7 @@ from tablectl.writers.gate_entry import GuardTimeout
 from tablectl.writers.options import GuardOptions
 from tablectl.writers.session_guards import SETTING, SessionGuards
 from tablectl.writers.spark_methods import PATCHES
+from tests.writers.conftest import Place
 
 pytest.importorskip("pyspark")
 pytest.importorskip("delta")
@@ -37,19 +42,27 @@ def module(name: str) -> Any:
     return importlib.import_module(name)
 
 
-@pytest.fixture(autouse=True)
-def wrapped() -> Iterator[None]:
-    """Wrapped methods for one test."""
-    modules = [module(name) for name in PATCHES if not name.startswith("delta.connect")]
-    classes = {vars(each)[name] for each in modules for name in CLASSES if name in vars(each)}
-    before = {each: dict(vars(each)) for each in classes}
-    patching.install(SessionGuards())
-    yield
+PATCHED = [name for name in PATCHES if not name.startswith("delta.connect")]
+BEFORE = {
+    each: dict(vars(each)) for name in PATCHED for each in (vars(module(name)).get(one) for one in CLASSES) if each
+}
+
+
+def put_back() -> None:
+    """The methods of PySpark as they were."""
     sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, patching._Finder)]
-    for each, members in before.items():
+    for each, members in BEFORE.items():
         for name, member in members.items():
             if vars(each)[name] is not member:
                 setattr(each, name, member)
+
+
+@pytest.fixture(autouse=True)
+def wrapped() -> Iterator[None]:
+    """Wrapped methods for one test."""
+    patching.install(SessionGuards())
+    yield
+    put_back()
 
 
 @pytest.fixture
@@ -249,8 +262,11 @@ def test_a_handle_is_made_again_inside_its_guard(
     assert made.call_count == before + 3
     handle.restoreToVersion(1)
     assert seen[-1] == ("/lake/t", GuardMode.ANY)
-    tables.create(spark).location("/lake/new").execute()
+    created = tables.createIfNotExists(spark).location("/lake/new").execute()
     assert seen[-1] == ("/lake/new", GuardMode.ANY)
+    created.alias("n").merge(source, "n.id = 1").whenMatchedDelete().execute()
+    assert seen[-1] == ("/lake/new", GuardMode.REWRITE)
+    assert made.call_args.args[1] == "/lake/new"
 
 
 def test_a_clone_is_guarded_by_the_table_that_it_replaces(seen: list[tuple[str, GuardMode]]) -> None:
@@ -270,6 +286,126 @@ def test_a_streaming_query_without_batches_is_said_to_be_unguarded(
         writer(MagicMock(sparkSession=session())).format("console").start()
     assert caplog.text.count("without foreachBatch") == 1
     assert seen == []
+
+
+class Job:
+    """What a job has: objects that it made before its session was guarded, and its session."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.spark = str(place), session()
+        self.frame = frame(self.spark, PLAIN)
+        self.own = frame(self.spark, Leaf("LogicalRelation", self.place))
+        tables = module("delta.tables").DeltaTable
+        self.writer = module("pyspark.sql.readwriter").DataFrameWriter(self.frame)
+        self.writer2 = module("pyspark.sql.readwriter").DataFrameWriterV2(self.frame, "t")
+        self.stream = module("pyspark.sql.streaming.readwriter").DataStreamWriter(MagicMock(sparkSession=self.spark))
+        self.table = tables(self.spark, MagicMock())
+        self.table.detail = lambda: MagicMock(select=lambda _: MagicMock(first=lambda: [self.place]))
+        self.merge = tables(self.spark, MagicMock()).optimize()
+
+    def sql(self, text: str, **values: Any) -> object:
+        return module("pyspark.sql.session").SparkSession.sql(self.spark, text, **values)
+
+    def created(self) -> Any:
+        return module("delta.tables").DeltaTable.createIfNotExists(self.spark).location(self.place).execute()
+
+
+@pytest.fixture
+def job(place: Place, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """A job whose session is guarded, at a closed gate. A guard that waits raises ``GuardTimeout`` at once."""
+    monkeypatch.setattr(session_guards, "locate", lambda _session, _name: str(place))
+    put_back()
+    made = Job(place.path)
+    patching.install(SessionGuards(timeout=0))
+    place.apply().gate(Gate.CLOSED)
+    return made
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda job: job.sql("WITH s AS (SELECT 1 a) MERGE INTO t USING s ON true WHEN MATCHED THEN UPDATE SET *"),
+        lambda job: job.sql("FROM s INSERT INTO t SELECT *"),
+        lambda job: job.sql("DELETE FROM {t}", t=job.own),
+        lambda job: job.sql("INSERT INTO t SELECT * FROM {s}", s=job.frame),
+        lambda job: job.sql(f"UPDATE t SET a = '{'x' * 1_000_000}'"),
+        lambda job: job.created(),
+        lambda job: job.writer.save(job.place),
+        lambda job: job.writer.mode("append").insertInto("t"),
+        lambda job: job.writer.saveAsTable("t"),
+        lambda job: job.table.delete("a = 1"),
+        lambda job: job.table.alias("t").delete(),
+        lambda job: job.table.optimize().executeCompaction(),
+    ],
+)
+def test_a_write_of_a_guarded_session_waits_at_a_closed_gate(job: Job, write: Callable[[Job], object]) -> None:
+    with pytest.raises(GuardTimeout):
+        write(job)
+
+
+@pytest.mark.parametrize(
+    ("write", "warning"),
+    [
+        (lambda job: job.sql("FROM s INSERT INTO a SELECT 1 INSERT INTO b SELECT 2"), "cannot be read"),
+        (lambda job: job.sql("INSERT INTO IDENTIFIER(:t) VALUES (1)"), "its table cannot be read from it"),
+        (lambda job: job.sql("BEGIN INSERT INTO t VALUES (1); END"), "its table cannot be read from it"),
+        (lambda job: job.sql("DELETE FROM {t}", t=frame(job.spark, OWN, OTHER)), "its table cannot be read from it"),
+        (lambda job: job.writer2.append(), "its table cannot be read from it"),
+        (lambda job: job.merge.executeCompaction(), "executeCompaction is not guarded"),
+        (lambda job: job.stream.start("/lake/t"), "without foreachBatch"),
+        (lambda job: job.stream.toTable("t"), "without foreachBatch"),
+        (lambda job: v1(frame(session(guarded=False), PLAIN)).insertInto("t"), "its session is another one"),
+    ],
+)
+def test_a_write_that_cannot_be_guarded_is_a_warning_each_time(
+    job: Job, caplog: pytest.LogCaptureFixture, write: Callable[[Job], object], warning: str
+) -> None:
+    for _ in range(2):
+        write(job)
+    assert [warning in message for message in caplog.messages] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("error", "warned"),
+    [
+        (EngineError("[UNAVAILABLE] the catalog does not answer"), True),
+        (EngineError("no right", condition="FORBIDDEN"), True),
+        (ViewError("t is a view"), True),
+        (LiveError("t does not exist"), False),
+    ],
+)
+def test_a_failed_look_up_is_a_warning_unless_there_is_no_table(
+    job: Job, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception, warned: bool
+) -> None:
+    monkeypatch.setattr(session_guards, "locate", MagicMock(side_effect=error))
+    v1(job.frame).insertInto("t")
+    v1(job.frame).insertInto("t")
+    assert len(caplog.messages) == 2 * warned
+    assert all(str(error) in message for message in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda job: job.sql("WITH s AS (SELECT 1 update, 2 delete) SELECT update, delete, insert FROM s"),
+        lambda job: job.sql("SELECT * FROM {t}", t=job.own),
+        lambda job: job.writer.save("/no/such/table"),
+        lambda job: v1(frame(session(guarded=False), PLAIN)).format("csv").save("/lake/t"),
+        lambda job: v1(frame(unguarded(), PLAIN)).insertInto("t"),
+    ],
+)
+def test_what_needs_no_guard_neither_waits_nor_warns(
+    job: Job, caplog: pytest.LogCaptureFixture, write: Callable[[Job], object]
+) -> None:
+    write(job)
+    assert caplog.messages == []
+
+
+def unguarded() -> Any:
+    """The session of an apply."""
+    made = session()
+    SparkEngine(made, "oss", SessionFacts(shared=True))
+    return made
 
 
 def test_a_job_never_fails_by_its_guard(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -34,6 +34,41 @@ def test_a_writer_is_recorded_once_a_day(tmp_path: Path) -> None:
         Trace("2026-11-22", "hourly, ops on host", "any"),
     }
     assert len(traces(store, YESTERDAY)) == 3
+
+
+def test_a_writer_deletes_traces_that_are_older_than_30_days(tmp_path: Path) -> None:
+    """Else each run of a pod, whose host has a new name, left a file that nothing deletes."""
+    store = open_records(str(tmp_path))
+    days = {age: (TODAY - timedelta(days=age)).isoformat() for age in (0, 29, 30, 31, 400)}
+    for day in days.values():
+        store.create(f"writers/{day}.aaaaaaaaaaaaaaaa.json", b"{}")
+    store.create("writers/2020-notes.json", b"{}")
+    leave_trace(store, "nightly, ops on pod-7", "append", TODAY)
+    left = {name.removeprefix("writers/")[:10] for name in store.names("writers/")}
+    assert left == {days[0], days[29], days[30], "2020-notes"}
+
+
+def test_a_write_waits_for_the_deletion_of_few_old_traces(tmp_path: Path) -> None:
+    store = open_records(str(tmp_path))
+    for number in range(50):
+        store.create(f"writers/2024-01-01.{number:016x}.json", b"{}")
+    leave_trace(store, "hourly, ops on pod-7", "append", TODAY)
+    assert len(store.names("writers/")) == 50 - 20 + 1
+
+
+class KeepsAll(MemoryRecords):
+    """A writer that may put traces, and not delete any."""
+
+    def delete(self, name: str) -> None:
+        raise WindowError(f"no right to delete {name}")
+
+
+def test_a_writer_that_may_not_delete_leaves_its_trace(caplog: pytest.LogCaptureFixture) -> None:
+    store = KeepsAll()
+    store.create("writers/2024-01-01.aaaaaaaaaaaaaaaa.json", b"{}")
+    leave_trace(store, "weekly, ops on pod-7", "append", TODAY)
+    assert len(store.names("writers/")) == 2
+    assert caplog.messages == []
 
 
 def test_records_of_strangers_are_left_out(tmp_path: Path) -> None:
