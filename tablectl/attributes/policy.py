@@ -72,8 +72,8 @@ class Policy:
     """The declared attributes of one table: ``Policy(isolation="Serializable").isolation``.
 
     An attribute that is not given, or ``None``, is not managed. Texts become those that every client reads. Raises
-    ``TypeError`` for a name that is no attribute, and ``ValueError`` for a value that an attribute's ``value_type`` does
-    not admit.
+    ``TypeError`` for a name that is no attribute, and ``ValueError`` for a value that an attribute's ``value_type``
+    does not admit.
     """
 
     _declared: Mapping[str, Declared]
