@@ -93,10 +93,13 @@ class Adopter:
         """Applies the edits in addition to ``start``. If the result is wrong, each half is tried separately. The values
         of one table stay together as long as possible.
         """
-        found = self._fulfilled(before, start, values)
-        why = self._why_wrong(before, found.texts, found.adopted)
-        if not why:
-            return found
+        try:
+            found = self._fulfilled(before, start, values)
+            why = self._why_wrong(before, found.texts, found.adopted)
+            if not why:
+                return found
+        except SpliceError as error:
+            why = str(error)
         if len(values) == 1:
             return replace(start, left=(*start.left, (values[0], why)))
         tables = list(dict.fromkeys(wish.table.key for wish in values))
