@@ -449,8 +449,8 @@ _RULES: Sequence[LintRule] = (
         "clean-up of the log, and `TRUE` lets it delete rows of an append-only table.",
         why="Delta Spark reads intervals without the word `interval` and booleans in any letter case, and stores them "
         "as typed. delta-rs reads only `interval`, one number and one unit in lower case, and `true` or `false`.",
-        fix="Declare the value in a policy: an apply writes the text that every client reads. Write other keys "
-        "yourself with ALTER TABLE … SET TBLPROPERTIES.",
+        fix="Declare the value in `retention` or `properties`: an apply writes the text that every client reads. Write "
+        "other keys yourself with ALTER TABLE … SET TBLPROPERTIES.",
         source="delta-1.17",
     ),
     LintRule(

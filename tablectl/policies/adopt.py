@@ -81,10 +81,8 @@ class Adopter:
         """Adopts every value that can be written without changing any other declaration."""
         before = self.read(files)
         declared = _policies(before, values)
-        same = [wish for wish in values if _declares(declared.get(wish.table.key, {}), wish)]
-        start = _Written(
-            {file: outline(text) for file, text in files.items()}, files, (), tuple((w, _SAME) for w in same)
-        )
+        same = {wish: _SAME for wish in values if _declares(declared.get(wish.table.key, {}), wish)}
+        start = _Written({file: outline(text) for file, text in files.items()}, files, (), tuple(same.items()))
         found = self._proven(before, start, [wish for wish in values if wish not in same])
         changed = {file: text for file, text in found.texts.items() if text != files[file]}
         return Adoption(changed, found.adopted, found.left)
