@@ -71,8 +71,9 @@ OWNED: Mapping[str, str] = MappingProxyType({key.lower(): entry.name for entry i
 class Policy:
     """The declared attributes of one table: ``Policy(isolation="Serializable").isolation``.
 
-    An attribute that is not given, or ``None``, is not managed. Raises ``TypeError`` for a name that is no attribute,
-    and ``ValueError`` for a value that an attribute's ``value_type`` does not admit.
+    An attribute that is not given, or ``None``, is not managed. Texts become those that every client reads. Raises
+    ``TypeError`` for a name that is no attribute, and ``ValueError`` for a value that an attribute's ``value_type``
+    does not admit.
     """
 
     _declared: Mapping[str, Declared]
@@ -85,7 +86,7 @@ class Policy:
         for name, value in given.items():
             if not _BY_NAME[name].value_type.admits(value):
                 raise ValueError(f"no policy can declare {value!r} of {name}")
-        object.__setattr__(self, "_declared", given)
+        object.__setattr__(self, "_declared", {name: _written(VALUE_TYPES[name], each) for name, each in given.items()})
 
     def __getattr__(self, name: str) -> Any:
         """The declared value of an attribute; ``None`` if it is not managed."""
@@ -106,6 +107,12 @@ class Policy:
                 yield from ((name, key, text) for key, text in value.items())
             else:
                 yield name, "", value
+
+
+def _written(value_type: ValueType, declared: Declared) -> Declared:
+    if not isinstance(declared, Mapping):
+        return declared
+    return {key: value_type.written(key, each) for key, each in declared.items()}
 
 
 def needs_of(values: Iterable[tuple[str, str, Value]], options: TableOptions, live: LiveTable | None = None) -> Needs:

@@ -35,12 +35,13 @@ class Properties(Attribute):
         return live.property(key)
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Compares by meaning: ``interval 7 days`` equals ``interval 1 week``. A default that all engines share needs
-        no commit.
+        """Compares by meaning: ``interval 7 days`` equals ``interval 1 week``. A text that some client ignores equals
+        only itself. A default that all engines share needs no commit.
         """
         if found is None or declared is None:
             return found == declared or (found is None and _meaning(key, declared) == _shared_default(key))
-        return found in {declared, cut(str(declared))} or _meaning(key, found) == _meaning(key, declared)
+        readable = found == self.value_type.written(key, found)
+        return found in {declared, cut(str(declared))} or (readable and _meaning(key, found) == _meaning(key, declared))
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         """Yields one change per key, sorted by key."""

@@ -49,8 +49,11 @@ class Retention(Attribute):
         return DEFAULT if stored is None else stored
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Compares lengths of time: ``interval 7 days`` equals ``interval 1 week``."""
-        return found == declared or (_micros(found) is not None and _micros(found) == _micros(declared))
+        """Compares lengths of time: ``interval 7 days`` equals ``interval 1 week``. A text that some client ignores
+        equals only itself.
+        """
+        readable = found == self.value_type.written(key, found) and _micros(found) is not None
+        return found == declared or (readable and _micros(found) == _micros(declared))
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         """Yields at most one change per key."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from tablectl.delta.dialects import EVERY_DIALECT
+from tablectl.delta.properties import written_text
 from tablectl.frozen import frozen
 
+_Value = TypeVar("_Value")
 Declared = str | tuple[str, ...] | Mapping[str, str | None]
 """The value of an attribute in a policy."""
 
@@ -60,6 +63,11 @@ class ValueType:
     def mapped(self) -> bool:
         """Whether the value is a map, of which each key is a value of its own."""
         return self.keyed or bool(self.fields)
+
+    def written(self, key: str, value: _Value) -> _Value | str:
+        """A value of a key, with the text that every client reads."""
+        stored = next((each.key for each in self.fields if each.name == key), key)
+        return written_text(stored, value) if key and isinstance(value, str) else value
 
     @property
     def takes(self) -> str:

@@ -131,6 +131,10 @@ SECTIONS: Mapping[str, ReferenceSection] = MappingProxyType(
         "delta-1.14": ReferenceSection("operation names in the history", f"{_SPARK}/DeltaOperations.scala"),
         "delta-1.15": ReferenceSection("features that DROP FEATURE can remove", f"{_SPARK}/TableFeature.scala"),
         "delta-1.16": ReferenceSection("what differs on Databricks", _CONFLICTS),
+        "delta-1.17": ReferenceSection(
+            "texts of values that other clients ignore",
+            "https://github.com/delta-io/delta-kernel-rs/blob/main/kernel/src/table_properties/deserialize.rs",
+        ),
         "delta-2": ReferenceSection("the order of the conflict checks", f"{_SPARK}/ConflictChecker.scala"),
         "delta-2.1": ReferenceSection(
             "protocol changes and the order of checks: `ConflictChecker.checkConflicts`",

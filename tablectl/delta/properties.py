@@ -62,6 +62,23 @@ def parse_interval(text: str) -> int:
     return total
 
 
+_READ_BY_ALL = re.compile(rf"\s*interval\s+\+?[0-9]+\s+(?:{'|'.join(_UNIT_MICROS)})s?\s*")
+
+
+def interval_text(text: str) -> str:
+    """An interval as every client reads it. delta-rs takes only one number and one unit, in lower case, after the word
+    ``interval`` (delta-1.17).
+    """
+    if _READ_BY_ALL.fullmatch(text):
+        return text
+    number, unit, *more = text.lower().split()[text.lower().lstrip().startswith("interval") :]
+    if number.isdigit() and not more:
+        return f"interval {number} {unit}"
+    micros = parse_interval(text)
+    unit = next(unit for unit in reversed(_UNIT_MICROS) if micros % _UNIT_MICROS[unit] == 0)
+    return f"interval {micros // _UNIT_MICROS[unit]} {unit}s"
+
+
 @frozen
 class PropertyValues:
     """The values of a property."""
@@ -72,6 +89,10 @@ class PropertyValues:
     """
     needs: str
     """The texts that it takes; empty for every text."""
+    written: Callable[[str], str] = str
+    """Converts a text that ``parse`` takes to one with the same value that every client reads. A text that they all
+    read is returned unchanged.
+    """
 
 
 def _whole(least: int) -> PropertyValues:
@@ -89,7 +110,7 @@ def _one_of(*words: str) -> PropertyValues:
             raise ValueError(f"needs one of {', '.join(words)}")
         return text.lower()
 
-    return PropertyValues(parse, f"one of {', '.join(words)}")
+    return PropertyValues(parse, f"one of {', '.join(words)}", str.lower)
 
 
 def _parse_format_version(text: str) -> tuple[int, ...]:
@@ -128,8 +149,8 @@ def _split_commas(text: str) -> Iterator[str]:
 
 
 _TEXT = PropertyValues(str, "")
-_BOOLEAN = PropertyValues(parse_boolean, "true or false")
-_INTERVALS = PropertyValues(parse_interval, "an interval such as 'interval 7 days'")
+_BOOLEAN = PropertyValues(parse_boolean, "true or false", str.lower)
+_INTERVALS = PropertyValues(parse_interval, "an interval such as 'interval 7 days'", interval_text)
 _COLUMNS = PropertyValues(parse_columns, "a list of columns")
 _FORMAT_VERSION = PropertyValues(_parse_format_version, "a version of the Parquet format such as 2.12.0")
 
@@ -258,6 +279,18 @@ def find_known(key: str, dialect: str) -> PropertyType | None:
 def find_anywhere(key: str) -> PropertyType | None:
     """The entry of a key in any dialect. The first dialect that has it takes precedence."""
     return _ANYWHERE.get(_current(key))
+
+
+def written_text(key: str, text: str) -> str:
+    """The text with the same value that every client reads; the same text if it is one, or if Delta rejects it."""
+    known = find_anywhere(key)
+    if known is None:
+        return text.lower() if (key.lower(), text.lower()) in _SWITCHES else text
+    try:
+        known.parse(text)
+    except ValueError:
+        return text
+    return known.values.written(text)
 
 
 def _current(key: str) -> str:

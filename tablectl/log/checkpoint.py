@@ -100,6 +100,9 @@ def count_files(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]
     total = Counts()
     for name in checkpoint.files:
         if name.endswith(".json"):
+            inline = list(_files_in_json(log, name, checkpoint, seen))
+            vectors = sum(bool(file.key[1]) for file in inline)
+            total = total.plus(Counts(len(inline), sum(file.size for file in inline), vectors))
             sidecars = _sidecars_in_json(log, name)
         else:
             with _parquet(log, name) as file:
@@ -118,6 +121,7 @@ def checkpoint_files(
     """
     for name in checkpoint.files:
         if name.endswith(".json"):
+            yield from _files_in_json(log, name, checkpoint, seen)
             sidecars = _sidecars_in_json(log, name)
         else:
             with _parquet(log, name) as file:
@@ -256,6 +260,14 @@ def _sidecars_in_parquet(file: CheckedParquet) -> list[str]:
         for row in batch.column("sidecar").drop_null().to_pylist()
     )
     return list(dict.fromkeys(_sidecar_name(row) for row in rows))
+
+
+def _files_in_json(
+    log: TableLog, name: str, checkpoint: Checkpoint, seen: set[tuple[str, str]]
+) -> Iterator[FileAction]:
+    """The files that a V2 checkpoint names in itself and not in a sidecar."""
+    files = read_commit(log, name, checkpoint.version, with_files=True).files
+    return (file for file in files if file.added and file.key not in seen)
 
 
 def _sidecars_in_json(log: TableLog, name: str) -> list[str]:

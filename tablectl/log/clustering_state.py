@@ -1,8 +1,8 @@
 """The clustering of a table's data, from the tags that OPTIMIZE writes into the ``add`` of each file that it clusters.
 
 Delta Spark marks such a file with ``clusteringProvider`` ``liquid`` and the tags ``ZCUBE_ID`` and ``ZCUBE_ZORDER_BY``,
-a JSON list of logical column names (measured with Delta 4.4). Other writers do not copy these marks, so files that they
-rewrite count as not clustered.
+a JSON list of logical column names, in backticks where a name is no plain identifier (measured with Delta 4.4). Other
+writers do not copy these marks, so files that they rewrite count as not clustered.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+from tablectl.delta.names import NameSyntaxError, column_text, parse_column
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
 from tablectl.log.listing import commit_name, parse_listing
@@ -42,7 +43,7 @@ def find_clustering_state(history: History) -> ClusteringState:
     counts = Counter(mark for _, _, mark in live)
     for _, size, mark in live:
         sizes[mark] += size
-    parts = (FileGroup(columns=_columns(mark), files=counts[mark], bytes=sizes[mark]) for mark in sorted(counts))
+    parts = (FileGroup(columns=mark_columns(mark), files=counts[mark], bytes=sizes[mark]) for mark in sorted(counts))
     younger = _younger(history, commits) if counts[""] else None
     older = [size for path, size, mark in live if not mark and younger is not None and path not in younger]
     return ClusteringState(parts=tuple(parts), older=FileGroup(files=len(older), bytes=sum(older)))
@@ -65,11 +66,19 @@ def _younger(history: History, commits: dict[int, ParsedCommit]) -> set[str] | N
                 return None
         if commit.clustering is not None:
             return paths
-        paths |= {file.key[0] for file in commit.files if file.added}
+        paths |= _new_paths(commit)
     return None
 
 
-def _columns(mark: str) -> tuple[str, ...] | None:
+def _new_paths(commit: ParsedCommit) -> set[str]:
+    """The files that a commit adds, without those that existed before. A DELETE that writes a deletion vector removes
+    and adds the same path; a backfill of row tracking adds files again without changing data and removes none.
+    """
+    gone = {file.key[0] for file in commit.files if not file.added}
+    return {file.key[0] for file in commit.files if file.added and (file.data_change or gone)} - gone
+
+
+def mark_columns(mark: str) -> tuple[str, ...] | None:
     """The columns in a mark. A mark that is not a list of names comes from another clustering provider."""
     if not mark:
         return None
@@ -78,4 +87,11 @@ def _columns(mark: str) -> tuple[str, ...] | None:
     except (ValueError, RecursionError):
         return (mark,)
     known = isinstance(columns, list) and all(isinstance(each, str) for each in columns)
-    return tuple(columns) if known else (mark,)
+    return tuple(map(_column, columns)) if known else (mark,)
+
+
+def _column(text: str) -> str:
+    try:
+        return column_text(parse_column(text))
+    except NameSyntaxError:
+        return text

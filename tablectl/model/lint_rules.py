@@ -441,6 +441,19 @@ _RULES: Sequence[LintRule] = (
         seen=("plan", "lint"),
     ),
     LintRule(
+        code="L022",
+        name="TextThatClientsIgnore",
+        severity="warning",
+        title="A stored value has a text that some clients ignore",
+        breaks="delta-rs, and Polars through it, works with its default: `60 days` of retention is 30 days for its "
+        "clean-up of the log, and `TRUE` lets it delete rows of an append-only table.",
+        why="Delta Spark reads intervals without the word `interval` and booleans in any letter case, and stores them "
+        "as typed. delta-rs reads only `interval`, one number and one unit in lower case, and `true` or `false`.",
+        fix="Declare the value in `retention` or `properties`: an apply writes the text that every client reads. Write "
+        "other keys yourself with ALTER TABLE … SET TBLPROPERTIES.",
+        source="delta-1.17",
+    ),
+    LintRule(
         code="B001",
         name="DbtSetsItToo",
         severity="note",

@@ -135,8 +135,8 @@ class PathPattern:
 
     @property
     def literals(self) -> int:
-        """The number of literal characters, as in ``CatalogPattern``."""
-        return len(canonical_location(self.base)) + sum(map(count_literals, self.steps))
+        """The number of literal characters, as in ``CatalogPattern``. Each slash is one."""
+        return count_literals(self.key)
 
     @property
     def prefixes(self) -> tuple[str, ...]:

@@ -53,8 +53,8 @@ class PartitionWriter:
     operation: str
     """``WRITE`` or ``STREAMING UPDATE``."""
     certain: bool
-    """Whether the log shows that the writer named the columns. It does not for streams, nor for delta-rs, which always
-    records the table's own columns.
+    """Whether the log shows that the writer names the columns. It does not for streams, for the write that made the
+    table, nor for delta-rs, which always records the table's own columns.
     """
     who: str = ""
     """What committed (``Commit.source``), or the stream's id, if the log contains it."""
@@ -84,11 +84,15 @@ def partition_writers(live: LiveTable) -> tuple[PartitionWriter, ...]:
     """The writers in a table's history that name its partition columns, without duplicates, the newest first.
 
     Delta's ``ImplicitMetadataOperation`` compares the columns that a write names with those of the table, and fails a
-    write that names others. A write that names no columns uses those of the table.
+    write that names others. A write that names no columns uses those of the table. The write that made the table counts
+    only while no rows were written since: how its code names columns in appends is unknown until then.
     """
     found: dict[tuple[str, str, str, bool], PartitionWriter] = {}
-    for commit in live.known_commits if live.partition_columns else ():
-        if not commit.user_metadata.startswith(STAMP):
+    theirs = [commit for commit in live.known_commits if not commit.user_metadata.startswith(STAMP)]
+    writes = [commit for commit in theirs if commit.changes_data and commit.operation not in _KEEPS_ROWS]
+    made_alone = all(map(_creates, writes))
+    for commit in theirs if live.partition_columns else ():
+        if made_alone or not _creates(commit):
             for each in _partition_writers_of(commit, live.partition_columns):
                 found.setdefault((each.client, each.operation, each.who, each.certain), each)
     return tuple(found.values())[:_MOST_PARTITION_WRITERS]
@@ -106,10 +110,15 @@ def _partition_writers_of(commit: Commit, columns: tuple[str, ...]) -> Iterator[
         yield PartitionWriter(
             client=client,
             operation=commit.operation,
-            certain=commit.client.family.partitions_in_commits,
+            certain=commit.client.family.partitions_in_commits and not _creates(commit),
             who=commit.source,
             version=commit.version,
         )
+
+
+def _creates(commit: Commit) -> bool:
+    """Whether a write only makes a table: on an existing one it fails, or does nothing."""
+    return commit.parameters.get("mode") in _CREATES
 
 
 def _names(commit: Commit, columns: tuple[str, ...]) -> bool:
@@ -117,7 +126,7 @@ def _names(commit: Commit, columns: tuple[str, ...]) -> bool:
     change of them.
     """
     text = commit.parameters.get("partitionBy", "")
-    if commit.operation != "WRITE" or text in {"", "[]"} or commit.parameters.get("mode") in _CREATES:
+    if commit.operation != "WRITE" or text in {"", "[]"}:
         return False
     try:
         named = json.loads(text)

@@ -18,7 +18,7 @@ from tablectl.model.plan import Change, Value
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.diff import diff
-from tablectl.planning.import_table import policy_of_table
+from tablectl.planning.import_table import policy_of_table, values_of_table
 from tablectl.planning.lint_rules.linted_state import RuleFinding
 from tablectl.policies.dbt_manifest import DbtTable
 from tablectl.policies.new_policy_file import TableEntry
@@ -56,12 +56,14 @@ def _state(table: DbtTable) -> LiveTable:
 
 
 def dbt_findings(
-    spec: TableSpec, tables: Sequence[DbtTable], history: Sequence[Commit], catalog: str, dialect: str
+    spec: TableSpec, tables: Sequence[DbtTable], history: Sequence[Commit], dialect: str
 ) -> Iterator[RuleFinding]:
     """What both the policy and a dbt project set on a table. ``history`` are its recent commits, newest first."""
     for table in tables:
-        theirs = {f"{name}.{key}" if key else name for name, key, _ in dbt_entry(table, catalog, dialect).declared}
-        changes = {each.id: each for each in diff(spec.policy, _state(table), dialect)}
+        state = _state(table)
+        told = (each for each in values_of_table(state, dialect) if not isinstance(each, str))
+        theirs = {f"{name}.{key}" if key else name for name, key, _ in told}
+        changes = {each.id: each for each in diff(spec.policy, state, dialect)}
         for about in sorted(theirs & spec.sources.keys()):
             source = spec.sources[about]
             places = f"{source.file}:{source.line} and {table.file} ({table.model})"

@@ -144,8 +144,10 @@ def adoptable_values(drift: Drift) -> tuple[AdoptableValue, ...]:
 
 
 def declarable(name: str, key: str, found: Value) -> Value:
-    """A live value. If no policy can declare it, a declarable word that it satisfies."""
+    """A live value, in the text that every client reads. If no policy can declare it, a declarable word that it
+    satisfies.
+    """
     entry = attribute(name)
     if key or entry.value_type.admits(found):
-        return found
+        return entry.value_type.written(key, found)
     return next((word for word in entry.value_type.words if entry.agrees(found, word, "")), found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from tablectl.attributes.policy import ATTRIBUTES, OWNED, why_refused
@@ -13,10 +13,14 @@ from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError
 from tablectl.delta.properties import canonical_key, find_known
 from tablectl.model.plan import Value
 from tablectl.model.table import LiveTable
-from tablectl.model.text import LONGEST_VALUE, is_cut
+from tablectl.model.text import LONGEST_VALUE, is_cut, value_text
+from tablectl.planning.diff import diff
 from tablectl.policies.identifiers import read_column, read_location, why_unusable
 from tablectl.policies.new_policy_file import Declared, TableEntry
+from tablectl.policies.precedence import Layer, LayerKind, effective, exclusive_pairs, merge, policy_of
+from tablectl.policies.value_reader import GivenValue
 from tablectl.policies.variables import Variables, escape_variables
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.policies.yaml_text import table_key
 
 MOST_PROPERTIES = 1_000
@@ -38,6 +42,7 @@ _OF_CATALOG: Mapping[tuple[str, str], str] = MappingProxyType(
     }
 )
 """What Unity Catalog 0.6.0 sets on a new managed table without being asked (tests/recordings)."""
+_NOWHERE = SourceFile("", 0, 0)
 _Imported = Declared | str
 """A declaration, or the reason why there is none."""
 
@@ -51,7 +56,9 @@ def policy_of_table(
     ``NameSyntaxError`` if no policy can name the table. In names with two parts, ``catalog`` is implied. An entry that
     is not ``located`` leaves the location to the catalog.
     """
-    told: list[_Imported] = [*_attributes(live), *_bounded(_properties(live, dialect))]
+    told = list(values_of_table(live, dialect))
+    refused = _refused(told, live, dialect)
+    told = [refused.get(each[:2], each) if isinstance(each, tuple) else each for each in told]
     if live.catalog is not None:
         told = [_unless_of_catalog(each) for each in told]
     return TableEntry(
@@ -60,6 +67,30 @@ def policy_of_table(
         declared=tuple(each for each in told if not isinstance(each, str)),
         left_out=tuple(each for each in told if isinstance(each, str)),
     )
+
+
+def values_of_table(live: LiveTable, dialect: str) -> Iterator[Declared | str]:
+    """What is set on a table: values that a policy can declare each by itself, and reasons why others cannot be."""
+    yield from _attributes(live)
+    yield from _bounded(_properties(live, dialect))
+
+
+def _refused(told: Iterable[_Imported], live: LiveTable, dialect: str) -> Mapping[tuple[str, str], str]:
+    """The values that a policy cannot declare together with the others, or that a plan would write again, each with
+    the reason.
+    """
+    given = {each[:2]: GivenValue(each[2], _NOWHERE) for each in told if not isinstance(each, str)}
+    layer = Layer(LayerKind.TABLE, "", {f"{name}.{key}" if key else name: each for (name, key), each in given.items()})
+    resolved = merge([[layer]])
+    why = {
+        change.id: f"{change.id} is {value_text(change.before)}, a text that some clients ignore; declare it, and an "
+        f"apply writes {value_text(change.after)}"
+        for change in diff(policy_of(effective(resolved)), live, dialect)
+    }
+    for first, second in exclusive_pairs(resolved):
+        if first.key not in why:
+            why.setdefault(second.key, f"{second.key} excludes {first.key}, and a policy can declare only one of them")
+    return {each: why[key] for each in given if (key := f"{each[0]}.{each[1]}" if each[1] else each[0]) in why}
 
 
 def _unless_of_catalog(told: _Imported) -> _Imported:

@@ -68,6 +68,7 @@ CHECKS: Sequence[Rule] = (
     settings.indexed_count_ignored,
     settings.time_travel_shorter_than_log,
     settings.log_short_for_streams,
+    settings.text_that_clients_ignore,
     runtimes.runtime_too_old,
     runtimes.runtime_unknown,
     runtimes.left_to_optimization,

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tablectl.attributes.policy import ATTRIBUTES, attribute
-from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.drift import declarable
-from tablectl.planning.import_table import policy_of_table
+from tablectl.planning.import_table import values_of_table
 from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.spec import TableSpec
 
@@ -64,7 +63,7 @@ class TableUndo:
 def changes_between(before: LiveTable, after: LiveTable, dialect: str) -> tuple[Change, ...]:
     """The declarable values that differ between two versions of a table, in the order of attributes.
 
-    Properties that Delta writes itself, and defaults, are not among them (see ``policy_of_table``).
+    Properties that Delta writes itself, and defaults, are not among them (see ``values_of_table``).
     """
     named = {(name, key) for table in (before, after) for name, key in _declared(table, dialect)}
     order = {entry.name: number for number, entry in enumerate(ATTRIBUTES)}
@@ -106,18 +105,18 @@ def table_undo(
 
 
 def _declared(table: LiveTable, dialect: str) -> Iterator[tuple[str, str]]:
-    yield from ((name, key) for name, key, _ in policy_of_table(replace(table, name=_ANY), dialect).declared)
+    yield from (found[:2] for found in values_of_table(table, dialect) if not isinstance(found, str))
     # No policy can declare a state between the commits of one statement, but the value before it is lost without it.
     for entry in ATTRIBUTES:
         yield from ((entry.name, found[0]) for found in entry.imported(table) if not isinstance(found, str))
 
 
-_ANY = TableName("", ("/table",))
-"""A name that a policy can always hold; the values do not depend on it."""
-
-
 def _agrees(change: Change, one: Value, other: Value) -> bool:
+    """Whether two values mean the same. A policy declares no text that some client ignores, so an undo through policies
+    leaves the text.
+    """
     entry = attribute(change.attribute)
+    one, other = (entry.value_type.written(change.key, each) for each in (one, other))
     return entry.agrees(one, other, change.key) and entry.agrees(other, one, change.key)
 
 

@@ -80,7 +80,10 @@ class Adopter:
     def adopt(self, files: Texts, values: Sequence[AdoptableValue]) -> Adoption:
         """Adopts every value that can be written without changing any other declaration."""
         before = self.read(files)
-        found = self._proven(before, _Written({file: outline(text) for file, text in files.items()}, files, ()), values)
+        declared = _policies(before, values)
+        same = {wish: _SAME for wish in values if _declares(declared.get(wish.table.key, {}), wish)}
+        start = _Written({file: outline(text) for file, text in files.items()}, files, (), tuple(same.items()))
+        found = self._proven(before, start, [wish for wish in values if wish not in same])
         changed = {file: text for file, text in found.texts.items() if text != files[file]}
         return Adoption(changed, found.adopted, found.left)
 
@@ -88,10 +91,13 @@ class Adopter:
         """Applies the edits in addition to ``start``. If the result is wrong, each half is tried separately. The values
         of one table stay together as long as possible.
         """
-        found = self._fulfilled(before, start, values)
-        why = self._why_wrong(before, found.texts, found.adopted)
-        if not why:
-            return found
+        try:
+            found = self._fulfilled(before, start, values)
+            why = self._why_wrong(before, found.texts, found.adopted)
+            if not why:
+                return found
+        except SpliceError as error:
+            why = str(error)
         if len(values) == 1:
             return replace(start, left=(*start.left, (values[0], why)))
         tables = list(dict.fromkeys(wish.table.key for wish in values))
@@ -157,14 +163,18 @@ class Adopter:
                 wish = wished.get((table, each))
                 if wish is None and old[table].get(each, _NOTHING) != declared.get(each, _NOTHING):
                     return f"{each} of another entry would change"
-                if wish and not (
-                    each in declared and attribute(wish.attribute).agrees(wish.value, declared[each], wish.key)
-                ):
+                if wish and not _declares(declared, wish):
                     return "the policy would still say otherwise"
         return ""
 
 
 _NOTHING = object()
+_SAME = "the policy declares it already: apply it"
+
+
+def _declares(declared: Mapping[str, Value], wish: AdoptableValue) -> bool:
+    """Whether the effective values of a table already say what a value says."""
+    return wish.id in declared and attribute(wish.attribute).agrees(wish.value, declared[wish.id], wish.key)
 
 
 def _policies(specs: Specs, values: Iterable[AdoptableValue]) -> dict[str, dict[str, Value]]:

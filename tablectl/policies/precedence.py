@@ -130,8 +130,9 @@ def _same(key: str, one: DeclaredValue, other: DeclaredValue) -> bool:
     first, second = one.given.value, other.given.value
     if first is None or second is None or name not in VALUE_TYPES:
         return first == second
-    agrees = attribute(name).agrees
-    return agrees(first, second, inner) and agrees(second, first, inner)
+    entry = attribute(name)
+    first, second = (entry.value_type.written(inner, each) for each in (first, second))
+    return entry.agrees(first, second, inner) and entry.agrees(second, first, inner)
 
 
 def effective(resolved: Sequence[ResolvedValue]) -> Declared:
@@ -140,24 +141,28 @@ def effective(resolved: Sequence[ResolvedValue]) -> Declared:
 
 
 def check_exclusive(resolved: Sequence[ResolvedValue]) -> Problem | None:
-    """Checks that no two exclusive attributes list columns, and that no values exclude each other.
+    """Reports the first of ``exclusive_pairs``, at the declaration with the higher precedence."""
+    found = next(exclusive_pairs(resolved), None)
+    if found is None:
+        return None
+    one, other = sorted(found, key=lambda each: each.rank)
+    if not _lists(one) or not _lists(other):
+        return _contradiction(one, other)
+    message = f"`{one.key}` and `{other.key}` exclude each other, and `{other.key}` stands at {other.won.source}"
+    hint = f"remove one, or declare it `none`; `unmanaged: [{other.key}]` cancels an inherited one"
+    return one.won.source.problem(message, hint)
 
-    The problem is reported at the declaration with the higher precedence.
+
+def exclusive_pairs(resolved: Sequence[ResolvedValue]) -> Iterator[tuple[ResolvedValue, ...]]:
+    """The pairs of values that no policy can declare together: contradictions, and two exclusive attributes that list
+    columns.
     """
     said = {(each.key, _folded(each)): each for each in resolved if each.won.given}
     for pair in (*CONTRADICTIONS, *_within(resolved)):
-        found = sorted((said[each] for each in pair if each in said), key=lambda each: each.rank)
-        if len(found) == len(pair):
-            return _contradiction(*found)
+        if all(each in said for each in pair):
+            yield tuple(said[each] for each in pair)
     listing = {each.key: each for each in resolved if _lists(each)}
-    both = next((pair for pair in EXCLUSIVE if all(name in listing for name in pair)), None)
-    if both is None:
-        return None
-    listed = sorted((listing[name] for name in both), key=lambda each: each.rank)
-    (name, source), (other, elsewhere) = ((each.key, each.won.source) for each in listed)
-    message = f"`{name}` and `{other}` exclude each other, and `{other}` stands at {elsewhere}"
-    hint = f"remove one, or declare it `none`; `unmanaged: [{other}]` cancels an inherited one"
-    return source.problem(message, hint)
+    yield from (tuple(listing[name] for name in pair) for pair in EXCLUSIVE if all(name in listing for name in pair))
 
 
 def _folded(resolved: ResolvedValue) -> Any:

@@ -7,7 +7,7 @@ knows YAML but not the meaning of policies.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import yaml  # noqa: TID251 - the positions that the parser reports
@@ -54,9 +54,9 @@ class TextEdit:
 
 
 def outline(text: str) -> TextEdit:
-    """The tree of a file, which must be valid YAML."""
+    """The tree of a file. Raises ``SpliceError`` if it is no YAML, as after an edit that another one made wrong."""
     stack = [TextEdit("list", 0, len(text), 0, 0)]
-    for event in yaml.parse(text, Loader=_Loader):
+    for event in _events(text):
         match event:
             case yaml.ScalarEvent() | yaml.AliasEvent():
                 stack[-1].children.append(_leaf(event, text))
@@ -69,6 +69,13 @@ def outline(text: str) -> TextEdit:
                 done.end = event.end_mark.index if done.flow or not done.children else done.children[-1].end
                 stack[-1].children.append(done)
     return stack[0].children[0]
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    try:
+        yield from yaml.parse(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise SpliceError(f"the file would be no YAML: {getattr(error, 'problem', error)}") from error
 
 
 def _leaf(event: yaml.ScalarEvent | yaml.AliasEvent, text: str) -> TextEdit:
@@ -136,6 +143,9 @@ class _Splice:
             raise SpliceError(_SHARED if top.shared or top.kind == "alias" else "it is no map")
         known = path[0][1]
         found = next(((key, node) for key, node in top.entries() if known(key.text)), None)
+        for key in (*top.children[:1], *(found or ())[:1]):
+            if not top.flow and self.text[_line_start(self.text, key.start) : key.start].strip():
+                raise SpliceError(f"the key {key.text!r} follows a `?` or `:` on its line: write it as `key: value`")
         if found is None:
             return self._add(top, path, value)
         key, node = found

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tablectl.attributes.masked_values import HIDDEN, MaskedKeys
+from tablectl.attributes.retention import span_text
 from tablectl.delta import keys
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
@@ -251,7 +252,7 @@ class _Secrets:
     """
 
     def __init__(self, values: Iterable[str], words: Iterable[str] = ()) -> None:
-        found = {form for value in values for form in (value, printable(value)) if value}
+        found = {form for value in values for form in (value, printable(value), span_text(value)) if form}
         own = {each for each in found if len(each) < _SHORTEST} | {each for each in words if each}
         parts = [
             (rf"(?<!\w){re.escape(each)}(?!\w)" if each in own else re.escape(each))

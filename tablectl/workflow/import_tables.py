@@ -13,6 +13,7 @@ from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure
 from tablectl.planning.import_table import policy_of_table
 from tablectl.policies.new_policy_file import TableEntry, write_policies
+from tablectl.policies.repository import Repository
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import Project
@@ -48,7 +49,7 @@ def import_policies(
 ) -> Imported:
     """Policies for the tables in ``asked``, except for those in ``known`` (see ``declared_already``).
 
-    Reads no history. Failures as in ``make_plan``.
+    Reads no history. Failures as in ``make_plan``. Raises ``InputError`` if no file can hold the policies together.
     """
     located = locate_tables(project, asked, Selection())
     skipped, fresh = list[tuple[str, SourceFile]](), list[tuple[TableSpec, str]]()
@@ -66,8 +67,11 @@ def import_policies(
             failures.append(made)
         else:
             entries.append(made)
+    text = write_policies(entries) if entries else ""
+    if text:
+        Repository({}, project.variables, project.config).read({"the imported policies": text})
     return Imported(
-        text=write_policies(entries) if entries else "",
+        text=text,
         tables=tuple(sorted(entry.key for entry in entries)),
         left_out={entry.key: entry.left_out for entry in entries if entry.left_out},
         skipped=tuple(skipped),

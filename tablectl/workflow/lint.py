@@ -51,5 +51,5 @@ def _linted(project: Project, dbt: Sequence[DbtTable], spec: TableSpec, reading:
     subject = table_subject(spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime)
     severities = with_own_rules(project.config.severities, project.own_rules, spec)
     theirs = [each for each in dbt if each.name.key == spec.name.key]
-    shared = dbt_findings(spec, theirs, live.known_commits, project.catalog, project.dialect)
+    shared = dbt_findings(spec, theirs, live.known_commits, project.dialect)
     return (*lint(subject, spec.name, "lint", severities), *graded(shared, spec.name, severities))

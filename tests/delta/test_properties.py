@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from tablectl.delta.properties import (
     parse_columns,
     parse_interval,
     why_refused,
+    written_text,
 )
 
 _DAY = 86_400_000_000
@@ -39,6 +41,57 @@ _DAY = 86_400_000_000
 )
 def test_intervals(text: str, micros: int) -> None:
     assert parse_interval(text) == micros
+
+
+_UNITS = st.sampled_from(["microsecond", "millisecond", "second", "minute", "hour", "day", "week"])
+_PARTS = st.builds(
+    lambda number, fraction, unit, plural, blank: (
+        f"{number}{fraction if unit == 'second' else ''}{blank}{unit}{plural}"
+    ),
+    st.integers(0, 10_000),
+    st.sampled_from(["", ".5", ".000001"]),
+    _UNITS,
+    st.sampled_from(["", "s"]),
+    st.sampled_from([" ", "  ", "\t"]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    parts=st.lists(_PARTS, min_size=1, max_size=3),
+    word=st.sampled_from(["interval ", "", " INTERVAL  "]),
+    case=st.sampled_from([str, str.upper, str.title]),
+)
+def test_an_interval_is_written_as_one_number_and_one_unit(
+    parts: list[str], word: str, case: Callable[[str], str]
+) -> None:
+    text = case(word + " ".join(parts))
+    written = written_text("delta.logRetentionDuration", text)
+    assert parse_interval(written) == parse_interval(text)
+    interval, number, unit = written.split()  # as delta-rs splits it
+    assert (interval, int(number) >= 0, unit.removesuffix("s")) == ("interval", True, unit.removesuffix("s").lower())
+    assert written_text("DELTA.logRetentionDuration", written) == written
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "written"),
+    [
+        ("delta.appendOnly", "TRUE", "true"),
+        ("delta.enableChangeDataCapture", "True", "true"),
+        ("delta.checkpointPolicy", "V2", "v2"),
+        ("delta.columnMapping.mode", "NAME", "name"),
+        ("delta.enableDeletionVectors", "TRUE", "true"),
+        ("delta.checkpointInterval", "+2", "+2"),
+        ("delta.dataSkippingStatsColumns", "`Id` , v", "`Id` , v"),
+        ("delta.logRetentionDuration", "1 month", "1 month"),
+        ("delta.logRetentionDuration", "interval  7   days", "interval  7   days"),
+        ("delta.appendOnly", "perhaps", "perhaps"),
+        ("owner.flag", "TRUE", "TRUE"),
+        ("owner.logRetentionDuration", "2 weeks", "2 weeks"),
+    ],
+)
+def test_the_text_that_every_client_reads(key: str, text: str, written: str) -> None:
+    assert written_text(key, text) == written
 
 
 @pytest.mark.parametrize(

@@ -120,4 +120,12 @@ def v2_json(put: Put) -> None:
     put("_sidecars/s 1.parquet", parquet(adds(6), ("add", "remove")))
 
 
-KINDS = [classic, multi, v2_parquet, v2_json]
+def v2_json_inline(put: Put) -> None:
+    """Some files are in the checkpoint itself, the others in a sidecar."""
+    tombstone = {"remove": {"path": "gone", "size": 10, "deletionTimestamp": 1}}
+    rows = [{"checkpointMetadata": {"version": 5}}, *STATE, *adds(4), tombstone]
+    put(f"{5:020d}.checkpoint.{UUID}.json", [*rows, {"sidecar": {"path": "s.parquet"}}])
+    put("_sidecars/s.parquet", parquet(adds(2, 4), ("add", "remove")))
+
+
+KINDS = [classic, multi, v2_parquet, v2_json, v2_json_inline]

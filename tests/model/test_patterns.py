@@ -154,6 +154,21 @@ def test_more_literal_characters_weigh_more() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stronger", "weaker", "literals"),
+    [
+        ("/lake/*/orders", "/lake/sales/*", (13, 12)),
+        ("/l/*/*/abcd", "/l/ab/c/*", (9, 8)),
+        ("/*/ab", "/a/*", (4, 3)),
+        ("s3://b/lake/ra?", "s3://b/*/raw/x[0-9]", (14, 13)),
+    ],
+)
+def test_every_slash_of_a_path_pattern_is_a_literal_character(
+    stronger: str, weaker: str, literals: tuple[int, int]
+) -> None:
+    assert (path_pattern(stronger).literals, path_pattern(weaker).literals) == literals
+
+
+@pytest.mark.parametrize(
     ("pattern", "text", "key"),
     [
         (SALES, "lake.sales.*", "lake.sales.*"),

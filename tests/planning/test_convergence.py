@@ -44,7 +44,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "delta.compatibility.symlinkFormatManifest.enabled": ("true", "false"),
     "delta.dataSkippingNumIndexedCols": ("0", "1", "32", "-1"),
     "delta.enableChangeDataFeed": ("true", "false"),
-    "delta.checkpointRetentionDuration": ("interval 7 days", "interval 1 week", "interval 60 days"),
+    "delta.checkpointRetentionDuration": ("interval 7 days", "interval 1 week", "60 days", "INTERVAL 1 day 13 days"),
     "owner.team": ("web", "Web", "it's"),
     "Owner.Team": ("web",),
 }

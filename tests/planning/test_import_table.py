@@ -8,12 +8,14 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tablectl.delta import keys
 from tablectl.delta.names import NameSyntaxError, TableName, parse_table
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.model.table import LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.import_table import policy_of_table
+from tablectl.planning.plan_table import plan_table
 from tablectl.policies.new_policy_file import write_policies
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.spec import Specs
@@ -69,6 +71,67 @@ def test_whatever_keys_values_and_columns_hold(live: Live, properties: dict[str,
     table = live(properties=properties, schema=schema)
     check(replace(table, clustering=tuple((name,) for name in columns)))
     check(replace(table, partition_columns=tuple(columns)))
+
+
+_SETTINGS = {
+    "delta.logRetentionDuration": ["interval 7 days", "60 days", "interval 90 days", "interval 1 month", "soon"],
+    "delta.deletedFileRetentionDuration": ["interval 30 days", "2 weeks", "INTERVAL 1 WEEK", "interval 0 hours"],
+    "delta.compatibility.symlinkFormatManifest.enabled": ["true", "TRUE", "false"],
+    "delta.columnMapping.mode": ["name", "NAME", "id", "none"],
+    "delta.enableDeletionVectors": ["true", "TRUE", "false"],
+    "delta.enableIcebergCompatV1": ["true", "false"],
+    "delta.enableIcebergCompatV2": ["true", "false"],
+    "delta.universalFormat.enabledFormats": ["iceberg"],
+    "delta.enableRowTracking": ["true", "false"],
+    "delta.isolationLevel": ["Serializable", "serializable", "WriteSerializable", "SnapshotIsolation"],
+    "delta.appendOnly": ["true", "True", "perhaps"],
+    "delta.autoOptimize.autoCompact": ["true", "AUTO", "legacy"],
+    "delta.checkpointPolicy": ["v2", "V2", "classic"],
+    "delta.checkpointRetentionDuration": ["2 days", "interval 1 day 2 hours"],
+    "delta.dataSkippingStatsColumns": ["id", "`id`, day", "gone", ""],
+    "delta.dataSkippingNumIndexedCols": ["0", "+3", "-1"],
+}
+"""Values that Delta stores, or that another writer left behind."""
+settings_of_tables = st.fixed_dictionaries({}, optional={key: st.sampled_from(each) for key, each in _SETTINGS.items()})
+
+
+@settings(max_examples=500, deadline=None)
+@given(facts=st.lists(settings_of_tables, min_size=1, max_size=3), dialect=st.sampled_from(["oss", "databricks"]))
+def test_no_import_is_refused_by_validate_or_planned(live: Live, facts: list[dict[str, str]], dialect: str) -> None:
+    protocol = Protocol(3, 7, frozenset({"columnMapping"}), frozenset({"columnMapping", "icebergCompatV2"}))
+    found = {
+        f"spark_catalog.s.t{number}": live(name=parse_table(f"s.t{number}"), properties=properties, protocol=protocol)
+        for number, properties in enumerate(facts)
+    }
+    text = write_policies([policy_of_table(each, dialect) for each in found.values()])
+    reading = ValueReader(Variables(), dialect, "spark_catalog", [])
+    for spec in read_specs([("p.yaml", text.encode())], reading).tables:
+        assert plan_table(spec.policy, found[spec.name.key], dialect) is None, text
+
+
+def test_of_two_values_that_exclude_each_other_one_is_left_out(live: Live) -> None:
+    table = live(
+        properties={
+            "delta.logRetentionDuration": "interval 7 days",
+            "delta.deletedFileRetentionDuration": "interval 30 days",
+            "delta.columnMapping.mode": "name",
+            "delta.compatibility.symlinkFormatManifest.enabled": "true",
+        }
+    )
+    entry = policy_of_table(table, "oss")
+    assert entry.declared == (("column_mapping", "", "name"), ("retention", "log", "interval 7 days"))
+    assert entry.left_out == (
+        "retention.deleted_files excludes retention.log, and a policy can declare only one of them",
+        f"properties.{keys.MANIFEST} excludes column_mapping, and a policy can declare only one of them",
+    )
+
+
+def test_a_text_that_some_client_ignores_is_left_to_the_reader(live: Live) -> None:
+    entry = policy_of_table(live(properties={"delta.logRetentionDuration": "60 days"}), "oss")
+    assert entry.declared == ()
+    assert entry.left_out == (
+        "retention.log is 60 days, a text that some clients ignore; declare it, and an apply writes interval 60 days",
+    )
 
 
 def test_what_it_looks_like(live: Live) -> None:

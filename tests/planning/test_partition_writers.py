@@ -64,7 +64,6 @@ def test_of_a_stream_the_log_does_not_tell_and_it_is_a_refusal_all_the_same(live
         write(by="[]"),
         write(by=""),
         write(by='["country"]'),
-        write(mode="ErrorIfExists"),
         write(user_metadata='{"tablectl":{"plan":"p","run":"r"}}'),
         Commit(7, 1, "MERGE", client=_SPARK, changes_data=True),
         write(by="[]", transactions=(AppTransaction("batch", 1),)),
@@ -72,6 +71,26 @@ def test_of_a_stream_the_log_does_not_tell_and_it_is_a_refusal_all_the_same(live
 )
 def test_who_names_no_columns_that_the_table_has_goes_on(live: Callable[..., LiveTable], commit: Commit) -> None:
     assert planned(live, commit).refusals == ()
+
+
+@pytest.mark.parametrize("mode", ["ErrorIfExists", "Ignore"])
+def test_a_table_that_one_write_made_names_it(live: Callable[..., LiveTable], mode: str) -> None:
+    made = write(0, mode=mode)
+    optimized = Commit(1, 1, "OPTIMIZE", client=_SPARK, changes_data=True)
+    for history in ((made,), (optimized, made)):
+        (refusal,) = planned(live, *history).refusals
+        assert refusal.reason == (
+            "existing writers of the table would fail on every run: WRITE by Delta Spark 4.4.0, last in version 0, "
+            "may name the partition columns, which the log does not tell"
+        )
+    plan = planned(live, made, allow=("partition_writers",))
+    assert [each.code for each in plan.findings].count("P006") == 1
+
+
+@pytest.mark.parametrize("later", [write(1, by="[]"), Commit(1, 1, "MERGE", client=_SPARK, changes_data=True)])
+def test_later_writes_say_how_the_columns_are_named(live: Callable[..., LiveTable], later: Commit) -> None:
+    assert planned(live, later, write(0, mode="ErrorIfExists")).refusals == ()
+    assert planned(live, write(0, by="[]", mode="ErrorIfExists")).refusals == ()
 
 
 def test_a_table_without_partitions_has_no_such_writers(live: Callable[..., LiveTable]) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from tablectl.delta.names import parse_table
+from tablectl.model.errors import InputError
 from tablectl.model.plan import Value
 from tablectl.policies.adopt import AdoptableValue, Adopter, Adoption, Texts
 from tablectl.policies.policy_document import read_specs
@@ -12,6 +18,7 @@ from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.policies.yaml_text import write_key
 
 VARIABLES = Variables({"LAKE": "/data/lake", "TEAM": "web"})
 
@@ -142,3 +149,70 @@ def test_many_tables_in_one_file_and_one_of_them_spoils_it() -> None:
     assert "  s.t149: {clustering: [b], isolation: default} # s.t149\n" in adoption.texts["p.yaml"]
     assert "  s.t299:\n    clustering: [b]\n    isolation: default\n" in adoption.texts["p.yaml"]
     assert len(reads) < 30
+
+
+Tree = dict[str, Any]
+KEY = "delta.`/lake/orders`"
+
+
+def laid_out(tree: Tree, layout: Callable[[], str], indent: str = "") -> str:
+    """A map in YAML, each key as ``layout`` says: plain, explicit (``? key``), or with its value in braces."""
+    lines = []
+    for key, value in tree.items():
+        how, name = layout(), write_key(key)
+        if isinstance(value, str):
+            lines.append(f"{indent}{name}: {value}" if how == "plain" else f"{indent}? {name}\n{indent}: {value}")
+        elif how == "braces":
+            lines.append(f"{indent}{name}: {flow(value)}")
+        elif how == "inline":
+            inner = laid_out(value, layout, f"{indent}  ")
+            lines.append(f"{indent}? {name}\n{indent}: {inner.lstrip()}")
+        else:
+            head = f"{indent}{name}:" if how == "plain" else f"{indent}? {name}  # why\n{indent}:"
+            lines.append(f"{head}\n{laid_out(value, layout, indent + '  ')}")
+    return "\n".join(lines)
+
+
+def flow(value: Tree | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{{{', '.join(f'{write_key(key, flow=True)}: {flow(each)}' for key, each in value.items())}}}"
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_a_file_in_any_layout_gets_the_value_or_a_reason(data: st.DataObject) -> None:
+    entry: Tree = {"isolation": "Serializable", "properties": {"owner.team": "web"}}
+    key = data.draw(st.sampled_from([KEY, "delta.`/lake/*`", "s.orders"]))
+    tables: Tree = data.draw(st.permutations([(key, entry), ("s.other", {"isolation": "default"})]).map(dict))
+    tree: Tree = {"version": "1", "tables": tables}
+    layouts = st.sampled_from(["plain", "plain", "explicit", "inline", "braces"])
+    text = laid_out(tree, lambda: data.draw(layouts)) + "\n"
+    assume(readable(text))
+    table = "s.orders" if key == "s.orders" else KEY
+    asked = [wish(table, "isolation", "default"), wish(table, "properties", "b", "owner.team")]
+    adoption = adopt(text, *data.draw(st.permutations(asked)))
+    assert len(adoption.adopted) + len(adoption.left) == 2
+    for _, why in adoption.left:
+        assert "write it as `key: value`" in why, (text, why)
+    if "?" not in text:
+        assert adoption.left == ()
+    for new in adoption.texts.values():
+        read({"p.yaml": new})
+
+
+def readable(text: str) -> bool:
+    try:
+        read({"p.yaml": text})
+    except InputError:
+        return False
+    return True
+
+
+def test_a_table_of_a_pattern_whose_key_is_explicit_is_left_with_a_reason() -> None:
+    adoption = adopt(
+        "version: 1\ntables:\n  ? delta.`/lake/*`\n  : {isolation: Serializable}\n", wish(KEY, "isolation", "default")
+    )
+    assert adoption.texts == {}
+    ((_, why),) = adoption.left
+    assert why == "the key 'delta.`/lake/*`' follows a `?` or `:` on its line: write it as `key: value`"

@@ -35,7 +35,7 @@ tables:
 """.replace("TRUE_", '"TRUE"')
     (spec,) = read(text, variables={"NAME": "x"}).tables
     assert spec.policy.properties == {
-        "delta.appendOnly": "TRUE",
+        "delta.appendOnly": "true",
         "Owner.Team": "  pay'ments \\ \n ",
         "sampling": "42",
         "flag": "true",

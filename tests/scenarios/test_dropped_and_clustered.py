@@ -115,3 +115,58 @@ def test_only_what_no_one_clustered_follows_where_that_is_asked(lake: Lake) -> N
     assert lake.commit(start + 4)["add"]["tags"]["ZCUBE_ZORDER_BY"] == '["s.x"]'
     marks = tablectl.plan(lake.root / "p.yaml", directory=lake.root)
     assert marks.tables == ()
+
+
+def test_data_is_clustered_by_columns_whose_names_need_backticks(lake: Lake) -> None:  # noqa: F811
+    names = ["odd-name", "sp ace", "Ünï", "a.b", "x,y"]
+    columns = ", ".join(f"id % {number + 2} AS `{name}`" for number, name in enumerate(names))
+    lake.create(f"id, {columns}", "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    lake.reached("clustering: ['odd-name', 'sp ace', 'Ünï'], optimize: full")
+    lake.reached("clustering: ['`a.b`', 'x,y', 'odd-name'], optimize: full")
+    assert tablectl.drift(lake.root / "p.yaml", directory=lake.root).tables == ()
+
+
+def test_old_files_that_are_added_again_are_still_clustered(lake: Lake) -> None:  # noqa: F811
+    start = lake.create("id, id * 2 AS two", VECTORS)
+    lake.reached("clustering: [two]")
+    lake.sql("DELETE FROM {t} WHERE id = 3")
+    lake.reached("clustering: [two], row_tracking: enabled")
+    policy = "clustering: [two], row_tracking: enabled, optimize: incremental"
+    refused = lake.apply(f"{policy}, max_bytes: 1")
+    assert (refused.exit_code, lake.since(start)[-1]) == (3, "SET TBLPROPERTIES"), refused
+    lake.reached(policy)
+    assert lake.since(start)[-1] == "OPTIMIZE"
+
+
+def test_delta_takes_the_text_that_every_client_reads(lake: Lake) -> None:  # noqa: F811
+    lake.create()
+    lake.sql(
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'TRUE', 'delta.logRetentionDuration' = '60 days')"
+    )
+    lake.reached(
+        "retention: {log: 60 days, deleted_files: 1 day 12 hours}, properties: {delta.appendOnly: 'TRUE', "
+        "delta.checkpointRetentionDuration: 1.5 seconds, delta.checkpointPolicy: V2}"
+    )
+    stored = dict(lake.spark.sql(f"SHOW TBLPROPERTIES delta.`{lake.table}`").collect())
+    assert (
+        stored
+        | {
+            "delta.appendOnly": "true",
+            "delta.logRetentionDuration": "interval 60 days",
+            "delta.deletedFileRetentionDuration": "interval 36 hours",
+            "delta.checkpointRetentionDuration": "interval 1500 milliseconds",
+            "delta.checkpointPolicy": "v2",
+        }
+        == stored
+    )
+
+
+def test_the_write_that_made_a_table_is_named_before_its_columns_change(lake: Lake) -> None:  # noqa: F811
+    frame = lake.spark.range(6).selectExpr("id", "id % 2 AS m")
+    frame.write.format("delta").partitionBy("m").save(str(lake.table))
+    lake.write_policy("partitioning: none, rewrite: allowed")
+    (planned,) = tablectl.plan(lake.root / "p.yaml", directory=lake.root).tables
+    assert "may name the partition columns" in planned.refusals[0].reason
+    lake.reached("partitioning: none, rewrite: allowed, allow: [partition_writers]")
+    with pytest.raises(Exception, match="DELTA_METADATA_MISMATCH"):
+        frame.write.format("delta").mode("append").partitionBy("m").save(str(lake.table))

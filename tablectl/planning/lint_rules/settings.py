@@ -9,7 +9,8 @@ from tablectl.attributes.policy import declaration_of
 from tablectl.attributes.statistics import STATS_KEYS, has_statistics, names_statistics
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
-from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
+from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, written_text
+from tablectl.model.text import cut
 from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
 
 _WEEK = 7 * 86_400_000_000
@@ -116,6 +117,15 @@ def log_short_for_streams(subject: LintedState) -> Iterator[RuleFinding]:
     if streams and isinstance(log, int) and log < _WEEK:
         text = f"the log is kept {_log_span(subject)}; recent streams: {len(streams)}"
         yield RuleFinding("L021", text, "retention.log")
+
+
+def text_that_clients_ignore(subject: LintedState) -> Iterator[RuleFinding]:
+    """L022: the table stores a value in a text that some client ignores."""
+    for key, stored in sorted(subject.live.properties.items()) if subject.live else ():
+        written = written_text(key, stored)
+        if written != stored:
+            text = f"delta-rs ignores the stored text of {key}, {cut(stored)}: it reads {written}"
+            yield RuleFinding("L022", text, declaration_of(key))
 
 
 def _log(subject: LintedState) -> object | None:

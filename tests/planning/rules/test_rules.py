@@ -130,6 +130,24 @@ def test_every_code_has_a_rule_but_those_of_the_protocol() -> None:
             "L021",
             "the log is kept 6 days; recent streams: 1",
         ),
+        (
+            {"properties": {_TOMBSTONES: "2 weeks"}},
+            {},
+            "L022",
+            f"delta-rs ignores the stored text of {_TOMBSTONES}, 2 weeks: it reads interval 2 weeks",
+        ),
+        (
+            {"properties": {"delta.appendOnly": "TRUE"}},
+            {"properties": {"delta.appendOnly": "true"}},
+            "L022",
+            "delta-rs ignores the stored text of delta.appendOnly, TRUE: it reads true",
+        ),
+        (
+            {"properties": {"delta.columnMapping.mode": "NAME"}},
+            {},
+            "L022",
+            "delta-rs ignores the stored text of delta.columnMapping.mode, NAME: it reads name",
+        ),
         ({}, {"properties": {_LOG: "interval 2 days"}}, "L005", "the log is kept 2 days, deleted files 1 week"),
         (
             {},
