@@ -306,7 +306,7 @@ def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
     found += [_lasting(each.message, "pending") for each in findings if each.code in _NEEDS]
     codes = {each.code for each in findings}
     if codes.intersection(_NEEDS) and not codes.intersection((LOCKOUT, "P003")):
-        found.append(_lasting(_writers(first, readers="P001" in codes), "good"))
+        found.append(_lasting(_writers(first), "good"))
     found += [_lasting(f"{each.code}: {each.message}", "pending") for each in findings if each.code in _RISKS]
     phase = _phase(first.statements)
     found.append(Effect(PHASE_EFFECTS[phase], "good" if phase is Phase.FREE else "pending"))
@@ -343,8 +343,9 @@ def _lasting(text: str, kind: Kind) -> Effect:
     return Effect(text, kind, lasting=True)
 
 
-def _writers(table: TablePlan, *, readers: bool) -> str:
+def _writers(table: TablePlan) -> str:
     """Which writers of the log support what the plan adds. Readers, if they need it too, leave no trace in a log."""
+    readers = table.protocol_after.protocol().new_to_readers(table.basis.protocol.protocol())
     known = ", ".join(dict.fromkeys(each.text() for each in table.basis.client_list()))
     named = f" ({known})" if known else ""
     others = "the log does not say who reads the table" if readers else "readers need nothing new"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from time import process_time
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablectl.delta import keys
 from tablectl.delta.protocol import Client
 from tablectl.model.plan import Finding, Plan, Rewrite, TableFailure, TablePlan
 from tablectl.model.table_options import TableOptions
@@ -20,8 +23,9 @@ from tablectl.reports.context import Context
 from tablectl.reports.groups import Weight, failure_groups, plan_groups
 from tablectl.reports.markdown import LIMIT
 from tablectl.reports.style import Style
+from tests.builders import VECTORS
 from tests.reports.fleet import fleet, renamed
-from tests.reports.rendered import plan_markdown, plan_text
+from tests.reports.rendered import plan_markdown, plan_sarif, plan_text
 
 Golden = Callable[[str, str], None]
 Planned = Callable[..., TablePlan]
@@ -189,6 +193,32 @@ def test_a_rollback_that_leaves_the_protocol_upgraded_restores_nothing_for_clien
     assert "can be undone" not in said
     comment = plan_markdown(of(group.first), Context())
     assert "<b>1 table cannot be restored by a rollback</b>: <code>lake.sales.model</code>" in comment
+
+
+@pytest.mark.parametrize("severity", ["warning", "ignored"])
+def test_no_report_says_that_readers_need_nothing_new_where_reader_2_brings_the_column_mapping(
+    table_planned: Planned, severity: Literal["warning", "ignored"]
+) -> None:
+    vectors = {"protocol": VECTORS, "properties": {keys.DELETION_VECTORS: "true"}}
+    table = table_planned("lake.sales.model", vectors, {"deletion_vectors": "dropped", "column_mapping": "name"})
+    assert table.protocol_after.reader == 2
+    codes = {each.code: each for each in table.findings}
+    assert codes["P001"].message == "readers need protocol 2 with columnMapping"
+    found = tuple(replace(each, severity=severity) if each.code == "P001" else each for each in table.findings)
+    plan = of(replace(table, findings=found))
+    for text in (plan_text(plan, Style(width=400)), plan_markdown(plan, Context())):
+        assert "the log does not say who reads the table" in text
+        assert "readers need nothing new" not in text
+        assert ("readers need protocol 2 with columnMapping" in text) is (severity == "warning")
+    rules = [each["ruleId"] for each in json.loads(plan_sarif(plan, Context()))["runs"][0]["results"]]
+    assert "P001" in rules  # SARIF names an ignored finding and its reason
+
+
+def test_a_plan_that_only_drops_a_reader_feature_needs_nothing_new_of_readers(table_planned: Planned) -> None:
+    vectors = {"protocol": VECTORS, "properties": {keys.DELETION_VECTORS: "true"}}
+    (group,) = plan_groups(of(table_planned("lake.sales.model", vectors, {"deletion_vectors": "dropped"})))
+    (said,) = [each.text for each in group.effects if "the writers in the log" in each.text]
+    assert said.endswith("; readers need nothing new")
 
 
 def test_a_full_rewrite_says_why_it_is_one(table_planned: Planned) -> None:
