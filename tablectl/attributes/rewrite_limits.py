@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from tablectl.attributes.base import ChangeTarget
+from tablectl.attributes.base import Action, ChangeTarget
 from tablectl.model.plan import Refusal
 from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
 
 
-def why_no_rewrite(change: str, what: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-    """Why a change must not rewrite all data of a table; ``None`` if it may. ``what`` is the subject of the message."""
-    if target.options.rewrite != "allowed":
-        return Refusal(
-            change=change,
-            reason=f"{what} rewrites all data of the table",
-            fix="consent with `rewrite: allowed`, and limit it with `max_bytes`",
-        )
-    return why_too_large(change, what, live, target)
+def without_consent(action: Action, options: TableOptions) -> Refusal | None:
+    """Refuses an action that rewrites all data of the table, if the policy does not consent to that."""
+    if options.rewrite == "allowed" or not any(step.operation.rewrites_all for step in action.steps):
+        return None
+    return Refusal(
+        change=action.change.id,
+        reason="it rewrites all data of the table",
+        fix="consent with `rewrite: allowed`, and limit it with `max_bytes`",
+    )
 
 
 def why_too_large(change: str, what: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:

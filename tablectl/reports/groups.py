@@ -51,6 +51,7 @@ _FULL_REWRITE_REASONS: Mapping[Verb, str] = {
     "REPLACE PARTITIONED BY": "the partition columns of existing data change in no other way",
     "REMOVE COLUMN MAPPING": "existing files name their columns by the mapping that is removed",
     "UPGRADE UNIFORM": "Iceberg clients may not be able to read existing files",
+    "OPTIMIZE": "`optimize: full` clusters all files by the declared columns",
 }
 
 
@@ -376,7 +377,7 @@ def _rewrite_effects(tables: Sequence[TablePlan]) -> list[Effect]:
         amount = _amount([parts[index] for parts in per_table])
         of = f" of {len(tables)} tables" if len(tables) > 1 else ""
         if part.everything:
-            why = f", because {reason}" if (reason := _full_rewrite_reason(tables[0])) else ""
+            why = f", because {reason}" if (reason := _full_rewrite_reason(tables[0], part)) else ""
             found.append(Effect(f"rewrites all data{of}: {amount}{why}", "bad"))
         elif part.clusters:
             found.append(Effect(f"clusters the files that OPTIMIZE chooses{of}, from {amount}", "pending"))
@@ -417,7 +418,7 @@ def _vectors_text(tables: Sequence[TablePlan], rewrites: Sequence[Rewrite]) -> s
     return f"rewrites only files with deletion vectors: {which}{size}"
 
 
-def _full_rewrite_reason(table: TablePlan) -> str:
-    """Why all data of a table is rewritten, as a clause."""
-    verbs = [each.verb for each in table.statements if each.rewrite and each.rewrite.everything]
-    return next((_FULL_REWRITE_REASONS[verb] for verb in verbs if verb in _FULL_REWRITE_REASONS), "")
+def _full_rewrite_reason(table: TablePlan, part: Rewrite) -> str:
+    """Why a statement of a table rewrites all its data, as a clause; empty if no reason is known."""
+    verb = next(each.verb for each in table.statements if each.rewrite is part)
+    return _FULL_REWRITE_REASONS.get(verb, "")

@@ -12,13 +12,17 @@ from tablectl.model.operations import (
     ClusterBy,
     DropFeature,
     Operation,
+    OptimizeData,
     Purge,
+    RemoveMapping,
     Repartition,
     SetProperties,
     UnsetProperties,
+    UpgradeUniform,
     render,
 )
 from tablectl.model.plan import Verb
+from tests.builders import make_basis
 
 
 @pytest.mark.parametrize(
@@ -88,3 +92,28 @@ def test_every_operation_is_listed_with_a_verb_of_its_own() -> None:
 
 def test_each_operation_has_a_file_of_its_own() -> None:
     assert len({each.__module__ for each in OPERATIONS}) == len(OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        Repartition(()),
+        RemoveMapping(),
+        UpgradeUniform(1),
+        UpgradeUniform(2),
+        OptimizeData(),
+        OptimizeData(full=True),
+        Purge(),
+        SetProperties((("a", "1"),)),
+    ],
+    ids=repr,
+)
+def test_an_operation_needs_the_consent_to_a_full_rewrite_if_the_plan_shows_one(operation: Operation) -> None:
+    shown = operation.rewrite(make_basis(files=3, bytes=9))
+    asks = isinstance(operation, Repartition | RemoveMapping) or operation in {
+        UpgradeUniform(2),
+        OptimizeData(full=True),
+    }
+    assert operation.rewrites_all is asks
+    if not isinstance(operation, OptimizeData):  # only the attribute knows how the data is clustered
+        assert asks is (shown is not None and shown.everything)

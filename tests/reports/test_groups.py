@@ -7,28 +7,32 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from time import process_time
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablectl.attributes.policy import Policy
 from tablectl.delta import keys
 from tablectl.delta.protocol import Client
 from tablectl.model.plan import Finding, Plan, Rewrite, TableFailure, TablePlan
+from tablectl.model.table import ClusteringState, FileGroup, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.model.text import natural_key
+from tablectl.planning.plan_table import plan_table
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.groups import Weight, failure_groups, plan_groups
 from tablectl.reports.markdown import LIMIT
 from tablectl.reports.style import Style
-from tests.builders import VECTORS
+from tests.builders import CLUSTERED, VECTORS
 from tests.reports.fleet import fleet, renamed
 from tests.reports.rendered import plan_markdown, plan_sarif, plan_text
 
 Golden = Callable[[str, str], None]
 Planned = Callable[..., TablePlan]
+Live = Callable[..., LiveTable]
 
 
 def of(*tables: TablePlan) -> Plan:
@@ -123,6 +127,41 @@ def test_a_consent_is_shown_with_its_line_in_the_policy(table_planned: Planned) 
     assert '<a href="https://github.com/acme/lake/blob/1f/policies/sales.yaml#L9">' in change
     without = replace(consented, basis=replace(consented.basis, options=TableOptions()))
     assert len(plan_groups(of(consented, renamed(without, 2)))) == 2
+
+
+MARKS = ClusteringState(parts=(FileGroup(columns=("order_id",), files=9, bytes=9_000),))
+FULL_REWRITES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "partitioning": ({"partition_columns": ("order_date",)}, {"partitioning": ("customer_id",)}, {}),
+    "column_mapping": ({"properties": {keys.COLUMN_MAPPING: "name"}}, {"column_mapping": "none"}, {}),
+    "uniform": ({}, {"uniform": "iceberg_v2"}, {}),
+    "clustering.data": (
+        {"protocol": CLUSTERED, "clustering": (("order_id",),), "marks": MARKS, "optimize": "full"},
+        {"clustering": ("customer_id",)},
+        {"optimize": "full"},
+    ),
+}
+
+
+@pytest.mark.parametrize("change", FULL_REWRITES)
+def test_a_full_rewrite_runs_only_with_the_consent_that_the_plan_names(change: str, live: Live) -> None:
+    """A reviewer reads "consent rewrite: refused" as "this will not happen"."""
+    facts, policy, options = FULL_REWRITES[change]
+    table = live("lake.sales.model", **facts)
+    without = plan_table(Policy(**policy), table, "oss", TableOptions(**options))
+    consented = plan_table(Policy(**policy), table, "oss", TableOptions(**options, rewrite="allowed"))
+    assert without is not None
+    assert consented is not None
+    assert [(each.change, each.reason, each.fix) for each in without.refusals] == [
+        (
+            change,
+            "it rewrites all data of the table",
+            "consent with `rewrite: allowed`, and limit it with `max_bytes`",
+        )
+    ]
+    assert (without.statements, consented.refusals) == ((), ())
+    (group,) = plan_groups(of(consented))
+    assert (group.weight, [each.text for each in group.consents]) == (Weight.REWRITE, ["rewrite: allowed"])
+    assert any(re.match("rewrites all data: .*, because ", each.text) for each in group.effects)
 
 
 def test_each_setting_has_its_own_line(table_planned: Planned) -> None:

@@ -20,6 +20,11 @@ class OptimizeData(Operation):
     verb: ClassVar[Verb] = "OPTIMIZE"
     word: ClassVar[str] = "optimize"
 
+    @property
+    def rewrites_all(self) -> bool:
+        """With ``full``, whatever the files are clustered by."""
+        return self.full
+
     def code(self, table: TableName) -> Code:
         """The statement."""
         return Code("sql", (f"OPTIMIZE {table.sql}{' FULL' * self.full}",))
