@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tablectl.attributes.base import Action, ChangeTarget
-from tablectl.model.plan import Refusal
+from tablectl.model.plan import Basis, Refusal
 from tablectl.model.table import LiveTable
-from tablectl.model.table_options import TableOptions
 
 
-def without_consent(action: Action, options: TableOptions) -> Refusal | None:
+def without_consent(action: Action, basis: Basis) -> Refusal | None:
     """Refuses an action that rewrites all data of the table, if the policy does not consent to that."""
-    if options.rewrite == "allowed" or not any(step.operation.rewrites_all for step in action.steps):
+    rewrites = (step.operation.rewrite(basis) for step in action.steps)
+    if basis.options.rewrite == "allowed" or not any(each and each.everything for each in rewrites):
         return None
     return Refusal(
         change=action.change.id,

@@ -30,12 +30,13 @@ def refusals_for(
     """The changes that this table cannot take. Each change is checked together with all the others. ``actions`` are
     theirs, if they are known already.
     """
-    actions = actions_for(changes, basis_of(live, options)) if actions is None else actions
+    basis = basis_of(live, options)
+    actions = actions_for(changes, basis) if actions is None else actions
     operations = tuple(step.operation for action in actions for step in action.steps)
     ids = frozenset(change.id for change in changes)
     target = ChangeTarget(dialect, _properties_after(actions), options, ids, operations)
     found = (
-        attribute(each.change.attribute).check(each.change, live, target) or without_consent(each, options)
+        attribute(each.change.attribute).check(each.change, live, target) or without_consent(each, basis)
         for each in actions
     )
     return tuple(refusal for refusal in found if refusal is not None)

@@ -134,7 +134,7 @@ class Group:
     @property
     def lost(self) -> str:
         """What a rollback does not restore on each table; empty if it restores everything."""
-        return "" if self.weight is Weight.REFUSED else _lost(self.first) or _left_protocol(self.first)
+        return "" if self.weight is Weight.REFUSED else _lost(self.first) or _left(self.first)
 
 
 @frozen
@@ -258,7 +258,7 @@ def _weight(table: TablePlan) -> Weight:
         return Weight.REWRITE
     if any(each.code == LOCKOUT for each in shown_findings(table)):
         return Weight.LOCKOUT
-    if _lost(table) or _left_protocol(table) or _truncates(statements):
+    if _lost(table) or _left(table) or _truncates(statements):
         return Weight.IRREVERSIBLE
     phase = _phase(statements)
     if phase is Phase.CLOSED:
@@ -322,11 +322,16 @@ def _undo(table: TablePlan) -> Effect:
     """Whether a rollback restores the table."""
     if lost := _lost(table):
         return _lasting(f"cannot be undone: {lost}", "pending")
-    if left := _left_protocol(table):
+    if left := _left(table):
         return _lasting(f"a rollback leaves {left}", "pending")
     if any(each.rewrite and each.rewrite.everything for each in table.statements):
         return _lasting("can be undone by another rewrite of all data", "pending")
     return _lasting("can be undone", "good")
+
+
+def _left(table: TablePlan) -> str:
+    """What a rollback leaves of the plan; empty if it restores the table."""
+    return "; ".join(filter(None, (_left_protocol(table), _left_values(table))))
 
 
 def _left_protocol(table: TablePlan) -> str:
@@ -338,6 +343,13 @@ def _left_protocol(table: TablePlan) -> str:
     if after.reader > before.reader or after.writer > before.writer:
         return f"the protocol at reader {after.reader}, writer {after.writer}"
     return ""
+
+
+def _left_values(table: TablePlan) -> str:
+    """What statements imply of attributes that the plan does not change: no rollback takes that back."""
+    changed = {each.attribute for each in table.changes}
+    implied = (each for statement in table.statements for each in statement.implies)
+    return ", ".join(f"`{each}`" for each in implied if each.partition(":")[0] not in changed)
 
 
 def _lasting(text: str, kind: Kind) -> Effect:

@@ -95,25 +95,19 @@ def test_each_operation_has_a_file_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "operation",
+    ("operation", "everything"),
     [
-        Repartition(()),
-        RemoveMapping(),
-        UpgradeUniform(1),
-        UpgradeUniform(2),
-        OptimizeData(),
-        OptimizeData(full=True),
-        Purge(),
-        SetProperties((("a", "1"),)),
+        (Repartition(()), True),
+        (RemoveMapping(), True),
+        (UpgradeUniform(1), False),
+        (UpgradeUniform(2), True),
+        (OptimizeData(), False),
+        (OptimizeData(full=True), True),
+        (Purge(), False),
+        (SetProperties((("a", "1"),)), False),
     ],
     ids=repr,
 )
-def test_an_operation_needs_the_consent_to_a_full_rewrite_if_the_plan_shows_one(operation: Operation) -> None:
+def test_which_operations_rewrite_all_data(operation: Operation, everything: bool) -> None:
     shown = operation.rewrite(make_basis(files=3, bytes=9))
-    asks = isinstance(operation, Repartition | RemoveMapping) or operation in {
-        UpgradeUniform(2),
-        OptimizeData(full=True),
-    }
-    assert operation.rewrites_all is asks
-    if not isinstance(operation, OptimizeData):  # only the attribute knows how the data is clustered
-        assert asks is (shown is not None and shown.everything)
+    assert (shown is not None and shown.everything) is everything

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta import keys
-from tablectl.delta.protocol import Client
+from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.plan import Finding, Plan, Rewrite, TableFailure, TablePlan
 from tablectl.model.table import ClusteringState, FileGroup, LiveTable
 from tablectl.model.table_options import TableOptions
@@ -258,6 +258,23 @@ def test_a_plan_that_only_drops_a_reader_feature_needs_nothing_new_of_readers(ta
     (group,) = plan_groups(of(table_planned("lake.sales.model", vectors, {"deletion_vectors": "dropped"})))
     (said,) = [each.text for each in group.effects if "the writers in the log" in each.text]
     assert said.endswith("; readers need nothing new")
+
+
+def test_a_rollback_that_leaves_what_a_statement_implies_does_not_restore_the_table(table_planned: Planned) -> None:
+    """The features are there from an earlier time, so the protocol stays as it is."""
+    features = frozenset({"columnMapping", "icebergCompatV1", "deletionVectors"})
+    facts = {
+        "protocol": Protocol(1, 2).raised(features),
+        "properties": {keys.COLUMN_MAPPING: "none", keys.DELETION_VECTORS: "true"},
+    }
+    table = table_planned("lake.sales.model", facts, {"uniform": "iceberg_v1"})
+    assert table.features == ()
+    (group,) = plan_groups(of(table))
+    said = [each.text for each in group.effects if each.lasting]
+    assert "a rollback leaves `column_mapping: name`, `deletion_vectors: disabled`" in said
+    both = table_planned("lake.sales.model", facts, {"uniform": "iceberg_v1", "deletion_vectors": "disabled"})
+    (group,) = plan_groups(of(both))
+    assert "a rollback leaves `column_mapping: name`" in [each.text for each in group.effects]
 
 
 def test_a_full_rewrite_says_why_it_is_one(table_planned: Planned) -> None:

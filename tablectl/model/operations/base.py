@@ -61,11 +61,6 @@ class Operation(ABC):
     statements that move the table 5.
     """
 
-    @property
-    def rewrites_all(self) -> bool:
-        """Whether it rewrites all data of the table. The policy must consent to that (`rewrite: allowed`)."""
-        return False
-
     @abstractmethod
     def code(self, table: TableName) -> Code:
         """The statement with the table on the first line and the change below it, for readable reviews."""

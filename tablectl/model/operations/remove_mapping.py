@@ -28,11 +28,6 @@ class RemoveMapping(Operation):
     word: ClassVar[str] = "mapping"
     turn: ClassVar[int] = 2
 
-    @property
-    def rewrites_all(self) -> bool:
-        """The files get other names for their columns."""
-        return True
-
     def code(self, table: TableName) -> Code:
         """The statement: a SET of one property."""
         return alter(table, *set_clause(_VALUES))

@@ -28,11 +28,6 @@ class Repartition(Operation):
     word: ClassVar[str] = "overwrite"
     turn: ClassVar[int] = 0
 
-    @property
-    def rewrites_all(self) -> bool:
-        """The table is written again."""
-        return True
-
     def code(self, table: TableName) -> Code:
         """The write as Python. It is only shown: the engine makes the write from the operation."""
         name = _python(table.parts[0]) if table.is_path else _python(table.sql)

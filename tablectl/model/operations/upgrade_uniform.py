@@ -24,11 +24,6 @@ class UpgradeUniform(Operation):
     word: ClassVar[str] = "upgrade"
     turn: ClassVar[int] = 2
 
-    @property
-    def rewrites_all(self) -> bool:
-        """From V2 on."""
-        return self.version > 1
-
     def code(self, table: TableName) -> Code:
         """The statement."""
         return reorg(table, f"APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = {self.version}))")
@@ -69,7 +64,7 @@ class UpgradeUniform(Operation):
 
     def rewrite(self, basis: Basis) -> Rewrite | None:
         """All files, from V2 on."""
-        if not self.rewrites_all:
+        if self.version == 1:
             return None
         return Rewrite(vectors=basis.vectors, everything=True, files_at_most=basis.files, bytes_at_most=basis.bytes)
 
@@ -96,4 +91,4 @@ class UpgradeUniform(Operation):
         return tuple(feature for feature in brought if not basis.protocol.protocol().has(feature))
 
     def _rewrites(self, basis: Basis) -> bool:
-        return self.rewrites_all and basis.files != 0
+        return self.version > 1 and basis.files != 0
