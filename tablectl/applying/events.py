@@ -33,7 +33,7 @@ class Standing:
     running: int
     waiting: int
     waits: tuple[tuple[str, int], ...]
-    """What is waited for, ``for a lease``, and by how many tables."""
+    """What is waited for and for how long at most, ``for a lease up to 75 s``, and by how many tables."""
 
 
 @frozen
@@ -48,6 +48,8 @@ class RunEvent:
     """For people; empty if there is nothing to show."""
     waited: float | None = None
     """Seconds waited so far. Events of a wait repeat while the wait lasts."""
+    most: float = 0.0
+    """Of a wait: the seconds after which it ends at the latest; 0 if unknown."""
     standing: Standing | None = None
     """Of a progress event: the numbers."""
     left: float | None = None
@@ -84,6 +86,7 @@ _WAITS: Mapping[str, str] = MappingProxyType(
         "paced": "for `window.max_bytes_per_hour`",
         "driver": "for a server that does not answer",
         "stream": "for a stream",
+        "statement left": "for the statement of a dead apply",
     }
 )
 """The steps that are waits, and what each waits for."""
@@ -109,7 +112,8 @@ class Tally:
         self._notify(event)
         with self._lock:
             if event.step in _WAITS:
-                self._waits[event.table] = _WAITS[event.step]
+                most = f" up to {most_text(event.most)}" if event.most else ""
+                self._waits[event.table] = _WAITS[event.step] + most
             else:
                 self._waits.pop(event.table, None)
         self._say()
@@ -141,8 +145,11 @@ def standing_of(progress: Progress, waits: Mapping[str, int]) -> Standing | None
 
 
 def seconds_left(standing: Standing, elapsed: float) -> float | None:
-    """The time left if the other tables take as long as those that are done; ``None`` if too few are done to tell."""
-    if standing.done < _ENOUGH or elapsed < _SOON or standing.done == standing.total:
+    """The time left if the other tables take as long as those that are done; ``None`` if too few are done to tell, or
+    if every table that has begun waits.
+    """
+    stuck = standing.waiting and not standing.running
+    if stuck or standing.done < _ENOUGH or elapsed < _SOON or standing.done == standing.total:
         return None
     return elapsed / standing.done * (standing.total - standing.done)
 
@@ -155,6 +162,11 @@ def progress_text(standing: Standing, left: float | None) -> str:
     if standing.waiting:
         parts.append(f"{standing.waiting} waiting ({', '.join(f'{number} {what}' for what, number in standing.waits)})")
     return ", ".join([*parts, *([left_text(left)] if left is not None else [])])
+
+
+def most_text(seconds: float) -> str:
+    """A duration that nothing exceeds: ``75 s``, ``8 min``."""
+    return f"{math.ceil(seconds / 60)} min" if seconds > 120 else f"{math.ceil(seconds)} s"
 
 
 def left_text(seconds: float) -> str:

@@ -390,7 +390,7 @@ class GateKeeper:
                 RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does"
             )
         gate = self._lease.record.gate
-        self._tell("draining", f"{gate} gate, waiting for {waiting.text}", waiting.seconds)
+        self._tell("draining", f"{gate} gate, waiting for {waiting.text}", waiting.seconds, self._drain)
         self._lease.prove(self._window.budget)
 
     def _check_others(self) -> None:
@@ -403,5 +403,5 @@ class GateKeeper:
         self._check_others()
         self._tell("turn", f"waiting for its turn, after {ahead or 'another table'}", waited)
 
-    def _tell(self, step: str, words: str = "", waited: float | None = None) -> None:
-        self._window.notify(RunEvent(self._table, step, words, waited))
+    def _tell(self, step: str, words: str = "", waited: float | None = None, most: float = 0.0) -> None:
+        self._window.notify(RunEvent(self._table, step, words, waited, most))

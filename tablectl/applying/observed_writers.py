@@ -45,7 +45,7 @@ def writers_seen(before: Iterable[Commit], after: Iterable[Commit]) -> tuple[Wri
     )
 
 
-NEAR = 10 * 60 * 1000
+_NEAR = 60 * 1000
 """Milliseconds within which a commit counts as near a window, however rarely its writer writes."""
 _SILENT = 3
 """A writer counts as inactive after this many of its usual intervals without a commit."""
@@ -54,7 +54,7 @@ _SILENT = 3
 def active_near(commits: Iterable[Commit], since: int, until: int) -> frozenset[str]:
     """The names of the writers that were probably active between two moments, in milliseconds since the epoch.
 
-    A writer was active if one of its commits is within ten minutes of that time. A writer that commits at regular
+    A writer was active if one of its commits is within a minute of that time. A writer that commits at regular
     intervals, and is not inactive, was also active if its next commit was due then, give or take a quarter of the
     interval.
     """
@@ -66,7 +66,7 @@ def active_near(commits: Iterable[Commit], since: int, until: int) -> frozenset[
 
 
 def _is_near(times: Sequence[int], since: int, until: int) -> bool:
-    if any(since - NEAR <= time <= until + NEAR for time in times):
+    if any(since - _NEAR <= time <= until + _NEAR for time in times):
         return True
     before = [time for time in times if time < since]
     if len(before) < 2:  # one commit has no interval
@@ -76,7 +76,7 @@ def _is_near(times: Sequence[int], since: int, until: int) -> bool:
     if silent > _SILENT * interval:
         return False
     due = before[-1] + -(-silent // interval) * interval
-    slack = max(interval // 4, NEAR)
+    slack = max(interval // 4, _NEAR)
     return due - slack <= until or due - interval + slack >= since
 
 

@@ -42,7 +42,7 @@ from tablectl.applying.run_report import CanaryRun, QuietStart, RunOutcome, RunR
 from tablectl.applying.run_table import preflight, run_table, unexpected
 from tablectl.applying.scheduler import STOPPED, Later, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow, shares_window
-from tablectl.applying.statement import may_renew
+from tablectl.applying.statement import engine_gone, may_renew
 from tablectl.applying.streams import STREAM_POLL, StreamTarget, continued_streams, positions_of, targets_of
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import canonical_location
@@ -357,7 +357,7 @@ class _Task:
         """Emit an event for each table with what it waits for."""
         waited = self.window.clock.monotonic() - since
         for table in self.tables:
-            self.window.notify(RunEvent(table.name, self.step_of_wait, later.words, waited))
+            self.window.notify(RunEvent(table.name, self.step_of_wait, later.words, waited, later.most))
 
     def tell_paced(self, since: float) -> None:
         """Emit an event for each table that waits for the pace of rewrites."""
@@ -476,7 +476,8 @@ class _Task:
     def _quiet_later(self, at: float, words: str) -> Later[Runs]:
         self.step_of_wait = "quiet"
         result = self.plain(RunOutcome.INTERRUPTED, "stopped while it waited for a quiet moment", _AGAIN)
-        return Later(at=at, result=result, words=words)
+        within = self.window.terms.quiet.within if self.window.terms.quiet else 0.0
+        return Later(at=at, result=result, words=words, most=within)
 
     def _wait_for_streams(self) -> Runs | Later[Runs] | None:
         """The wait for streams that the statements stop, until they have read what the tables hold; or its failure.
@@ -498,7 +499,7 @@ class _Task:
             return self.plain(RunOutcome.STREAM_BEHIND, f"after {minutes_text(limit)}, {behind}", hint)
         self.step_of_wait = "stream"
         result = self.plain(RunOutcome.INTERRUPTED, f"stopped while it waited for a stream: {behind}", _AGAIN)
-        return Later(at=now + min(STREAM_POLL, left), result=result, words=behind)
+        return Later(at=now + min(STREAM_POLL, left), result=result, words=behind, most=limit)
 
     def _with_quiet(self, run: TableRun) -> TableRun:
         """The run with what was expected of it, and what it may have cost."""
@@ -545,11 +546,15 @@ class _Task:
         self.polls += 1
         self.step_of_wait = "held"
         _, holder = self._held(holders)
+        result = self._merged(self._held_runs(holders))
+        if engine_gone(self.window):
+            return result
         return Later(
             at=now + poll.after,
-            result=self._merged(self._held_runs(holders)),
+            result=result,
             ends_when_idle=poll.patience is LeaseWait.WHILE_BUSY,
             words=wait_text(holder),
+            most=0.0 if holder.alive else holder.patience,
         )
 
     def _held(self, holders: Mapping[str, Sighting]) -> tuple[TablePlan, Sighting]:

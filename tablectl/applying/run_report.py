@@ -89,7 +89,9 @@ class CommitRun:
     metadata: bool = False
     """Whether it changed metadata, protocol or clustering, and not only data."""
     run: str = ""
-    """The apply that made it, if it was another one: possibly one that was paused past its lease."""
+    """The apply that made it, if it was another one."""
+    late: bool = False
+    """Whether that apply had lost its lease: this one held the lease when the commit was made."""
     inside: bool = False
     """Whether it was made while the gate was closed, by a writer that did not wait."""
     writer: str = ""

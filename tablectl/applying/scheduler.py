@@ -62,6 +62,8 @@ class Later(Generic[T]):
     """Whether the job ends with ``result`` once no other job is worth waiting for."""
     words: str = ""
     """What it waits for, for people."""
+    most: float = 0.0
+    """Seconds after which the whole wait ends at the latest; 0 if unknown."""
     driver: str | None = None
     """The driver that the job moves to; ``None`` to stay. The step that requests a move has proof that the old driver
     is dead."""

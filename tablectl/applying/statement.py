@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.events import RunEvent
+from tablectl.applying.events import RunEvent, most_text
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.dialects import dialect_of
@@ -336,9 +336,11 @@ def end_inherited(window: RunContext, lease: Lease, table: str, location: str, n
     if running is None:
         return
     started, bound = window.clock.monotonic(), running.until * PATIENCE
-    window.notify(RunEvent(table, "statement left", "a statement of the run before may still run: ending it"))
+    words = f"a dead apply left a statement that may still run: ending it, or waiting for at most {most_text(bound)}"
     while running.tag not in window.over and (going := _interrupted(window, running)) is not False:
-        left = started + bound - window.clock.monotonic()
+        waited = window.clock.monotonic() - started
+        window.notify(RunEvent(table, "statement left", words, waited, bound))
+        left = bound - waited
         if going is None and window.stamp.proceed:
             notes.append(f"a statement of an earlier run was not waited for: {window.stamp.proceed}")
             break
@@ -349,9 +351,17 @@ def end_inherited(window: RunContext, lease: Lease, table: str, location: str, n
             raise StopTableError(RunOutcome.FAILED, message, "end it in the engine, and run the same command again")
         if window.stop.is_set():
             raise interrupted()
+        if engine_gone(window):
+            message = "a dead apply left a statement that may still run, and the engine of this run does not answer"
+            raise StopTableError(RunOutcome.HELD, message, "run the same command again when it does")
         lease.prove(window.budget)
         window.clock.sleep(min(_LOOK_EVERY, left))
     lease.statement_ended()
+
+
+def engine_gone(window: RunContext) -> bool:
+    """Whether no engine of the run answers any more, so that waiting is in vain."""
+    return not any(each.alive() for each in (window.engine, *window.others))
 
 
 def _interrupted(window: RunContext, running: RunningStatement) -> bool | None:

@@ -205,7 +205,7 @@ def ended(session: TableSession, end: StopTableError) -> TableRun:
         ours, others = (), ()
     if end.outcome in {RunOutcome.LEASE_LOST, RunOutcome.SUCCEEDED}:
         # Its gate was dead, or its successor's, for an unknown part of the time.
-        others = tuple(replace(each, inside=False) for each in others)
+        others = tuple(replace(each, inside=False, late=False) for each in others)
     run = _run_so_far(session, others)
     return replace(run, outcome=end.outcome, message=end.message, hint=end.hint, commits=ours)
 
@@ -264,7 +264,7 @@ def _possible_failures(
     found = [PossibleFailure(writer=name, reason="wrote while the gate was closed", fails=fails) for name in unguarded]
     if not session.gate.guarded:
         now = milliseconds(session.window.clock.utc())
-        near = active_near(commits, min((each.at for each in session.sent), default=now), now)
+        near = active_near(commits, min(each.at for each in session.sent if each.fails), now)
         known = {writer.name for writer in _writers(session, commits)}
         found += [
             PossibleFailure(writer=name, reason="no guard was seen", fails=fails)
@@ -304,7 +304,10 @@ def since(session: TableSession, *, stale: bool = False) -> tuple[tuple[CommitRu
             continue
         elif found is None or found.plan != stamp.plan or commit.version > start:
             inside = any(first < commit.version <= last for first, last in session.closed.values())
-            others.append(_commit_run(commit, found.run if found else "", inside=inside))
+            theirs = _commit_run(commit, found.run if found else "", inside=inside)
+            # While our lease holds, no other apply has one.
+            ours_since = 0 <= session.start < commit.version and not session.lease.lost
+            others.append(replace(theirs, late=found is not None and ours_since))
     return tuple(ours), tuple(others)
 
 

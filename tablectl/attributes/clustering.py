@@ -195,6 +195,7 @@ def _optimize(change: Change, basis: Basis) -> Step:
     cost = Rewrite(
         clusters=True,
         vectors=None,
+        everything=full,
         files_at_most=total.files - shielded.files,
         bytes_at_most=total.bytes - shielded.bytes,
     )

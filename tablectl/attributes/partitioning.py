@@ -86,9 +86,7 @@ class Partitioning(Attribute):
         yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Refuses every change without consent. With consent, refuses what the rewrite would lose and what Delta would
-        reject.
-        """
+        """Refuses what the rewrite would lose and what Delta would reject."""
         reason, fix, condition = next(_problems(change, live, target), ("", "", ""))
         if not reason:
             return None
@@ -106,10 +104,9 @@ class Partitioning(Attribute):
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """A change rewrites the whole table, also what its catalog hides from readers."""
-        allowed = options.rewrite == "allowed"
         if live is None:
-            return Needs(size=True, rewrite=True, entry=allowed)
-        return Needs(entry=allowed and not self.agrees(self.read(live, ""), value, ""))
+            return Needs(size=True, rewrite=True, entry=True)
+        return Needs(entry=not self.agrees(self.read(live, ""), value, ""))
 
 
 _Problem = tuple[str, str, str]
@@ -119,12 +116,6 @@ _Problem = tuple[str, str, str]
 def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
     if any(isinstance(each, ReplacePartitions) for each in target.operations):
         return  # no data is rewritten
-    if target.options.rewrite != "allowed":
-        yield (
-            f"the table is {_described(live)}; Delta changes that only by rewriting the whole table",
-            f"{_HARMLESS}, or consent with `rewrite: allowed` and a `max_bytes`",
-            "DELTA_UNSUPPORTED_PARTITION_COLUMN_CHANGE",
-        )
     large = why_too_large(change.id, "another partitioning", live, target)
     if large is not None:
         yield large.reason, large.fix, large.condition
@@ -245,10 +236,6 @@ def _lost_of(column: Column) -> Iterator[_Problem]:
     if "delta.identity.start" in column.metadata and column.metadata.get(_EXPLICIT) is not True:
         reason = f"column {name} is GENERATED ALWAYS AS IDENTITY: Delta does not allow writing its values again"
         yield reason, _HARMLESS, "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
-
-
-def _described(live: LiveTable) -> str:
-    return f"partitioned by {', '.join(live.partition_columns)}" if live.partition_columns else "not partitioned"
 
 
 def _names(value: Value) -> tuple[str, ...]:

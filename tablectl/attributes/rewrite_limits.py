@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from tablectl.attributes.base import ChangeTarget
-from tablectl.model.plan import Refusal
+from tablectl.attributes.base import Action, ChangeTarget
+from tablectl.model.plan import Basis, Refusal
 from tablectl.model.table import LiveTable
 
 
-def why_no_rewrite(change: str, what: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-    """Why a change must not rewrite all data of a table; ``None`` if it may. ``what`` is the subject of the message."""
-    if target.options.rewrite != "allowed":
-        return Refusal(
-            change=change,
-            reason=f"{what} rewrites all data of the table",
-            fix="consent with `rewrite: allowed`, and limit it with `max_bytes`",
-        )
-    return why_too_large(change, what, live, target)
+def without_consent(action: Action, basis: Basis) -> Refusal | None:
+    """Refuses an action that rewrites all data of the table, if the policy does not consent to that."""
+    rewrites = (step.operation.rewrite(basis) for step in action.steps)
+    if basis.options.rewrite == "allowed" or not any(each and each.everything for each in rewrites):
+        return None
+    return Refusal(
+        change=action.change.id,
+        reason="it rewrites all data of the table",
+        fix="consent with `rewrite: allowed`, and limit it with `max_bytes`",
+    )
 
 
 def why_too_large(change: str, what: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:

@@ -97,7 +97,7 @@ class Lines:
         if self._standing is None or self._now() - self._progress_at < REMIND_EVERY:
             return
         self._progress_at = self._now()
-        left = None if self._end is None else max(self._end - self._now(), 0.0)
+        left = _until(self._end, self._now())
         self._say("\n".join([progress_text(self._standing, left), *(self._longest() if self._brief else [])]))
 
     def _longest(self) -> Iterator[str]:
@@ -118,6 +118,11 @@ class Lines:
             return False
         self._waits[event.table] = (event.words, self._now())
         return True
+
+
+def _until(end: float | None, now: float) -> float | None:
+    """The seconds left; ``None`` without an estimate, and once an estimate has proved wrong."""
+    return None if end is None or end <= now else end - now
 
 
 def _waits(event: RunEvent) -> bool:
@@ -191,8 +196,8 @@ class Screen:
 
         full = _BAR * standing.done // standing.total
         said = f"  {standing.done:,} of {standing.total:,} tables done"
-        if self._end is not None:
-            said += f", {left_text(max(self._end - self._now(), 0.0))}"
+        if (left := _until(self._end, self._now())) is not None:
+            said += f", {left_text(left)}"
         return Text.assemble(("━" * full, "green"), ("─" * (_BAR - full), "dim"), said)
 
     def _counts(self, standing: Standing) -> Iterator[str]:

@@ -77,6 +77,17 @@ class Protocol:
         return frozenset(feature for feature in _LEGACY_WRITER if self.has(feature))
 
     @property
+    def read_features(self) -> frozenset[str]:
+        """Every feature that readers must support, including the one that reader version 2 implies."""
+        if self.reader >= _TABLE_FEATURES_READER:
+            return self.reader_features
+        return frozenset({"columnMapping"} if self.reader == _COLUMN_MAPPING_READER else ())
+
+    def new_to_readers(self, before: Protocol) -> bool:
+        """Whether a client that reads tables of the protocol ``before`` may not be able to read this one."""
+        return self.reader > before.reader or not self.read_features <= before.read_features
+
+    @property
     def lists_features(self) -> bool:
         """Whether the protocol lists its features instead of implying them by version numbers."""
         return self.writer >= _TABLE_FEATURES_WRITER

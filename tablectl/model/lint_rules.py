@@ -383,7 +383,7 @@ _RULES: Sequence[LintRule] = (
         breaks="Nothing fails; queries get no faster until data is clustered.",
         why="`CLUSTER BY` commits the columns and leaves every file as it is. OPTIMIZE clusters new files, and only "
         "OPTIMIZE FULL those that were clustered by other columns.",
-        fix="Declare `optimize: full` or `incremental`, or run OPTIMIZE yourself.",
+        fix="Declare `optimize: incremental`, or `full` with `rewrite: allowed`; or run OPTIMIZE yourself.",
         source="delta-5",
         seen=("plan",),
     ),

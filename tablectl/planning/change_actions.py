@@ -8,6 +8,7 @@ from types import MappingProxyType
 from tablectl.attributes.base import Action, ChangeTarget
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import attribute
+from tablectl.attributes.rewrite_limits import without_consent
 from tablectl.model.plan import Basis, Change, Refusal
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
@@ -29,11 +30,15 @@ def refusals_for(
     """The changes that this table cannot take. Each change is checked together with all the others. ``actions`` are
     theirs, if they are known already.
     """
-    actions = actions_for(changes, basis_of(live, options)) if actions is None else actions
+    basis = basis_of(live, options)
+    actions = actions_for(changes, basis) if actions is None else actions
     operations = tuple(step.operation for action in actions for step in action.steps)
     ids = frozenset(change.id for change in changes)
     target = ChangeTarget(dialect, _properties_after(actions), options, ids, operations)
-    found = (attribute(change.attribute).check(change, live, target) for change in changes)
+    found = (
+        attribute(each.change.attribute).check(each.change, live, target) or without_consent(each, basis)
+        for each in actions
+    )
     return tuple(refusal for refusal in found if refusal is not None)
 
 

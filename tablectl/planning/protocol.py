@@ -149,11 +149,11 @@ def _wrong_rows(name: str, version: str, why: str, changes: Sequence[Change]) ->
 
 def protocol_raise(before: Protocol, after: Protocol) -> Iterator[RuleFinding]:
     """P001, P002: clients that do not support the new protocol can no longer read, or write, the table (delta-1.0)."""
-    read = sorted(feature for feature in after.reader_features if not before.has(feature))
-    if after.reader > before.reader or read:
+    if after.new_to_readers(before):
+        read = sorted(after.read_features - before.read_features)
         needs = f" with {', '.join(read)}" if read else ""
         yield RuleFinding("P001", f"readers need protocol {after.reader}{needs}")
-    written = sorted(feature for feature in after.writer_features if not before.has(feature))
+    written = sorted(after.features - before.features)
     if after.writer > before.writer or written:
         needs = f" with {', '.join(written)}" if written else ""
         yield RuleFinding("P002", f"writers need protocol {after.writer}{needs}")

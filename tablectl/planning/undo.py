@@ -93,14 +93,11 @@ def table_undo(
 ) -> TableUndo:
     """The undo of a run on one table. ``before`` is the table before the run's first commit, ``now`` as it is."""
     values = (ValueUndo(change=change, found=attribute(change.attribute).read(now, change.key)) for change in changes)
-    brought = (now.protocol.reader_features | now.protocol.writer_features) - (
-        before.protocol.reader_features | before.protocol.writer_features
-    )
     return TableUndo(
         spec=spec,
         commits=tuple(sorted(commits, key=lambda commit: commit.version)),
         values=tuple(values),
-        stays=tuple(sorted(feature for feature in brought if not before.protocol.has(feature))),
+        stays=tuple(sorted(now.protocol.features - before.protocol.features)),
     )
 
 

@@ -239,7 +239,8 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
     {
         "rewrite": Word(
             words=("allowed", "refused"),
-            description="Whether all data of the table may be rewritten, as a change of its partitioning requires.",
+            description="Whether all data of the table may be rewritten: by another partitioning, `column_mapping: "
+            "none`, `uniform: iceberg_v2` and `optimize: full`.",
         ),
         "max_bytes": Text(
             parse=lambda text: str(parse_size(text)),
@@ -251,7 +252,7 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
         "optimize": Word(
             words=("never", "incremental", "full"),
             description="What is clustered when the clustering columns change: nothing, new data (OPTIMIZE), or all "
-            "(OPTIMIZE FULL).",
+            "(OPTIMIZE FULL, which needs `rewrite: allowed`).",
         ),
         "truncate_history": Word(
             words=("true", "false"),

@@ -51,6 +51,7 @@ _FULL_REWRITE_REASONS: Mapping[Verb, str] = {
     "REPLACE PARTITIONED BY": "the partition columns of existing data change in no other way",
     "REMOVE COLUMN MAPPING": "existing files name their columns by the mapping that is removed",
     "UPGRADE UNIFORM": "Iceberg clients may not be able to read existing files",
+    "OPTIMIZE": "`optimize: full` clusters all files by the declared columns",
 }
 
 
@@ -133,7 +134,7 @@ class Group:
     @property
     def lost(self) -> str:
         """What a rollback does not restore on each table; empty if it restores everything."""
-        return "" if self.weight is Weight.REFUSED else _lost(self.first) or _left_protocol(self.first)
+        return "" if self.weight is Weight.REFUSED else _lost(self.first) or _left(self.first)
 
 
 @frozen
@@ -257,7 +258,7 @@ def _weight(table: TablePlan) -> Weight:
         return Weight.REWRITE
     if any(each.code == LOCKOUT for each in shown_findings(table)):
         return Weight.LOCKOUT
-    if _lost(table) or _left_protocol(table) or _truncates(statements):
+    if _lost(table) or _left(table) or _truncates(statements):
         return Weight.IRREVERSIBLE
     phase = _phase(statements)
     if phase is Phase.CLOSED:
@@ -306,7 +307,7 @@ def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
     found += [_lasting(each.message, "pending") for each in findings if each.code in _NEEDS]
     codes = {each.code for each in findings}
     if codes.intersection(_NEEDS) and not codes.intersection((LOCKOUT, "P003")):
-        found.append(_lasting(_writers(first, readers="P001" in codes), "good"))
+        found.append(_lasting(_writers(first), "good"))
     found += [_lasting(f"{each.code}: {each.message}", "pending") for each in findings if each.code in _RISKS]
     phase = _phase(first.statements)
     found.append(Effect(PHASE_EFFECTS[phase], "good" if phase is Phase.FREE else "pending"))
@@ -321,11 +322,16 @@ def _undo(table: TablePlan) -> Effect:
     """Whether a rollback restores the table."""
     if lost := _lost(table):
         return _lasting(f"cannot be undone: {lost}", "pending")
-    if left := _left_protocol(table):
+    if left := _left(table):
         return _lasting(f"a rollback leaves {left}", "pending")
     if any(each.rewrite and each.rewrite.everything for each in table.statements):
         return _lasting("can be undone by another rewrite of all data", "pending")
     return _lasting("can be undone", "good")
+
+
+def _left(table: TablePlan) -> str:
+    """What a rollback leaves of the plan; empty if it restores the table."""
+    return "; ".join(filter(None, (_left_protocol(table), _left_values(table))))
 
 
 def _left_protocol(table: TablePlan) -> str:
@@ -339,12 +345,20 @@ def _left_protocol(table: TablePlan) -> str:
     return ""
 
 
+def _left_values(table: TablePlan) -> str:
+    """What statements imply of attributes that the plan does not change: no rollback takes that back."""
+    changed = {each.attribute for each in table.changes}
+    implied = (each for statement in table.statements for each in statement.implies)
+    return ", ".join(f"`{each}`" for each in implied if each.partition(":")[0] not in changed)
+
+
 def _lasting(text: str, kind: Kind) -> Effect:
     return Effect(text, kind, lasting=True)
 
 
-def _writers(table: TablePlan, *, readers: bool) -> str:
+def _writers(table: TablePlan) -> str:
     """Which writers of the log support what the plan adds. Readers, if they need it too, leave no trace in a log."""
+    readers = table.protocol_after.protocol().new_to_readers(table.basis.protocol.protocol())
     known = ", ".join(dict.fromkeys(each.text() for each in table.basis.client_list()))
     named = f" ({known})" if known else ""
     others = "the log does not say who reads the table" if readers else "readers need nothing new"
@@ -375,7 +389,7 @@ def _rewrite_effects(tables: Sequence[TablePlan]) -> list[Effect]:
         amount = _amount([parts[index] for parts in per_table])
         of = f" of {len(tables)} tables" if len(tables) > 1 else ""
         if part.everything:
-            why = f", because {reason}" if (reason := _full_rewrite_reason(tables[0])) else ""
+            why = f", because {reason}" if (reason := _full_rewrite_reason(tables[0], part)) else ""
             found.append(Effect(f"rewrites all data{of}: {amount}{why}", "bad"))
         elif part.clusters:
             found.append(Effect(f"clusters the files that OPTIMIZE chooses{of}, from {amount}", "pending"))
@@ -416,7 +430,7 @@ def _vectors_text(tables: Sequence[TablePlan], rewrites: Sequence[Rewrite]) -> s
     return f"rewrites only files with deletion vectors: {which}{size}"
 
 
-def _full_rewrite_reason(table: TablePlan) -> str:
-    """Why all data of a table is rewritten, as a clause."""
-    verbs = [each.verb for each in table.statements if each.rewrite and each.rewrite.everything]
-    return next((_FULL_REWRITE_REASONS[verb] for verb in verbs if verb in _FULL_REWRITE_REASONS), "")
+def _full_rewrite_reason(table: TablePlan, part: Rewrite) -> str:
+    """Why a statement of a table rewrites all its data, as a clause; empty if no reason is known."""
+    verb = next(each.verb for each in table.statements if each.rewrite is part)
+    return _FULL_REWRITE_REASONS.get(verb, "")

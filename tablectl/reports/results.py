@@ -98,7 +98,7 @@ def _of_table_run(run: TableRun) -> Iterator[Result]:
     for each in run.possible_failures:
         yield Result("possible-failure", run.name, "", risk_text(each.writer, each.reason, each.fails))
     for commit in run.foreign:
-        if commit.run:
+        if commit.late:
             yield Result("undone", run.name, "", f"version {commit.version}{late_text(commit, run)}")
 
 

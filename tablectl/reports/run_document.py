@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 from tablectl.applying.run_report import RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.model.code_block import read_code
@@ -28,7 +28,7 @@ from tablectl.reports.document import (
 )
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card, name_lines
-from tablectl.reports.run_wording import WORTH_TELLING, canary_texts, remarks
+from tablectl.reports.run_wording import WORTH_TELLING, canary_texts, remarks, shared_risks
 from tablectl.reports.style import plural
 from tablectl.reports.timeline import Timeline, timeline
 from tablectl.reports.wording import (
@@ -40,6 +40,7 @@ from tablectl.reports.wording import (
     span_text,
 )
 
+_MOST_NAMES = 10
 _MARKS = {RunOutcome.APPLIED: "+", RunOutcome.ALREADY: "=", RunOutcome.WAITING: "…", RunOutcome.SUCCEEDED: "+"}
 
 
@@ -48,7 +49,8 @@ def run_document(report: RunReport, context: Context, *, each_table: bool = Fals
     failures = failure_groups(report.failures)
     groups = _groups(report.tables, separate=each_table)
     planned = {table.name: table for table in context.plan.tables} if context.plan else {}
-    cards = (*map(failure_card, failures), *(_card(group, planned) for group in groups))
+    shared = {} if each_table else shared_risks(report.tables)
+    cards = (*map(failure_card, failures), *(_card(group, planned, shared) for group in groups))
     rows = [_row(card, (Cell(card.state, tone="bad"),), index) for index, card in enumerate(cards[: len(failures)])]
     rows += [
         _row(card, tuple(_result(group)), len(failures) + index)
@@ -58,7 +60,7 @@ def run_document(report: RunReport, context: Context, *, each_table: bool = Fals
         subject="Apply",
         verdict=run_verdict(report),
         env=report.env,
-        notes=tuple(_notes(report)),
+        notes=(*_notes(report), *(f"{_some(names)}: {text}" for text, names in shared.items())),
         facts=(
             ("Run", Cell(report.run, code=True)),
             ("Plan", Cell(report.plan[:12], code=True)),
@@ -96,7 +98,7 @@ def _groups(tables: Sequence[TableRun], *, separate: bool) -> list[tuple[TableRu
 
 def _alone(run: TableRun) -> bool:
     """Whether there is more to say of a table than what it has in common with others."""
-    more = (run.foreign, run.possible_failures, run.notes, run.later, run.owed, run.writers, run.streams, run.shut)
+    more = (run.foreign, run.notes, run.later, run.owed, run.watched and run.writers, run.streams, run.shut)
     return any(more)
 
 
@@ -105,7 +107,7 @@ def _key(run: TableRun) -> Hashable:
     message = run.message.replace(run.name, "\0")
     statements = tuple((each.id, each.phase, bool(each.error)) for each in run.statements)
     commits = tuple(each.operation for each in run.commits)
-    return run.outcome, message, run.hint, run.changed, run.already, statements, commits
+    return run.outcome, message, run.hint, run.changed, run.already, statements, commits, run.possible_failures
 
 
 def _row(card: Card, result: tuple[Cell, ...], index: int) -> Row:
@@ -127,7 +129,12 @@ def _result(group: Sequence[TableRun]) -> Iterator[Cell]:
         yield Cell(f"waited {'at most ' * (len(group) > 1)}{span_text(paced)} for `window.max_bytes_per_hour`")
 
 
-def _card(group: tuple[TableRun, ...], planned: dict[str, TablePlan]) -> Card:
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return f"{plural(len(names), 'table')} ({', '.join(names[:_MOST_NAMES])}{more})"
+
+
+def _card(group: tuple[TableRun, ...], planned: dict[str, TablePlan], shared: Collection[str] = ()) -> Card:
     run, good = group[0], group[0].outcome in GOOD
     tone: Tone = "pending" if run.outcome is RunOutcome.WAITING else "good" if good else "bad"
     return Card(
@@ -135,12 +142,12 @@ def _card(group: tuple[TableRun, ...], planned: dict[str, TablePlan]) -> Card:
         state=outcome_text(run),
         tone=tone,
         mark=_MARKS.get(run.outcome, "x"),
-        brief=tuple(_brief(group)),
+        brief=tuple(_brief(group, shared)),
         details=(*_changes(run, planned), *(_details(run) if len(group) == 1 else _tables(group))),
     )
 
 
-def _brief(group: Sequence[TableRun]) -> Iterator[Block]:
+def _brief(group: Sequence[TableRun], shared: Collection[str]) -> Iterator[Block]:
     run = group[0]
     said = [("why", run.message), ("hint", run.hint)]
     facts = [(label, text) for label, text in said if text]
@@ -149,7 +156,7 @@ def _brief(group: Sequence[TableRun]) -> Iterator[Block]:
         facts += [("others", commit_text(each)) for each in run.foreign if each.metadata and not each.run]
         data = sum(not each.metadata and not each.run for each in run.foreign)
         facts += [("others", plural(data, "commit") + " of data")] if data else []
-        facts += remarks(run)
+        facts += [(label, text) for label, text in remarks(run) if text not in shared]
     elif times := "; ".join(cell.text for cell in _result(group) if cell.text != run.message):
         facts.append(("commits", times))
     if facts:

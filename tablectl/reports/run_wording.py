@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from tablectl.applying.run_report import CanaryRun, CanaryTable, QuietStart, TableRun
@@ -14,6 +14,7 @@ from tablectl.reports.wording import late_text, risk_text, silent_text, span_tex
 
 Facts = list[tuple[str, str]]
 _MOST_CANARIES = 10
+_MOST_SHARED = 10
 WORTH_TELLING = 1000
 """Waits shorter than this, in milliseconds, are not reported."""
 
@@ -24,8 +25,7 @@ def remarks(run: TableRun) -> Facts:
     facts += [("quiet moment", _quiet_text(run.quiet))] if run.quiet else []
     if run.paced_ms >= WORTH_TELLING:
         facts.append(("pace", f"waited {span_text(run.paced_ms)} for `window.max_bytes_per_hour`"))
-    for (reason, fails), group in groupby(run.possible_failures, key=lambda each: (each.reason, each.fails)):
-        facts.append(("risk", risk_text(", ".join(each.writer for each in group), reason, fails)))
+    facts += [("risk", each) for each in risks(run)]
     if run.watched and run.writers:
         back = sum(writer.back for writer in run.writers)
         silent = [silent_text(writer) for writer in run.writers if not writer.back]
@@ -37,6 +37,22 @@ def remarks(run: TableRun) -> Facts:
     facts += [("note", note) for note in run.notes]
     facts += [("note", f"{each} was applied and verified, then changed by others") for each in run.later]
     return facts
+
+
+def risks(run: TableRun) -> Iterator[str]:
+    """Which writers may have failed: one sentence for each reason."""
+    for (reason, fails), group in groupby(run.possible_failures, key=lambda each: (each.reason, each.fails)):
+        yield risk_text(", ".join(each.writer for each in group), reason, fails)
+
+
+def shared_risks(runs: Iterable[TableRun]) -> dict[str, list[str]]:
+    """The sentences that most tables have in common, each with the names of its tables; none of a single table."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        for text in risks(run):
+            found.setdefault(text, []).append(run.name)
+    most = sorted(found.items(), key=lambda each: -len(each[1]))[:_MOST_SHARED]
+    return {text: names for text, names in most if len(names) > 1}
 
 
 def canary_texts(canary: CanaryRun) -> Iterator[str]:

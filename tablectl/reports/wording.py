@@ -306,11 +306,16 @@ def commit_text(commit: CommitRun) -> str:
 
 
 def late_text(commit: CommitRun, table: TableRun) -> str:
-    """Whose commit it is if another apply made it: one that had lost its lease, unless this run lost its own."""
+    """Whose commit it is if another apply made it. If this run lost its own lease, that may be its successor."""
     if not commit.run:
         return ""
-    lost = table.outcome in {RunOutcome.LEASE_LOST, RunOutcome.SUCCEEDED}
-    return f", of the apply {commit.run}" + ("" if lost else ", which had lost its lease")
+    if table.outcome in {RunOutcome.LEASE_LOST, RunOutcome.SUCCEEDED}:
+        return f", of the apply {commit.run}"
+    return (
+        f", of the apply {commit.run}, which had lost its lease"
+        if commit.late
+        else f", of an earlier apply, {commit.run}"
+    )
 
 
 def risk_text(who: str, reason: str, fails: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tablectl.applying.context import WindowSettings
 from tablectl.applying.events import (
     DONE,
     PROGRESS,
@@ -14,6 +15,8 @@ from tablectl.applying.events import (
     seconds_left,
     standing_of,
 )
+from tablectl.applying.run_report import RunOutcome
+from tablectl.model.errors import ExitCode
 from tests.applying.lake_run import Run
 
 
@@ -72,6 +75,38 @@ def test_a_run_tells_who_is_waited_for_and_how_far_it_is() -> None:
     assert words[-1] == "3 of 3 tables done"
     held = [event for event in run.told if event.step == "held"]
     assert held[0].words.startswith("held by ben on ben-laptop (pid 7), run run-of-ben")
+
+
+def test_no_estimate_is_made_while_everything_that_has_begun_waits() -> None:
+    stuck = Progress(done=6, running=4, waiting=14, queued=0)
+    waits = {"for the statement of a dead apply up to 8 min": 4, "for a lease up to 75 s": 14}
+    assert said(stuck, waits, 60.0) == (
+        "6 of 24 tables done, 18 waiting (14 for a lease up to 75 s, 4 for the statement of a dead apply up to 8 min)"
+    )
+    assert said(stuck, {"for a lease": 14}, 60.0).endswith("about 3 min left"), "four of them run"
+
+
+def test_the_progress_names_the_longest_time_of_each_wait() -> None:
+    told: list[RunEvent] = []
+    tally = Tally(told.append, lambda: 0.0)
+    tally.tell(Progress(0, 2, 0, 0))
+    tally(RunEvent("a", "statement left", "ending it", 1.0, 450.0))
+    tally(RunEvent("b", "held", "held by ben", 1.0, 75.0))
+    assert told[-1].words == (
+        "0 of 2 tables done, 2 waiting (1 for a lease up to 75 s, 1 for the statement of a dead apply up to 8 min)"
+    )
+
+
+def test_a_run_whose_engine_died_does_not_wait_for_leases() -> None:
+    run = Run().tables("ab")
+    for name in "ab":
+        run.hold(name)
+    run.engine.is_alive = False
+    run.terms = WindowSettings(wait=3600)
+    started = run.clock.now
+    report = run.apply()
+    assert [table.outcome for table in report.tables] == [RunOutcome.HELD] * 2
+    assert (report.exit_code, run.clock.now - started) == (ExitCode.WINDOW, 0)
 
 
 def test_the_last_event_of_each_table_is_its_outcome() -> None:

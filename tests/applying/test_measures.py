@@ -165,14 +165,38 @@ def test_an_apply_that_had_lost_its_lease_is_named(world: World) -> None:
 
     world.before = at(1, land)
     run = world.run(plan)
-    assert [(each.run, each.inside) for each in run.foreign] == [("earlier", True)]
+    assert [(each.run, each.inside, each.late) for each in run.foreign] == [("earlier", True, True)]
     assert not [each for each in run.possible_failures if "TBLPROPERTIES" in each.writer]
+
+
+def test_an_apply_that_ended_well_before_a_stale_plan_is_not_accused_of_a_lost_lease(world: World) -> None:
+    plan = world.plan(isolation="Serializable")
+    stamp = Stamp("earlier", "another plan").text()
+    world.table.commit("SET TBLPROPERTIES", "ann", stamp, properties={"delta.isolationLevel": "SnapshotIsolation"})
+    run = world.run(plan)
+    assert run.outcome is RunOutcome.STALE
+    assert [(each.run, each.late) for each in run.foreign] == [("earlier", False)]
+
+
+def test_the_successor_of_a_run_that_noticed_no_loss_is_not_accused_of_one(world: World) -> None:
+    """The statement failed while this process was paused: the outcome is that failure, and the lease is over."""
+    plan = world.plan(isolation="Serializable")
+
+    def slept(table: FakeTable, _sql: str) -> None:
+        world.clock.now += 100
+        assert isinstance(acquire(world.store, claim("ben"), world.clock), Lease)
+        table.commit("SET TBLPROPERTIES", "ben", Stamp("ben", DIGEST).text(), properties={"a": "1"})
+        raise EngineError("no")
+
+    world.before = slept
+    run = world.run(plan)
+    assert [(each.run, each.late) for each in run.foreign] == [("ben", False)]
 
 
 # Writers that it may have failed
 
 
-def at_work(world: World, ago: int = 60) -> None:
+def at_work(world: World, ago: int = 30) -> None:
     """Commits are made so many seconds before the run."""
     world.table.at = lambda version: milliseconds(world.clock.utc()) - 1000 * ago + version
 

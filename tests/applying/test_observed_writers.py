@@ -84,9 +84,10 @@ def at(*minutes: int, user: str = "etl") -> list[Commit]:
 @pytest.mark.parametrize(
     ("minutes", "window", "near"),
     [
-        ((995,), (1000, 1001), True),  # five minutes before
-        ((980,), (1000, 1001), False),  # one commit has no rhythm
-        ((1008,), (1000, 1001), True),  # just after it
+        ((999,), (1000, 1001), True),  # just before it
+        ((995,), (1000, 1001), False),  # one commit has no rhythm
+        ((990, 990, 991), (1000, 1001), False),  # a table that was filled, and is idle
+        ((1002,), (1000, 1001), True),  # just after it
         ((985, 970, 955), (1000, 1001), True),  # every quarter of an hour
         ((900, 885, 870), (1000, 1001), False),  # and silent since
         ((0, 1440, 2880), (4320, 4321), True),  # every night, and now

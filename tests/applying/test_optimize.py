@@ -24,7 +24,7 @@ MODES: tuple[Optimize, ...] = ("incremental", "full")
 
 
 def world(optimize: Optimize, **facts: Any) -> World:
-    made = World(options=TableOptions(optimize=optimize))
+    made = World(options=TableOptions(optimize=optimize, rewrite="allowed"))
     made.lake.add(**{"clustering": (("day",),), "marks": MIXED, **facts})
     return made
 

@@ -15,7 +15,7 @@ from tablectl.delta.names import parse_table
 from tablectl.delta.schema import parse_schema
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import Gate, LeaseRecord, RunningStatement, record_at, tail
-from tablectl.model.errors import EngineError
+from tablectl.model.errors import EngineError, ExitCode
 from tablectl.model.table_options import TableOptions
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, at
 from tests.applying.world import Kill, World, settle
@@ -487,6 +487,39 @@ def test_where_the_engine_cannot_end_it_its_bound_is_waited_for(world: World) ->
     started = world.clock.now
     assert world.run(plan, lease=lease).outcome is RunOutcome.APPLIED
     assert world.clock.now - started == pytest.approx(25, abs=1.5)
+
+
+def test_that_wait_says_what_it_waits_for_and_for_how_long_at_most(world: World) -> None:
+    plan = world.plan(isolation="Serializable")
+    tag = killed(world, until=360)
+    engines(world, running={tag: None})
+    world.run(plan, lease=world.lease())
+    told = [event for event in world.told if event.step == "statement left"]
+    assert len(told) > 100, "it repeats while it lasts"
+    assert {(event.words, event.most) for event in told} == {
+        ("a dead apply left a statement that may still run: ending it, or waiting for at most 8 min", 450.0)
+    }
+    assert told[-1].waited == pytest.approx(450, abs=1.5)
+
+
+def test_an_engine_that_died_ends_that_wait_with_the_exit_code_of_a_closed_window(world: World) -> None:
+    plan = world.plan(isolation="Serializable")
+    tag = killed(world, until=600)
+    made = engines(world, running={tag: None})
+    lease = world.lease()
+    started = world.clock.now
+
+    def dies() -> None:
+        made[0].is_alive = False
+
+    world.clock.later(10, dies)
+    run = world.run(plan, lease=lease)
+    assert (run.outcome, run.code, world.sent) == (RunOutcome.HELD, ExitCode.WINDOW, [])
+    assert "does not answer" in run.message
+    assert world.clock.now - started <= 12
+    left = tail(world.store)
+    assert left is not None
+    assert left.running is not None, "the next run waits for it"
 
 
 def test_a_reason_to_proceed_ends_that_wait(world: World) -> None:

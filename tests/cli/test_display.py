@@ -93,6 +93,15 @@ def test_how_far_a_run_is_is_a_line_every_half_minute() -> None:
     ]
 
 
+def test_an_estimate_that_proved_wrong_is_not_repeated() -> None:
+    log = Log()
+    log.lines(progress(6, 24, left=20.0, waits=(("for a lease", 14),)))
+    for second in range(0, 100, 10):
+        log.now = float(second)
+        log.lines.remind()
+    assert log.said == ["6 of 24 tables done, 2 running, 14 waiting (14 for a lease)"] * 3
+
+
 def test_a_run_of_many_tables_has_a_line_for_each_that_is_done_and_says_what_each_waits_for() -> None:
     log = Log()
     log.lines(progress(0, 200, waits=(("for a lease", 1), ("for writers", 1))))

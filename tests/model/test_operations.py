@@ -12,13 +12,17 @@ from tablectl.model.operations import (
     ClusterBy,
     DropFeature,
     Operation,
+    OptimizeData,
     Purge,
+    RemoveMapping,
     Repartition,
     SetProperties,
     UnsetProperties,
+    UpgradeUniform,
     render,
 )
 from tablectl.model.plan import Verb
+from tests.builders import make_basis
 
 
 @pytest.mark.parametrize(
@@ -88,3 +92,22 @@ def test_every_operation_is_listed_with_a_verb_of_its_own() -> None:
 
 def test_each_operation_has_a_file_of_its_own() -> None:
     assert len({each.__module__ for each in OPERATIONS}) == len(OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    ("operation", "everything"),
+    [
+        (Repartition(()), True),
+        (RemoveMapping(), True),
+        (UpgradeUniform(1), False),
+        (UpgradeUniform(2), True),
+        (OptimizeData(), False),
+        (OptimizeData(full=True), True),
+        (Purge(), False),
+        (SetProperties((("a", "1"),)), False),
+    ],
+    ids=repr,
+)
+def test_which_operations_rewrite_all_data(operation: Operation, everything: bool) -> None:
+    shown = operation.rewrite(make_basis(files=3, bytes=9))
+    assert (shown is not None and shown.everything) is everything

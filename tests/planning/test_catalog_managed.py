@@ -50,7 +50,7 @@ def test_a_drop_says_that_it_would_half_succeed(live: Callable[..., LiveTable]) 
 def test_optimize_is_refused_and_cluster_by_is_not(live: Callable[..., LiveTable]) -> None:
     marks = ClusteringState(parts=(FileGroup(columns=None, files=3, bytes=9),))
     table = live(protocol=MANAGED, clustering=(), marks=marks, optimize="full")
-    plan = planned(table, options=TableOptions(optimize="full"), clustering=("id",))
+    plan = planned(table, options=TableOptions(optimize="full", rewrite="allowed"), clustering=("id",))
     assert "OPTIMIZE" in plan.refusals[0].reason
     alone = planned(live(protocol=MANAGED, clustering=()), clustering=("id",))
     assert alone.refusals == ()

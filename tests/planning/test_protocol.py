@@ -61,6 +61,47 @@ def test_a_raised_protocol_is_found(before: Protocol, features: set[str], found:
     assert [(each.code, each.message) for each in protocol_raise(before, after)] == found
 
 
+_VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"appendOnly", "deletionVectors", "invariants"}))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        # Delta gives a list without reader features back for a number, and reader 2 is the column mapping.
+        (
+            _VECTORS,
+            Protocol(2, 7, frozenset(), frozenset({"appendOnly", "columnMapping", "invariants"})),
+            [
+                ("P001", "readers need protocol 2 with columnMapping"),
+                ("P002", "writers need protocol 7 with columnMapping"),
+            ],
+        ),
+        (
+            Protocol(1, 4),
+            Protocol(2, 5),
+            [
+                ("P001", "readers need protocol 2 with columnMapping"),
+                ("P002", "writers need protocol 5 with columnMapping"),
+            ],
+        ),
+        (_VECTORS, Protocol(1, 3), [("P002", "writers need protocol 3 with checkConstraints")]),
+        (_VECTORS, Protocol(1, 2), []),
+        (
+            Protocol(2, 5),
+            Protocol(3, 7, frozenset({"columnMapping"}), frozenset({"columnMapping"})),
+            [
+                ("P001", "readers need protocol 3"),
+                ("P002", "writers need protocol 7"),
+            ],
+        ),
+    ],
+)
+def test_a_feature_that_a_number_implies_is_new_to_clients_too(
+    before: Protocol, after: Protocol, found: list[tuple[str, str]]
+) -> None:
+    assert [(each.code, each.message) for each in protocol_raise(before, after)] == found
+
+
 def planned(live: LiveTable, severities: Severities | None = None, **options: object) -> TablePlan:
     policy = Policy(isolation="Serializable", deletion_vectors="enabled")
     plan = plan_table(policy, live, "oss", TableOptions(**options), severities or Severities())  # type: ignore[arg-type]

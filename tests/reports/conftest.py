@@ -156,7 +156,7 @@ def _run() -> RunReport:
                 commits=(_commit(13, "CLUSTER BY"), _commit(15, after=690)),
                 foreign=(
                     replace(_commit(14, "MERGE", "etl", after=200), inside=True),
-                    replace(_commit(16, after=900), user="apply", run="77aa"),
+                    replace(_commit(16, after=900), user="apply", run="77aa", late=True),
                 ),
                 later=("properties.owner.team",),
                 possible_failures=(

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from time import process_time
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.delta.protocol import Client
+from tablectl.attributes.policy import Policy
+from tablectl.delta import keys
+from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.plan import Finding, Plan, Rewrite, TableFailure, TablePlan
+from tablectl.model.table import ClusteringState, FileGroup, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.model.text import natural_key
+from tablectl.planning.plan_table import plan_table
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.groups import Weight, failure_groups, plan_groups
 from tablectl.reports.markdown import LIMIT
 from tablectl.reports.style import Style
+from tests.builders import CLUSTERED, VECTORS
 from tests.reports.fleet import fleet, renamed
-from tests.reports.rendered import plan_markdown, plan_text
+from tests.reports.rendered import plan_markdown, plan_sarif, plan_text
 
 Golden = Callable[[str, str], None]
 Planned = Callable[..., TablePlan]
+Live = Callable[..., LiveTable]
 
 
 def of(*tables: TablePlan) -> Plan:
@@ -121,6 +129,41 @@ def test_a_consent_is_shown_with_its_line_in_the_policy(table_planned: Planned) 
     assert len(plan_groups(of(consented, renamed(without, 2)))) == 2
 
 
+MARKS = ClusteringState(parts=(FileGroup(columns=("order_id",), files=9, bytes=9_000),))
+FULL_REWRITES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "partitioning": ({"partition_columns": ("order_date",)}, {"partitioning": ("customer_id",)}, {}),
+    "column_mapping": ({"properties": {keys.COLUMN_MAPPING: "name"}}, {"column_mapping": "none"}, {}),
+    "uniform": ({}, {"uniform": "iceberg_v2"}, {}),
+    "clustering.data": (
+        {"protocol": CLUSTERED, "clustering": (("order_id",),), "marks": MARKS, "optimize": "full"},
+        {"clustering": ("customer_id",)},
+        {"optimize": "full"},
+    ),
+}
+
+
+@pytest.mark.parametrize("change", FULL_REWRITES)
+def test_a_full_rewrite_runs_only_with_the_consent_that_the_plan_names(change: str, live: Live) -> None:
+    """A reviewer reads "consent rewrite: refused" as "this will not happen"."""
+    facts, policy, options = FULL_REWRITES[change]
+    table = live("lake.sales.model", **facts)
+    without = plan_table(Policy(**policy), table, "oss", TableOptions(**options))
+    consented = plan_table(Policy(**policy), table, "oss", TableOptions(**options, rewrite="allowed"))
+    assert without is not None
+    assert consented is not None
+    assert [(each.change, each.reason, each.fix) for each in without.refusals] == [
+        (
+            change,
+            "it rewrites all data of the table",
+            "consent with `rewrite: allowed`, and limit it with `max_bytes`",
+        )
+    ]
+    assert (without.statements, consented.refusals) == ((), ())
+    (group,) = plan_groups(of(consented))
+    assert (group.weight, [each.text for each in group.consents]) == (Weight.REWRITE, ["rewrite: allowed"])
+    assert any(re.match("rewrites all data: .*, because ", each.text) for each in group.effects)
+
+
 def test_each_setting_has_its_own_line(table_planned: Planned) -> None:
     table = table_planned("lake.sales.model", {}, {"isolation": "Serializable", "properties": {"a": "2"}})
     sources = {
@@ -189,6 +232,49 @@ def test_a_rollback_that_leaves_the_protocol_upgraded_restores_nothing_for_clien
     assert "can be undone" not in said
     comment = plan_markdown(of(group.first), Context())
     assert "<b>1 table cannot be restored by a rollback</b>: <code>lake.sales.model</code>" in comment
+
+
+@pytest.mark.parametrize("severity", ["warning", "ignored"])
+def test_no_report_says_that_readers_need_nothing_new_where_reader_2_brings_the_column_mapping(
+    table_planned: Planned, severity: Literal["warning", "ignored"]
+) -> None:
+    vectors = {"protocol": VECTORS, "properties": {keys.DELETION_VECTORS: "true"}}
+    table = table_planned("lake.sales.model", vectors, {"deletion_vectors": "dropped", "column_mapping": "name"})
+    assert table.protocol_after.reader == 2
+    codes = {each.code: each for each in table.findings}
+    assert codes["P001"].message == "readers need protocol 2 with columnMapping"
+    found = tuple(replace(each, severity=severity) if each.code == "P001" else each for each in table.findings)
+    plan = of(replace(table, findings=found))
+    for text in (plan_text(plan, Style(width=400)), plan_markdown(plan, Context())):
+        assert "the log does not say who reads the table" in text
+        assert "readers need nothing new" not in text
+        assert ("readers need protocol 2 with columnMapping" in text) is (severity == "warning")
+    rules = [each["ruleId"] for each in json.loads(plan_sarif(plan, Context()))["runs"][0]["results"]]
+    assert "P001" in rules  # SARIF names an ignored finding and its reason
+
+
+def test_a_plan_that_only_drops_a_reader_feature_needs_nothing_new_of_readers(table_planned: Planned) -> None:
+    vectors = {"protocol": VECTORS, "properties": {keys.DELETION_VECTORS: "true"}}
+    (group,) = plan_groups(of(table_planned("lake.sales.model", vectors, {"deletion_vectors": "dropped"})))
+    (said,) = [each.text for each in group.effects if "the writers in the log" in each.text]
+    assert said.endswith("; readers need nothing new")
+
+
+def test_a_rollback_that_leaves_what_a_statement_implies_does_not_restore_the_table(table_planned: Planned) -> None:
+    """The features are there from an earlier time, so the protocol stays as it is."""
+    features = frozenset({"columnMapping", "icebergCompatV1", "deletionVectors"})
+    facts = {
+        "protocol": Protocol(1, 2).raised(features),
+        "properties": {keys.COLUMN_MAPPING: "none", keys.DELETION_VECTORS: "true"},
+    }
+    table = table_planned("lake.sales.model", facts, {"uniform": "iceberg_v1"})
+    assert table.features == ()
+    (group,) = plan_groups(of(table))
+    said = [each.text for each in group.effects if each.lasting]
+    assert "a rollback leaves `column_mapping: name`, `deletion_vectors: disabled`" in said
+    both = table_planned("lake.sales.model", facts, {"uniform": "iceberg_v1", "deletion_vectors": "disabled"})
+    (group,) = plan_groups(of(both))
+    assert "a rollback leaves `column_mapping: name`" in [each.text for each in group.effects]
 
 
 def test_a_full_rewrite_says_why_it_is_one(table_planned: Planned) -> None:

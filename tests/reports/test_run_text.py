@@ -8,10 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun
+from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, TableRun
+from tablectl.model.text import natural_key
+from tablectl.reports.context import Context
+from tablectl.reports.formats import ReportFormat
+from tablectl.reports.markdown import LIMIT
+from tablectl.reports.mask import Mask
 from tablectl.reports.style import Style
 from tablectl.reports.wording import commit_text, late_text
-from tests.reports.rendered import run_text
+from tests.reports.rendered import render_run, run_text
 
 Golden = Callable[[str, str], None]
 
@@ -67,16 +72,49 @@ def test_whoever_committed_and_whatever_their_clock_says(at: int, when: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("outcome", "words"),
+    ("outcome", "late", "words"),
     [
-        (RunOutcome.APPLIED, ", of the apply 77aa, which had lost its lease"),
-        (RunOutcome.LEASE_LOST, ", of the apply 77aa"),
-        (RunOutcome.SUCCEEDED, ", of the apply 77aa"),
+        (RunOutcome.APPLIED, True, ", of the apply 77aa, which had lost its lease"),
+        (RunOutcome.STALE, False, ", of an earlier apply, 77aa"),
+        (RunOutcome.LEASE_LOST, False, ", of the apply 77aa"),
+        (RunOutcome.SUCCEEDED, False, ", of the apply 77aa"),
     ],
 )
-def test_a_run_that_lost_its_lease_does_not_say_that_its_successor_had(outcome: RunOutcome, words: str) -> None:
-    commit = CommitRun(version=13, operation="SET", user="ann", at=0, run="77aa")
+def test_only_an_apply_that_committed_under_the_lease_of_another_had_lost_its_own(
+    outcome: RunOutcome, late: bool, words: str
+) -> None:
+    commit = CommitRun(version=13, operation="SET", user="ann", at=0, run="77aa", late=late)
     assert late_text(commit, TableRun(name="t", outcome=outcome)) == words
+
+
+def _risky(name: str, change: str, writer: str = "WRITE by root") -> TableRun:
+    risk = PossibleFailure(writer=writer, reason="no guard was seen", fails="all concurrent writes fail once")
+    return TableRun(name=name, outcome=RunOutcome.APPLIED, changed=(change,), possible_failures=(risk,))
+
+
+def test_a_risk_that_many_tables_share_is_said_once() -> None:
+    tables = tuple(_risky(f"t{number}", f"properties.p{number}") for number in range(12))
+    report = RunReport(run="1", plan="2", tables=(*tables, _risky("lone", "isolation", "MERGE by ann")))
+    text = run_text(report, Style(width=400))
+    assert text.count("WRITE by root may have failed") == 1
+    names = ", ".join(sorted((each.name for each in tables), key=natural_key)[:10])
+    assert f"12 tables ({names} and 2 more): WRITE by root may have failed: no guard was seen." in text
+    assert re.search(r"\+ lone .*\n    risk +MERGE by ann may have failed", text)
+    verbose = run_text(report, Style(width=400), verbose=True)
+    assert verbose.count("WRITE by root may have failed") == 12, "each table has its own part"
+
+
+def test_tables_with_equal_results_and_risks_are_one_group() -> None:
+    report = RunReport(run="1", plan="2", tables=tuple(_risky(f"t{number}", "isolation") for number in range(12)))
+    text = run_text(report, Style(width=400))
+    assert text.count("WRITE by root may have failed") == 1
+    assert "+ 12 tables" in text
+
+
+def test_a_comment_of_thousands_of_shared_risks_stays_short() -> None:
+    tables = tuple(_risky(f"t{number}", f"p{number}", f"WRITE by u{number // 2}") for number in range(4000))
+    report = RunReport(run="1", plan="2", tables=tables)
+    assert len(render_run(report, ReportFormat.MARKDOWN, Style(), Mask(()), Context())) <= LIMIT
 
 
 def test_hostile_text_reaches_no_terminal_raw(run_report: RunReport) -> None:

@@ -80,7 +80,7 @@ def test_with_history_given_up_nothing_stays_behind(lake: Lake) -> None:  # noqa
 
 
 def test_data_follows_new_columns_after_a_stop_in_between(lake: Lake) -> None:  # noqa: F811
-    policy = "clustering: [two], optimize: full"
+    policy = "clustering: [two], optimize: full, rewrite: allowed"
     start = lake.create("id, id * 2 AS two", "CLUSTER BY (id)")
     lake.sql("OPTIMIZE {t}")
     before = lake.rows()

@@ -130,11 +130,11 @@ def test_iceberg_v2_broken_off_between_its_commits_and_back_to_vectors_without_a
     lake.sql("DELETE FROM {t} WHERE id % 3 = 0")
     before = lake.rows()
     chain = ["REORG TABLE UPGRADE UNIFORM", "REORG", "SET TBLPROPERTIES"]
-    broken = lake.apply("uniform: iceberg_v2", breaking=2)
+    broken = lake.apply("uniform: iceberg_v2, rewrite: allowed", breaking=2)
     assert broken.exit_code == 5, broken
     assert lake.since(start + 1) in (chain[:1], chain[:2]), "files are committed by threads of their own"
     assert lake.rows() == before
-    lake.reached("uniform: iceberg_v2")
+    lake.reached("uniform: iceberg_v2, rewrite: allowed")
     assert lake.since(start + 1) == chain
     lake.sql("INSERT INTO {t} VALUES (100, array(7))")
     after = [*before, (100, [7])]
@@ -142,7 +142,7 @@ def test_iceberg_v2_broken_off_between_its_commits_and_back_to_vectors_without_a
     lake.reached("uniform: none, deletion_vectors: enabled, column_mapping: none, rewrite: allowed")
     assert lake.since(start + 5) == ["UNSET TBLPROPERTIES", "SET TBLPROPERTIES", "REMOVE COLUMN MAPPING"]
     assert lake.rows() == after
-    lake.reached("uniform: iceberg_v2")
+    lake.reached("uniform: iceberg_v2, rewrite: allowed")
     assert lake.rows() == after
 
 
@@ -151,9 +151,9 @@ def test_iceberg_v1_then_v2_then_v1(lake: Lake) -> None:
     start = lake.create()
     before = lake.rows()
     lake.reached("uniform: iceberg_v1")
-    broken = lake.apply("uniform: iceberg_v2", breaking=2)
+    broken = lake.apply("uniform: iceberg_v2, rewrite: allowed", breaking=2)
     assert broken.exit_code == 5, broken
-    lake.reached("uniform: iceberg_v2")
+    lake.reached("uniform: iceberg_v2, rewrite: allowed")
     assert lake.since(start + 2) == [
         "UNSET TBLPROPERTIES",
         "REORG TABLE UPGRADE UNIFORM",

@@ -87,7 +87,7 @@ def test_alter_optimize_and_a_rewrite_then_no_drift(run: Run, s3: S3Server, buck
     (tmp_path / "repo/policies/lake.yaml").write_text(
         "version: 1\ntables:\n"
         f"  delta.`{orders}`:\n"
-        "    isolation: Serializable\n    clustering: [customer]\n    optimize: full\n"
+        "    isolation: Serializable\n    clustering: [customer]\n    optimize: full\n    rewrite: allowed\n"
         "    properties: {owner.team: payments}\n"
         f"  delta.`{events}`:\n    partitioning: [day]\n    rewrite: allowed\n"
     )

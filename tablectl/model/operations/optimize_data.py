@@ -9,7 +9,7 @@ from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind
 from tablectl.model.operations.base import Operation, TableState
-from tablectl.model.plan import Basis, CommitEffect, Verb
+from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
 
 
 @frozen
@@ -35,3 +35,7 @@ class OptimizeData(Operation):
     def applied(self, state: TableState) -> TableState:
         """No setting changes."""
         return state
+
+    def rewrite(self, basis: Basis) -> Rewrite | None:
+        """With ``full`` all files. The amount depends on how they are clustered, which the attribute knows."""
+        return Rewrite(clusters=True, vectors=None, everything=self.full, files_at_most=None, bytes_at_most=None)
