@@ -16,6 +16,7 @@ from tablectl.log.pattern_matches import PatternMatches
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.pattern_index import PatternIndex, index_globs
 from tablectl.model.patterns import PathPattern, literal_text, step_matches
+from tablectl.one_table import of_table
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import DENIED, VanishedError
@@ -218,19 +219,16 @@ class _Walk:
     ) -> list[tuple[_Steps, _Answer]]:
         """The answers for directories. A failure is one of each pattern that leads to the directory."""
 
-        def ask(steps: _Steps) -> _Answer | LiveError:
-            try:
-                return question(steps)
-            except LiveError as error:
-                return error
+        def ask(steps: _Steps) -> _Answer | TablectlError:
+            return of_table(self._location(steps), lambda: question(steps))
 
-        answers: list[tuple[_Steps, _Answer | LiveError]] = list(zip(level, self.each(ask, level), strict=True))
+        answers: list[tuple[_Steps, _Answer | TablectlError]] = list(zip(level, self.each(ask, level), strict=True))
         for steps, answer in answers:
-            if isinstance(answer, LiveError):
+            if isinstance(answer, TablectlError):
                 self._fail(level[steps], answer, failures)
-        return [(steps, answer) for steps, answer in answers if not isinstance(answer, LiveError)]
+        return [(steps, answer) for steps, answer in answers if not isinstance(answer, TablectlError)]
 
-    def _fail(self, places: Sequence[int], error: LiveError, failures: list[tuple[str, TablectlError]]) -> None:
+    def _fail(self, places: Sequence[int], error: TablectlError, failures: list[tuple[str, TablectlError]]) -> None:
         """Adds a failure of the first pattern, and of others up to a limit: a thousand directories that cannot be
         listed are not a million failures.
         """

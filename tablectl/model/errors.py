@@ -50,7 +50,7 @@ class TablectlError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """The error as one log line, without its hint. For errors of other libraries it starts with the class name."""
     return error.message if isinstance(error, TablectlError) else scrub(f"{type(error).__name__}: {error}")
 
@@ -119,6 +119,10 @@ class LimitError(TablectlError):
 
 class LiveError(TablectlError):
     """One table cannot be read: it is missing, not a Delta table, corrupt, or has an unknown protocol."""
+
+
+class BrokenTableError(LiveError):
+    """One table is there and cannot be handled: by an unexpected error, or because its catalog says nonsense of it."""
 
 
 class EngineError(TablectlError):
