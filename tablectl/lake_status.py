@@ -108,9 +108,7 @@ def _read(
 ) -> Iterator[TableStatus]:
     more = further.tables if further else ()
     placed = [*((spec, where, True) for spec, where in managed.tables), *((spec, where, False) for spec, where in more)]
-    requests = (
-        ReadRequest(spec.name, where, partial(_depth, spec, debt=options.debt)) for spec, where, _ in placed
-    )
+    requests = (ReadRequest(spec.name, where, partial(_depth, spec, debt=options.debt)) for spec, where, _ in placed)
 
     def row(reading: Reading) -> TableStatus:
         (spec, _, is_managed), live = placed[reading.position], reading.table

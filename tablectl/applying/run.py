@@ -101,9 +101,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     planned = [table for table in plan.tables if table.applies]
     looks = {table.name: of_table(table.name, partial(_first_look, window, table)) for table in planned}
     failed = {
-        table.name: _failed(table, found)
-        for table in planned
-        if isinstance(found := looks[table.name], TablectlError)
+        table.name: _failed(table, found) for table in planned if isinstance(found := looks[table.name], TablectlError)
     }
     known = {name: found for name, found in looks.items() if not isinstance(found, TablectlError)}
     _check_places({name: place for name, (place, _) in known.items()})

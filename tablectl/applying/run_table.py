@@ -60,7 +60,6 @@ _TRIES = 5
 """Attempts to send one statement if others commit at the same moment each time."""
 
 
-
 def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
     """Apply one table's plan, then open its gate and run its after-hooks.
 

@@ -46,7 +46,7 @@ from tablectl.cli.request import (
 from tablectl.cli.schema_kinds import SchemaKind, schema_of
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
-from tablectl.one_table import error_of
+from tablectl.one_table import error_of, one_table
 from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
 
@@ -831,7 +831,8 @@ def conflicts(
 
     request = replace(_request(paths, var, env, remote), no_cache=no_cache)
     options = ConflictOptions(tuple(client or ()), operation or "", everything, between, auto_compact)
-    return conflicts_command(table, request, ctx.obj, format, options)
+    with one_table(table):
+        return conflicts_command(table, request, ctx.obj, format, options)
 
 
 @app.command()

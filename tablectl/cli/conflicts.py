@@ -12,7 +12,6 @@ from tablectl.conflicts.context import Assumption
 from tablectl.conflicts.operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.table_options import NO_OPTIONS
-from tablectl.one_table import one_table
 from tablectl.planning.conflict_report import ConflictReport
 from tablectl.policies.suggestions import nearest
 from tablectl.reports.conflicts_text import conflicts_text
@@ -28,7 +27,7 @@ def conflicts_command(
         return _between_command(table, request, out, form, options)
     about = _operation(options.operation)
     assumption = Assumption(tuple(client(each) for each in options.clients), options.auto_compact)
-    with request.open(out) as project, one_table(table):
+    with request.open(out) as project:
         found = read_conflicts(project, *project.find(table, request.paths), assumption)
     found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
     if form is ReportFormat.TEXT:
@@ -51,11 +50,11 @@ def _between_command(
         raise UsageError("--between cannot be combined with --operation or --all", "leave them out")
     assumption = Assumption(tuple(client(each) for each in options.clients), options.auto_compact)
     assert options.between is not None
-    with request.open(out) as project, one_table(table):
+    with request.open(out) as project:
         name, spec = project.find(table, request.paths)
         live = project.read(name, spec)
-        declared = spec.options if spec else NO_OPTIONS
-        found = compare_statements(live, *options.between, project.dialect, assumption, declared)
+    declared = spec.options if spec else NO_OPTIONS
+    found = compare_statements(live, *options.between, project.dialect, assumption, declared)
     if form is ReportFormat.JSON:
         out.json_result(between_json(found))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from typing import TypeVar
 
 from tablectl.garbage import collection_paused
@@ -48,7 +49,7 @@ def read_tables(
     """
     tables = located.tables
     found = read_each(
-        (ReadRequest(spec.name, location, _lazily(depth_of, spec)) for spec, location in tables),
+        (ReadRequest(spec.name, location, partial(_depth, depth_of, spec)) for spec, location in tables),
         lambda reading: make(tables[reading.position][0], reading),
         cache=project.cache,
         options=project.stores,
@@ -62,11 +63,6 @@ def read_tables(
                 yield spec, made
 
 
-def _lazily(
-    depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]], spec: TableSpec
-) -> Callable[[LiveTable], Depth]:
+def _depth(depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]], spec: TableSpec, live: LiveTable) -> Depth:
     """The depth of a table, found where the table is read: an error there is the table's."""
-    def depth(live: LiveTable) -> Depth:
-        return depth_of(spec)(live)
-
-    return depth
+    return depth_of(spec)(live)
