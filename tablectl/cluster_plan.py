@@ -16,10 +16,11 @@ from tempfile import TemporaryDirectory
 from tablectl.delta.credentials import server_text
 from tablectl.delta.names import parse_table
 from tablectl.engine.port import Executors, RemoteWork
+from tablectl.json_text import MOST_VALUES, read_json
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
-from tablectl.planning.plan_file import dump_plan, load_plan
+from tablectl.planning.plan_file import MAX_BYTES, dump_plan, load_plan
 from tablectl.policies.branch import BASE
 from tablectl.policies.config import CONFIG, FILE, load_config
 from tablectl.policies.fields import environment_variables
@@ -119,7 +120,7 @@ def _settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 def plan_part(common: str, part: str) -> str:
     """The plan file of one part, made on an executor. Both texts are JSON, of ``_bundle`` and ``_parts``."""
-    bundle, given = json.loads(common), json.loads(part)
+    bundle, given = read_json(common, MAX_BYTES, MOST_VALUES), read_json(part, MAX_BYTES, MOST_VALUES)
     if bundle["version"] != __version__:
         raise RuntimeError(f"this executor has tablectl {__version__}, and the plan is made by {bundle['version']}")
     with TemporaryDirectory(prefix="tablectl-plan-") as directory:

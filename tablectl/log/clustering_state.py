@@ -7,9 +7,9 @@ rewrite count as not clustered.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
+from tablectl.json_text import read_json
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
 from tablectl.log.listing import commit_name, parse_listing
@@ -74,8 +74,8 @@ def _columns(mark: str) -> tuple[str, ...] | None:
     if not mark:
         return None
     try:
-        columns = json.loads(mark)
-    except (ValueError, RecursionError):
+        columns = read_json(mark)
+    except ValueError:
         return (mark,)
     known = isinstance(columns, list) and all(isinstance(each, str) for each in columns)
     return tuple(columns) if known else (mark,)

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.json_text import read_json
 from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
 from tablectl.log.state import State
 from tablectl.log.table_cache import KnownState
@@ -110,8 +111,8 @@ class DiskCache:
         with self._lock:
             body = self._pending.get(key) or self._read(key)
         try:
-            return parse(json.loads(body)) if body else None
-        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+            return parse(read_json(body)) if body else None
+        except Exception:  # noqa: BLE001  # whatever is wrong with a kept entry, it counts as absent
             return None
 
     def _put(self, key: _Key, body: Any) -> None:
