@@ -21,6 +21,7 @@ import pytest
 
 import tablectl
 import tablectl_guard
+from tablectl.delta.credentials import find_credentials, scrub, without_credentials
 
 _SIZES = (30, 1_000, 5_000, 20_000)
 _MOST_SECONDS = 0.5
@@ -63,7 +64,7 @@ def _text(node: tuple[Any, Any]) -> str:
     if kind is sre.ANY:
         return "a"
     if kind in {sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT}:
-        return _sample(value[2]) * max(1, min(value[0], 30))
+        return str(_sample(value[2])) * max(1, min(value[0], 30))
     if kind is sre.SUBPATTERN:
         return _sample(value[3])
     if kind is sre.ATOMIC_GROUP:
@@ -76,7 +77,7 @@ def _text(node: tuple[Any, Any]) -> str:
 _CATEGORIES = {sre.CATEGORY_DIGIT: "0", sre.CATEGORY_SPACE: " ", sre.CATEGORY_WORD: "a", sre.CATEGORY_NOT_SPACE: "a"}
 
 
-def _atoms(tree: Any) -> Iterator[str]:
+def _atoms(tree: Any) -> Iterator[str]:  # noqa: C901, PLR0912  # one branch for each kind of node
     """The parts of a parsed pattern: characters, and samples of its groups."""
     for kind, value in tree:
         if kind is sre.LITERAL:
@@ -135,6 +136,18 @@ def test_a_pattern_is_linear_in_its_text(name: str) -> None:
             also(text)
             took = thread_time() - began
             assert took < _MOST_SECONDS, f"{start!r} + {word!r} * {size}: {took:.2f} s"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["s3://" + "a:" * 30_000, "a://b:c@" * 10_000, "a://" * 20_000, "s3://a:1/" * 10_000 + "@", "a" * 100_000 + "@"],
+)
+def test_the_search_for_credentials_is_linear(text: str) -> None:
+    began = thread_time()
+    scrub(text)
+    find_credentials(text)
+    without_credentials(text)
+    assert thread_time() - began < _MOST_SECONDS
 
 
 def test_the_patterns_are_found() -> None:

@@ -19,7 +19,7 @@ _LONGEST = 10_000
 _DEEPEST = 50
 _MOST = 100
 _MOST_VALUES = 1_000
-_ATTRIBUTE = re.compile(r"([A-Za-z_][\w.]*)#\d+L?")
+_ATTRIBUTE = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*)#\d+L?")
 _NAME = re.compile(r"`?([A-Za-z_][\w.]*)`?")
 _COMPARISON = re.compile(r"(?P<left>\S+)\s+(?P<sign><=>|>=|<=|=|>|<|IN)\s+(?P<right>\S.*)", re.IGNORECASE | re.DOTALL)
 _EQUAL = frozenset({"=", "<=>"})

@@ -32,6 +32,8 @@ from tablectl.storage.table_log import LINE_BYTES
 _CHUNK = 1 << 16
 _ERROR_BYTES = 1 << 16
 _MESSAGE_LENGTH = 300
+_READ_LENGTH = 4096
+"""Characters of a message that are searched for secrets. Fewer are shown."""
 _SHORTEST_SECRET = 6
 """Shorter texts are not hidden: they would blank out ordinary words."""
 _TRIES = 3
@@ -183,7 +185,7 @@ class HttpClient:
 
     def _failed(self, status: int, headers: Message, body: bytes) -> Exception:
         kind, said = _server_message(body)
-        said = self.secrets.hide(printable(said))[:_MESSAGE_LENGTH]
+        said = self.secrets.hide(printable(said[:_READ_LENGTH]))[:_MESSAGE_LENGTH]
         message = f"{self.base} answers {status}{f': {said}' if said else ''}"
         error = AnswerError(status, kind, message, _HINTS.get(status, ""))
         return _BusyError(_pause(headers.get("Retry-After", "")), error) if status in _AGAIN else error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import groupby
 
 from tablectl.delta.credentials import scrub
 
@@ -95,11 +96,21 @@ class Problem:
         return f"{where}: {self.message}" + (f"\n  hint: {self.hint}" if self.hint else "")
 
 
+MOST_PROBLEMS = 100
+"""How many errors of one file are reported."""
+
+
 class InputError(TablectlError):
-    """All errors in the input files at once, sorted by file and line."""
+    """The errors in the input files, the first ones of each file, sorted by file and line."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        self.problems = tuple(sorted(problems))
+        shown = list[Problem]()
+        for file, found in groupby(sorted(problems), key=lambda each: each.file):
+            several = list(found)
+            shown += several[:MOST_PROBLEMS]
+            if len(several) > MOST_PROBLEMS:
+                shown.append(Problem(file, 0, 0, f"and {len(several) - MOST_PROBLEMS:,} more problems"))
+        self.problems = tuple(shown)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
