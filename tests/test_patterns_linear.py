@@ -64,14 +64,12 @@ def _text(node: tuple[Any, Any]) -> str:
     if kind is sre.ANY:
         return "a"
     if kind in {sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT}:
-        return str(_sample(value[2])) * max(1, min(value[0], 30))
+        return _sample(value[2]) * int(max(1, min(value[0], 30)))
     if kind is sre.SUBPATTERN:
         return _sample(value[3])
     if kind is sre.ATOMIC_GROUP:
         return _sample(value)
-    if kind is sre.BRANCH:
-        return _sample(value[1][0])
-    return ""
+    return _sample(value[1][0]) if kind is sre.BRANCH else ""
 
 
 _CATEGORIES = {sre.CATEGORY_DIGIT: "0", sre.CATEGORY_SPACE: " ", sre.CATEGORY_WORD: "a", sre.CATEGORY_NOT_SPACE: "a"}

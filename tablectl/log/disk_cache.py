@@ -195,7 +195,7 @@ def _opened(path: Path, *, create: bool) -> sqlite3.Connection | None:
         file.execute(f"PRAGMA max_page_count = {_MOST_PAGES}")
         found = file.execute("SELECT type, name, sql FROM sqlite_master LIMIT 2").fetchall()
         (form,) = file.execute("PRAGMA user_version").fetchone()
-        if len(found) > 1 or any(each[:2] != ("table", "entries") for each in found):
+        if len(found) > 1 or any(each[:2] != ("table", "entries") or not form for each in found):
             file.close()  # a trigger or a view runs code of others, and other tables are another program's
             return None
         if (form, found) != (_FORMAT, [("table", "entries", _SCHEMA)]):
