@@ -9,7 +9,7 @@ from tablectl.applying.past_runs import PastRun, PastRuns, past_runs, stamped
 from tablectl.frozen import frozen
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
-from tablectl.model.errors import TablectlError, one_line
+from tablectl.model.errors import BrokenTableError, TablectlError, one_line
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Commit, Depth
 from tablectl.one_table import of_table
@@ -78,15 +78,19 @@ def find_undo(
     ]
     threads = threads_for((location for _, location, _ in touched), project.stores)
 
-    def undo(each: tuple[TableSpec, str, Sequence[Commit]]) -> TableUndo:
+    def undo(each: tuple[TableSpec, str, Sequence[Commit]]) -> TableUndo | TableFailure:
         spec, location, commits = each
         made = of_table(spec.name.text, lambda: _undo(project, spec, location, commits))
+        if isinstance(made, BrokenTableError):
+            return failure_of(spec.name.text, made)
         if isinstance(made, TablectlError):
             return TableUndo(spec=spec, commits=tuple(commits), values=(), trouble=one_line(made))
         return made
 
-    tables = in_order(undo, touched, threads)
-    return RunUndo(run=chosen, tables=tuple(sorted(tables, key=lambda each: each.spec.name.text)), failures=failures)
+    made = list(in_order(undo, touched, threads))
+    tables = sorted((each for each in made if isinstance(each, TableUndo)), key=lambda each: each.spec.name.text)
+    broken = tuple(each for each in made if isinstance(each, TableFailure))
+    return RunUndo(run=chosen, tables=tuple(tables), failures=(*failures, *broken))
 
 
 def _histories(

@@ -104,7 +104,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
         table.name: _failed(table, found) for table in planned if isinstance(found := looks[table.name], TablectlError)
     }
     known = {name: found for name, found in looks.items() if not isinstance(found, TablectlError)}
-    _check_places({name: place for name, (place, _) in known.items()})
+    _check_places([(table, known[table.name][0]) for table in planned if table.name in known])
     barred, notes = _check_commits(window, schedule, [table for table in planned if table.name in known])
     barred |= failed
     barred |= _barred_together(schedule, plan.tables, barred)
@@ -195,16 +195,16 @@ def _first_look(window: RunContext, table: TablePlan) -> tuple[str, Positions]:
     return real_place(table.location), positions_of(window, table)
 
 
-def _check_places(places: Mapping[str, str]) -> None:
+def _check_places(places: Sequence[tuple[TablePlan, str]]) -> None:
     """Reject two names for one table: they would compete for its lease, and each would fail the other's checks."""
     names: dict[str, str] = {}
-    for name, place in places.items():
+    for table, place in places:
         if place in names:
             raise PlanFileError(
-                f"{names[place]} and {name} are one table: both lie in {place}",
+                f"{names[place]} and {table.name} are one table: both lie in {table.location}",
                 "declare the table under one name, and plan again",
             )
-        names[place] = name
+        names[place] = table.name
 
 
 def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Runs) -> dict[str, TableRun]:

@@ -128,5 +128,5 @@ def _plan(
 
 
 def _code(found: RunUndo) -> ExitCode:
-    codes = [ExitCode.ERROR] if found.failures or any(table.trouble for table in found.tables) else []
-    return ExitCode.worst(*codes, *(ExitCode.REFUSED for table in found.tables if table.refusals))
+    codes = [ExitCode.ERROR] if found.failures else []
+    return ExitCode.worst(*codes, *(ExitCode.REFUSED for table in found.tables if table.refusals or table.trouble))

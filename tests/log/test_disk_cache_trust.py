@@ -1,4 +1,4 @@
-"""The cache believes only a file that nobody else can have written."""
+"""The cache believes only a file that no other user can have written."""
 
 from __future__ import annotations
 
