@@ -19,7 +19,7 @@ from tablectl.attributes.policy import attribute
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.frozen import frozen
 from tablectl.log.reader import ReadRequest, read_many
-from tablectl.model.errors import LiveError, PlanFileError
+from tablectl.model.errors import PlanFileError, TablectlError
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.own_rules import OwnRule
 from tablectl.model.plan import Change, Plan, Statement, TablePlan
@@ -187,7 +187,7 @@ class Approval:
             return replace(shallow(live), writers=writers)
 
         (live,) = read_many([ReadRequest(plan.table, plan.location, depth)], options=self.stores)
-        if isinstance(live, LiveError):
+        if isinstance(live, TablectlError):
             raise live
         return live
 

@@ -8,7 +8,7 @@ are, so the result equals a plan that was made at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,16 +16,16 @@ from tempfile import TemporaryDirectory
 from tablectl.delta.credentials import server_text
 from tablectl.delta.names import parse_table
 from tablectl.engine.port import Executors, RemoteWork
+from tablectl.json_text import MOST_VALUES, read_json
 from tablectl.model.errors import EngineError, UsageError
-from tablectl.model.plan import Plan, TableFailure
+from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
-from tablectl.planning.plan_file import dump_plan, load_plan
+from tablectl.planning.plan_file import MAX_BYTES, dump_plan, load_plan
 from tablectl.policies.branch import BASE
 from tablectl.policies.config import CONFIG, FILE, load_config
 from tablectl.policies.fields import environment_variables
 from tablectl.policies.repository import Paths, Repository, variables_for
 from tablectl.policies.resolve import expand
-from tablectl.policies.spec import TableSpec
 from tablectl.policies.variables import ENVIRON_PREFIX
 from tablectl.project import Project
 from tablectl.selection import LocatedTable, Selection
@@ -120,7 +120,7 @@ def _settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 def plan_part(common: str, part: str) -> str:
     """The plan file of one part, made on an executor. Both texts are JSON, of ``_bundle`` and ``_parts``."""
-    bundle, given = json.loads(common), json.loads(part)
+    bundle, given = read_json(common, MAX_BYTES, MOST_VALUES), read_json(part, MAX_BYTES, MOST_VALUES)
     if bundle["version"] != __version__:
         raise RuntimeError(f"this executor has tablectl {__version__}, and the plan is made by {bundle['version']}")
     with TemporaryDirectory(prefix="tablectl-plan-") as directory:
@@ -140,33 +140,5 @@ def plan_part(common: str, part: str) -> str:
     locations = {parse_table(name): where for name, where in given["tables"]}
     known = {spec.name.key: spec for spec in expand(specs, locations).tables}
     tables = tuple((known[name.key], where) for name, where in locations.items())
-    return dump_plan(
-        _plan(project, specs.digest, tables, Shard.parse(given["shard"]), losses=bundle["losses"])
-    ).decode()
-
-
-def _plan(
-    project: Project, policies: str, tables: Sequence[tuple[TableSpec, str]], shard: Shard, *, losses: bool
-) -> Plan:
-    """The plan of some tables. An unexpected error costs only its own table."""
-
-    def plan(some: Sequence[tuple[TableSpec, str]]) -> Plan:
-        return plan_located(project, LocatedTable(tuple(some), (), (), policies=policies), shard, losses=losses)
-
-    try:
-        return plan(tables)
-    except Exception:  # noqa: BLE001  # found out one by one
-        made, failures = [plan(())], list[TableFailure]()
-    for spec, where in tables:
-        try:
-            made.append(plan([(spec, where)]))
-        except Exception as error:  # noqa: BLE001  # see above
-            failures.append(
-                TableFailure(name=spec.name.text, message=f"unexpected error: {type(error).__name__}: {error}")
-            )
-    return replace(
-        made[0],
-        tables=tuple(sorted((table for each in made for table in each.tables), key=lambda table: table.name)),
-        unchanged=tuple(sorted(name for each in made for name in each.unchanged)),
-        failures=(*(failure for each in made for failure in each.failures), *failures),
-    )
+    located = LocatedTable(tables, (), (), policies=specs.digest)
+    return dump_plan(plan_located(project, located, Shard.parse(given["shard"]), losses=bundle["losses"])).decode()

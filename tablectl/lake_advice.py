@@ -15,9 +15,10 @@ from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.log.stream_checkpoint import read_streams
-from tablectl.model.errors import LiveError, one_line
+from tablectl.model.errors import TablectlError, one_line
 from tablectl.model.table import Depth, LiveTable, WriteHistory
 from tablectl.model.text import natural_key
+from tablectl.one_table import of_table
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.new_policy_file import TableEntry, write_entry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
@@ -61,9 +62,12 @@ def collect_advice(
     tables: list[TableAdvice] = []
     with Stores(project.stores) as stores:
 
-        def one(each: tuple[tuple[TableSpec, str], LiveTable | LiveError]) -> TableAdvice:
+        def one(each: tuple[tuple[TableSpec, str], LiveTable | TablectlError]) -> TableAdvice:
             (spec, where), live = each
-            return _table(project, stores, spec, where, live, options)
+            made = of_table(spec.name.text, lambda: _table(project, stores, spec, where, live, options))
+            if isinstance(made, TablectlError):
+                return TableAdvice(table=spec.name.text, location=where, commits=0, error=one_line(made))
+            return made
 
         read = zip(placed, read_many(requests, cache=project.cache, options=project.stores), strict=True)
         for done, table in enumerate(in_order(one, read, threads), 1):
@@ -83,14 +87,16 @@ def policies_text(project: Project, advice: LakeAdvice) -> str:
 
 
 def _table(
-    project: Project, stores: Stores, spec: TableSpec, location: str, live: LiveTable | LiveError, options: AdviceDepth
+    project: Project,
+    stores: Stores,
+    spec: TableSpec,
+    location: str,
+    live: LiveTable | TablectlError,
+    options: AdviceDepth,
 ) -> TableAdvice:
-    try:
-        if isinstance(live, LiveError):
-            raise live
-        past = read_past_commits(stores, location, options.days, list_files=options.list_files)
-    except LiveError as error:
-        return TableAdvice(table=spec.name.text, location=location, commits=0, error=one_line(error))
+    if isinstance(live, TablectlError):
+        raise live
+    past = read_past_commits(stores, location, options.days, list_files=options.list_files)
     commits = tuple(each.commit for each in past.commits)
     facts = TableFacts(
         live=replace(live, past=WriteHistory(commits, past.cut)),

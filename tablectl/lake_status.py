@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 from tablectl.attributes.policy import attribute
 from tablectl.delta import keys
@@ -15,7 +16,7 @@ from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
 from tablectl.log.blame import BlameQuery, BlameResult, blame
 from tablectl.log.reader import Reading, ReadRequest, read_each
-from tablectl.model.errors import LiveError, one_line
+from tablectl.model.errors import TablectlError, one_line
 from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
@@ -107,7 +108,7 @@ def _read(
 ) -> Iterator[TableStatus]:
     more = further.tables if further else ()
     placed = [*((spec, where, True) for spec, where in managed.tables), *((spec, where, False) for spec, where in more)]
-    requests = (ReadRequest(spec.name, where, _depth(spec, debt=options.debt)) for spec, where, _ in placed)
+    requests = (ReadRequest(spec.name, where, partial(_depth, spec, debt=options.debt)) for spec, where, _ in placed)
 
     def row(reading: Reading) -> TableStatus:
         (spec, _, is_managed), live = placed[reading.position], reading.table
@@ -118,23 +119,18 @@ def _read(
     with closing(read_each(requests, row, cache=project.cache, options=project.stores)) as rows:
         for done, ((spec, where, is_managed), found) in enumerate(zip(placed, rows, strict=True), 1):
             on_read(done, len(placed))
-            if isinstance(found, LiveError):
+            if isinstance(found, TablectlError):
                 yield _unreadable(spec.name.text, one_line(found), _place(spec) if is_managed else "", where)
             else:
                 yield found
 
 
-def _depth(spec: TableSpec, *, debt: bool) -> Callable[[LiveTable], Depth]:
+def _depth(spec: TableSpec, live: LiveTable, *, debt: bool) -> Depth:
     """What the policy needs, and the newest commits; with ``debt`` also what costs time in proportion to the files."""
-    needed = depth_for(spec, LOOK_BACK)
-
-    def depth(live: LiveTable) -> Depth:
-        made = replace(needed(live), look_back=LOOK_BACK)
-        if not debt:
-            return made
-        return replace(made, counts=True, marks=made.marks or ("incremental" if live.clustering else None))
-
-    return depth
+    made = replace(depth_for(spec, LOOK_BACK)(live), look_back=LOOK_BACK)
+    if not debt:
+        return made
+    return replace(made, counts=True, marks=made.marks or ("incremental" if live.clustering else None))
 
 
 def _unreadable(name: str, error: str, policy: str, location: str = "") -> TableStatus:

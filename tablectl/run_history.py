@@ -9,9 +9,10 @@ from tablectl.applying.past_runs import PastRun, PastRuns, past_runs, stamped
 from tablectl.frozen import frozen
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
-from tablectl.model.errors import LiveError, one_line
+from tablectl.model.errors import BrokenTableError, TablectlError, one_line
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Commit, Depth
+from tablectl.one_table import of_table
 from tablectl.planning.undo import TableUndo, changes_between, combined, table_undo
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
@@ -76,8 +77,20 @@ def find_undo(
         if chosen.stamp.run in stamped(commits)
     ]
     threads = threads_for((location for _, location, _ in touched), project.stores)
-    tables = in_order(lambda each: _undo(project, *each), touched, threads)
-    return RunUndo(run=chosen, tables=tuple(sorted(tables, key=lambda each: each.spec.name.text)), failures=failures)
+
+    def undo(each: tuple[TableSpec, str, Sequence[Commit]]) -> TableUndo | TableFailure:
+        spec, location, commits = each
+        made = of_table(spec.name.text, lambda: _undo(project, spec, location, commits))
+        if isinstance(made, BrokenTableError):
+            return failure_of(spec.name.text, made)
+        if isinstance(made, TablectlError):
+            return TableUndo(spec=spec, commits=tuple(commits), values=(), trouble=one_line(made))
+        return made
+
+    made = list(in_order(undo, touched, threads))
+    tables = sorted((each for each in made if isinstance(each, TableUndo)), key=lambda each: each.spec.name.text)
+    broken = tuple(each for each in made if isinstance(each, TableFailure))
+    return RunUndo(run=chosen, tables=tuple(tables), failures=(*failures, *broken))
 
 
 def _histories(
@@ -87,10 +100,12 @@ def _histories(
 
     def one(each: tuple[TableSpec, str]) -> tuple[TableSpec, str, tuple[Commit, ...]] | TableFailure:
         spec, location = each
-        try:
-            commits = read_commits(location, limit=look_back, within=within, options=project.stores)
-        except LiveError as error:
-            return failure_of(spec.name.text, error)
+        commits = of_table(
+            spec.name.text,
+            lambda: read_commits(location, limit=look_back, within=within, options=project.stores),
+        )
+        if isinstance(commits, TablectlError):
+            return failure_of(spec.name.text, commits)
         return spec, location, commits
 
     results = list(in_order(one, located.tables, threads_for((place for _, place in located.tables), project.stores)))
@@ -102,21 +117,18 @@ def _histories(
 def _undo(project: Project, spec: TableSpec, location: str, commits: Sequence[Commit]) -> TableUndo:
     """The undo of a run's commits on one table, from the states before and after each of them."""
     changed = [commit for commit in commits if commit.changes_metadata or commit.overwrites]
-    try:
-        now = read_table(spec.name, location, _STATE, options=project.stores)
-        if not changed:
-            return table_undo(spec, commits, (), now, now)
-        states = {
-            version: read_table(spec.name, location, _STATE, version=version, options=project.stores)
-            for commit in changed
-            for version in (commit.version - 1, commit.version)
-            if version >= 0
-        }
-        steps = [
-            changes_between(states[commit.version - 1], states[commit.version], project.dialect)
-            for commit in changed
-            if commit.version > 0
-        ]
-        return table_undo(spec, commits, combined(steps), states[changed[0].version - 1], now)
-    except LiveError as error:
-        return TableUndo(spec=spec, commits=tuple(commits), values=(), trouble=one_line(error))
+    now = read_table(spec.name, location, _STATE, options=project.stores)
+    if not changed:
+        return table_undo(spec, commits, (), now, now)
+    states = {
+        version: read_table(spec.name, location, _STATE, version=version, options=project.stores)
+        for commit in changed
+        for version in (commit.version - 1, commit.version)
+        if version >= 0
+    }
+    steps = [
+        changes_between(states[commit.version - 1], states[commit.version], project.dialect)
+        for commit in changed
+        if commit.version > 0
+    ]
+    return table_undo(spec, commits, combined(steps), states[changed[0].version - 1], now)

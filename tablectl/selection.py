@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.delta.names import TableName
@@ -17,6 +18,7 @@ from tablectl.model.pattern_index import GlobBeginnings, NameGlobs, index_patter
 from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
+from tablectl.one_table import of_table
 from tablectl.planning.diff import diff
 from tablectl.planning.merge_plans import Shard
 from tablectl.policies.resolve import expand
@@ -184,12 +186,16 @@ def _locate(specs: Sequence[TableSpec], catalog: OpenCatalog) -> Mapping[TableNa
 
 def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[TableSpec, str]], list[TableFailure]]:
     """The tables to which only one name refers. Two policies for one table would undo each other in every run."""
-    places = [real_place(location) for _, location in placed]
+    places = [of_table(spec.name.text, partial(real_place, location)) for spec, location in placed]
     names: dict[str, list[TableName]] = {}
     for (spec, _), where in zip(placed, places, strict=True):
-        names.setdefault(where, []).append(spec.name)
+        if isinstance(where, str):
+            names.setdefault(where, []).append(spec.name)
     alone, shared = list[tuple[TableSpec, str]](), list[TableFailure]()
     for (spec, location), where in zip(placed, places, strict=True):
+        if not isinstance(where, str):
+            shared.append(failure_of(spec.name.text, where))
+            continue
         others = [name.text for name in names[where] if name != spec.name]
         if others:
             message = f"the policies name this table twice: {' and '.join(others)} lies in {location} too"

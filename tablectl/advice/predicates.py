@@ -6,12 +6,12 @@ literals have no quotes. ``replaceWhere`` has the user's own text. What cannot b
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Literal
 
 from tablectl.frozen import frozen
+from tablectl.json_text import read_json
 
 Shape = Literal["equals", "range", "join", "other"]
 
@@ -19,7 +19,7 @@ _LONGEST = 10_000
 _DEEPEST = 50
 _MOST = 100
 _MOST_VALUES = 1_000
-_ATTRIBUTE = re.compile(r"([A-Za-z_][\w.]*)#\d+L?")
+_ATTRIBUTE = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*)#\d+L?")
 _NAME = re.compile(r"`?([A-Za-z_][\w.]*)`?")
 _COMPARISON = re.compile(r"(?P<left>\S+)\s+(?P<sign><=>|>=|<=|=|>|<|IN)\s+(?P<right>\S.*)", re.IGNORECASE | re.DOTALL)
 _EQUAL = frozenset({"=", "<=>"})
@@ -49,8 +49,8 @@ def _expressions(text: str) -> list[str]:
     if not text.lstrip().startswith("["):
         return [text]
     try:
-        parts = json.loads(text)
-    except (ValueError, RecursionError):
+        parts = read_json(text)
+    except ValueError:
         return []
     return [each for each in parts if isinstance(each, str)] if isinstance(parts, list) else []
 

@@ -18,6 +18,7 @@ from tablectl.model.stamp import read_stamp
 from tablectl.model.stop_condition import Count, Counts, StopCondition
 from tablectl.model.table import Commit
 from tablectl.model.text import minutes_text
+from tablectl.one_table import of_table
 
 STOPPED_HINT = (
     "find out what failed on the tables that were changed first. The same command looks at them again and goes on if "
@@ -128,23 +129,29 @@ def _look(window: RunContext, watched: Baseline | CanaryTable, waited: float) ->
     """What is seen of a table after some seconds. The clock of its log may be ahead of ours."""
     if isinstance(watched, CanaryTable):
         return watched
-    return observe(window.reader, watched, max(window.clock.utc().timestamp(), watched.since + waited))
+    name, now = watched.table.name, max(window.clock.utc().timestamp(), watched.since + waited)
+    seen = of_table(name, lambda: observe(window.reader, watched, now))
+    return CanaryTable(table=name, unknown=(one_line(seen),)) if isinstance(seen, TablectlError) else seen
 
 
 def _find_baseline(window: RunContext, table: TablePlan, began: float) -> Baseline | CanaryTable:
     """What to compare a table with; or why it is not watched. Each of its commits for this plan counts, also those of
     an earlier run that was stopped.
     """
-    try:
-        commits = window.reader.commits(table.location, after=table.version)
-        made = [each for each in commits if _is_ours(each, window.stamp.plan)]
-        if not made:
-            note = "not watched: it has no commit of this plan"
-            return CanaryTable(table=table.name, writes=0, orphans=0, notes=(note,))
-        first = made[-1].version
-        every = window.reader.commits(table.location, after=max(first - LOOK_BACK, 0) - 1)
-    except TablectlError as error:
-        return CanaryTable(table=table.name, unknown=(f"its log cannot be read: {one_line(error)}",))
+    found = of_table(table.name, lambda: _baseline(window, table, began))
+    if isinstance(found, TablectlError):
+        return CanaryTable(table=table.name, unknown=(f"its log cannot be read: {one_line(found)}",))
+    return found
+
+
+def _baseline(window: RunContext, table: TablePlan, began: float) -> Baseline | CanaryTable:
+    commits = window.reader.commits(table.location, after=table.version)
+    made = [each for each in commits if _is_ours(each, window.stamp.plan)]
+    if not made:
+        note = "not watched: it has no commit of this plan"
+        return CanaryTable(table=table.name, writes=0, orphans=0, notes=(note,))
+    first = made[-1].version
+    every = window.reader.commits(table.location, after=max(first - LOOK_BACK, 0) - 1)
     return baseline_of(table, made, [each for each in every if each.version < first], began)
 
 

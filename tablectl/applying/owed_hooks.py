@@ -23,7 +23,8 @@ from tablectl.frozen import frozen
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.lease import Renewer
 from tablectl.leases.lease_records import tail
-from tablectl.model.errors import TablectlError
+from tablectl.model.errors import BrokenTableError, TablectlError
+from tablectl.one_table import of_table
 from tablectl.storage.records import RecordStore
 
 
@@ -74,11 +75,11 @@ def run_owed_hooks(
     seen: dict[str, Mapping[str, Sighting]] = {}
 
     def step(job: QueuedJob) -> TableRun | Later[TableRun | None] | None:
-        try:
-            place = by_name[job.key]
-            return _settle(window, claim, records, place, seen)
-        except TablectlError:
-            return None
+        place = by_name[job.key]
+        found = of_table(place.name, lambda: _settle(window, claim, records, place, seen))
+        if isinstance(found, BrokenTableError):
+            return TableRun(name=place.name, outcome=RunOutcome.FAILED, message=found.message, hint=found.hint)
+        return None if isinstance(found, TablectlError) else found
 
     def tell_wait(job: QueuedJob, later: Later[TableRun | None], since: float) -> None:
         window.notify(RunEvent(job.key, "held", later.words, window.clock.monotonic() - since))

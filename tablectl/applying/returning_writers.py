@@ -12,6 +12,7 @@ from tablectl.applying.run_report import TableRun
 from tablectl.leases.clock import StoppedError
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import TablePlan
+from tablectl.one_table import of_table
 
 _LOOK_EVERY = 5.0
 
@@ -42,12 +43,13 @@ def watch(window: RunContext, tables: Sequence[TablePlan], runs: Mapping[str, Ta
 
 
 def _look(window: RunContext, table: TablePlan, run: TableRun) -> TableRun:
-    try:
+    def seen() -> TableRun:
         commits = window.reader.commits(table.location, after=run.commits[-1].version)
-    except TablectlError:
-        return run
-    back = {name_of(commit) for commit in commits if is_writer(commit)}
-    return replace(run, writers=tuple(replace(each, back=each.back or each.name in back) for each in run.writers))
+        back = {name_of(commit) for commit in commits if is_writer(commit)}
+        return replace(run, writers=tuple(replace(each, back=each.back or each.name in back) for each in run.writers))
+
+    found = of_table(table.name, seen)
+    return run if isinstance(found, TablectlError) else found
 
 
 def _missing(run: TableRun) -> list[str]:

@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from tablectl.applying.calendar_check import opening_of
 from tablectl.applying.canary import STOPPED_HINT, choose, soak
@@ -43,16 +44,17 @@ from tablectl.applying.run_table import preflight, run_table, unexpected
 from tablectl.applying.scheduler import STOPPED, Later, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow, shares_window
 from tablectl.applying.statement import engine_gone, may_renew
-from tablectl.applying.streams import STREAM_POLL, StreamTarget, continued_streams, positions_of, targets_of
+from tablectl.applying.streams import STREAM_POLL, Positions, StreamTarget, continued_streams, positions_of, targets_of
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import canonical_location
 from tablectl.frozen import frozen
 from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, Renewer
-from tablectl.model.errors import EngineError, LiveError, PlanFileError, TablectlError, WindowError, one_line
+from tablectl.model.errors import LiveError, PlanFileError, TablectlError, WindowError, one_line
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import minutes_text
+from tablectl.one_table import of_table
 from tablectl.storage.missing_rights import MissingRightError
 from tablectl.storage.places import real_place
 from tablectl.storage.records import RecordStore
@@ -98,11 +100,17 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     """
     at, began = milliseconds(window.clock.utc()), window.clock.monotonic()
     planned = [table for table in plan.tables if table.applies]
-    _check_places(planned)
-    barred, notes = _check_commits(window, schedule, planned)
+    looks = {table.name: of_table(table.name, partial(_first_look, window, table)) for table in planned}
+    failed = {
+        table.name: _failed(table, found) for table in planned if isinstance(found := looks[table.name], TablectlError)
+    }
+    known = {name: found for name, found in looks.items() if not isinstance(found, TablectlError)}
+    _check_places([(table, known[table.name][0]) for table in planned if table.name in known])
+    barred, notes = _check_commits(window, schedule, [table for table in planned if table.name in known])
+    barred |= failed
     barred |= _barred_together(schedule, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
-    positions = {table.name: positions_of(window, table) for table in todo}
+    positions = {table.name: known[table.name][1] for table in todo}
     owing = with_shared_windows([*map(_with_owed_hooks, plan.tables), *unchanged], schedule.together)
     settled = run_owed_hooks(window, schedule.claim, schedule.records, owing, schedule.parallel)
     runs, canary = _run_in_stages(window, schedule, todo)
@@ -169,8 +177,8 @@ def _check_commits(
                 warn |= checked[key]
         except StopTableError as end:
             barred[table.name] = _plain(table, end.outcome, end.message, end.hint)
-        except EngineError as error:
-            barred[table.name] = _plain(table, RunOutcome.FAILED, error.message, error.hint)
+        except Exception as error:  # noqa: BLE001  # see ``run_table``
+            barred[table.name] = _failed(table, error)
     if warn:
         window.notify(RunEvent("", "note", ON_DISK))
     return barred, (ON_DISK,) if warn else ()
@@ -186,17 +194,21 @@ def _opened_at(window: RunContext, table: TablePlan) -> str:
         return table.location
 
 
-def _check_places(tables: Sequence[TablePlan]) -> None:
+def _first_look(window: RunContext, table: TablePlan) -> tuple[str, Positions]:
+    """Where a table really lies, and how far its declared streams are."""
+    return real_place(table.location), positions_of(window, table)
+
+
+def _check_places(places: Sequence[tuple[TablePlan, str]]) -> None:
     """Reject two names for one table: they would compete for its lease, and each would fail the other's checks."""
     names: dict[str, str] = {}
-    for table in tables:
-        key = real_place(table.location)
-        if key in names:
+    for table, place in places:
+        if place in names:
             raise PlanFileError(
-                f"{names[key]} and {table.name} are one table: both lie in {table.location}",
+                f"{names[place]} and {table.name} are one table: both lie in {table.location}",
                 "declare the table under one name, and plan again",
             )
-        names[key] = table.name
+        names[place] = table.name
 
 
 def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Runs) -> dict[str, TableRun]:
@@ -328,7 +340,7 @@ class _Task:
         try:
             end = self._step()
         except Exception as error:  # noqa: BLE001  # see above
-            runs = [_plain(table, RunOutcome.FAILED, *unexpected(table.name, error)) for table in self.tables]
+            runs = [_failed(table, error) for table in self.tables]
             end = self._merged(runs)
         if isinstance(end, Later):
             return replace(end, result=self._timed(end.result))
@@ -663,6 +675,10 @@ def _left_out(table: TablePlan) -> TableRun:
     first = table.refusals[0]
     run = _plain(table, RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.fix)
     return replace(run, refusals=table.refusals)
+
+
+def _failed(table: TablePlan, error: Exception) -> TableRun:
+    return _plain(table, RunOutcome.FAILED, *unexpected(table.name, error))
 
 
 def _plain(table: TablePlan, outcome: RunOutcome, message: str, hint: str = "") -> TableRun:

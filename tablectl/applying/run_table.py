@@ -7,7 +7,6 @@ is done, a change that reads as before is run, and any other value is someone el
 
 from __future__ import annotations
 
-import logging
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -58,12 +57,11 @@ from tablectl.model.errors import EngineError, TablectlError, WindowError, is_co
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
+from tablectl.one_table import error_of
 from tablectl.planning.change_state import ChangeState, change_state, why_stale
 
 _TRIES = 5
 """Attempts to send one statement if others commit at the same moment each time."""
-
-_log = logging.getLogger(__name__)
 
 
 def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
@@ -107,17 +105,15 @@ def _run_session(session: TableSession) -> TableRun:
         return ended(session, end)
     except StoppedError:
         return ended(session, interrupted())
-    except TablectlError as error:
-        return ended(session, StopTableError(RunOutcome.FAILED, error.message, error.hint))
     except Exception as error:  # noqa: BLE001  # see ``run_table``
         return ended(session, StopTableError(RunOutcome.FAILED, *unexpected(plan.name, error)))
 
 
-def unexpected(table: str, error: Exception) -> tuple[str, str]:
-    """Message and hint for an unexpected error; the log has its traceback."""
-    _log.error("%s: unexpected error", table, exc_info=error)
-    hint = "please report this; the same command goes on from the tables as they are then"
-    return f"unexpected error: {type(error).__name__}: {error}", hint
+def unexpected(table: str, error: BaseException) -> tuple[str, str]:
+    """Message and hint for an error of one table; the debug log has the traceback of an unexpected one."""
+    found = error_of(table, error)
+    again = "the same command goes on from the tables as they are then"
+    return found.message, found.hint if found is error else f"{found.hint}; {again}"
 
 
 def preflight(window: RunContext, plan: TablePlan) -> TableRun | None:
@@ -133,8 +129,9 @@ def preflight(window: RunContext, plan: TablePlan) -> TableRun | None:
         window.reader.commits(plan.location, after=plan.version)
     except StopTableError as end:
         return TableRun(name=plan.name, outcome=end.outcome, message=end.message, hint=end.hint)
-    except TablectlError as error:
-        return TableRun(name=plan.name, outcome=RunOutcome.FAILED, message=error.message, hint=error.hint)
+    except Exception as error:  # noqa: BLE001  # see ``run_table``
+        message, hint = unexpected(plan.name, error)
+        return TableRun(name=plan.name, outcome=RunOutcome.FAILED, message=message, hint=hint)
     return None
 
 

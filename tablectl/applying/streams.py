@@ -12,9 +12,10 @@ from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import StreamRun, TableRun
 from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError
-from tablectl.model.errors import LiveError, one_line
+from tablectl.model.errors import LiveError, TablectlError, one_line
 from tablectl.model.plan import TablePlan
 from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
+from tablectl.one_table import of_table
 from tablectl.planning.stream_stops import stopped_streams
 
 STREAM_POLL = 5.0
@@ -81,7 +82,7 @@ def continued_streams(
     watched = [table for table in tables if before[table.name] and runs[table.name].commits]
     began, found = window.clock.monotonic(), dict[str, tuple[StreamRun, ...]]()
     while watched:
-        found = {table.name: _look(window, table, runs[table.name], before[table.name]) for table in watched}
+        found = {table.name: _looked(window, table, runs[table.name], before[table.name]) for table in watched}
         waited = window.clock.monotonic() - began
         late = {name: each.name for name, streams in found.items() for each in streams if each.continued is False}
         if not late or window.terms.watch - waited < _NOW or window.stop.is_set():
@@ -95,13 +96,17 @@ def continued_streams(
     return {name: replace(runs[name], streams=streams) for name, streams in found.items()}
 
 
+def _looked(window: RunContext, table: TablePlan, run: TableRun, before: Positions) -> tuple[StreamRun, ...]:
+    found = of_table(table.name, lambda: _look(window, table, run, before))
+    if isinstance(found, TablectlError):
+        stopped, note = stopped_streams(table, window.engine.dialect), f"the table cannot be read: {one_line(found)}"
+        return tuple(StreamRun(name=name, stopped=name in stopped, note=note) for name in before)
+    return found
+
+
 def _look(window: RunContext, table: TablePlan, run: TableRun, before: Positions) -> tuple[StreamRun, ...]:
     stopped, last = stopped_streams(table, window.engine.dialect), run.commits[-1].version
-    try:
-        after = window.reader.row_versions(table.location, after=last)
-    except LiveError as error:
-        note = f"the table cannot be read: {one_line(error)}"
-        return tuple(StreamRun(name=name, stopped=name in stopped, note=note) for name in before)
+    after = window.reader.row_versions(table.location, after=last)
     since = _Since(last, min(after, default=None))
     return tuple(_run(state, before[state.name], since, stopped=state.name in stopped) for state in _now(window, table))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Protocol
 
 from tablectl.catalogs.port import CatalogTable, Listed, Operation
@@ -18,6 +19,7 @@ from tablectl.engine.port import SIMPLE_NAME
 from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
+from tablectl.one_table import of_table
 from tablectl.storage.access import TemporaryCredentials
 
 MOST_NAMES = 200_000
@@ -71,7 +73,7 @@ class GlueCatalog:
         found = self._pages(self.client.get_tables, "TableList", what, DatabaseName=schema.lower())
         names = ((TableName(catalog, (schema, _name(entry, "a table"))), entry) for entry in found)
         return {
-            name: self._entry(name, entry)
+            name: of_table(name.text, partial(self._entry, name, entry))
             for name, entry in names
             if any(fnmatchcase(name.parts[1].casefold(), glob) for glob in globs)
         }
@@ -102,10 +104,7 @@ class GlueCatalog:
     ) -> Iterator[tuple[TableName, CatalogTable | TablectlError]]:
         for each in names:
             name = TableName(catalog, (schema, each))
-            try:
-                yield name, self.load(name)
-            except LiveError as error:
-                yield name, error
+            yield name, of_table(name.text, partial(self.load, name))
 
     def _entry(self, name: TableName, entry: Mapping[str, Any]) -> CatalogTable | TablectlError:
         kind, target = entry.get("TableType"), entry.get("TargetTable")

@@ -24,7 +24,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 from tablectl.delta.credentials import HIDDEN, scrub
 from tablectl.files import size_text
 from tablectl.frozen import frozen
-from tablectl.log.budget import BudgetError, check_json
+from tablectl.json_text import JsonBudgetError, read_json
 from tablectl.model.errors import LiveError
 from tablectl.model.text import printable
 from tablectl.storage.table_log import LINE_BYTES
@@ -32,6 +32,8 @@ from tablectl.storage.table_log import LINE_BYTES
 _CHUNK = 1 << 16
 _ERROR_BYTES = 1 << 16
 _MESSAGE_LENGTH = 300
+_READ_LENGTH = 4096
+"""Characters of a message that are searched for secrets. Fewer are shown."""
 _SHORTEST_SECRET = 6
 """Shorter texts are not hidden: they would blank out ordinary words."""
 _TRIES = 3
@@ -183,20 +185,19 @@ class HttpClient:
 
     def _failed(self, status: int, headers: Message, body: bytes) -> Exception:
         kind, said = _server_message(body)
-        said = self.secrets.hide(printable(said))[:_MESSAGE_LENGTH]
+        said = self.secrets.hide(printable(said[:_READ_LENGTH]))[:_MESSAGE_LENGTH]
         message = f"{self.base} answers {status}{f': {said}' if said else ''}"
         error = AnswerError(status, kind, message, _HINTS.get(status, ""))
         return _BusyError(_pause(headers.get("Retry-After", "")), error) if status in _AGAIN else error
 
     def _object(self, raw: bytes, path: str) -> dict[str, Any]:
         try:
-            check_json(raw)
-            value = json.loads(raw)
+            value = read_json(raw, self.bounds.bytes)
             if not isinstance(value, dict):
                 raise ValueError("it is no object")
-        except BudgetError as error:
+        except JsonBudgetError as error:
             raise OversizeAnswerError(f"{self.base}{path}: {error}") from None
-        except (ValueError, RecursionError):
+        except ValueError:
             # The text of the error can repeat a part of the answer, which can hold a credential.
             raise LiveError(f"{self.base}{path}: the answer is no JSON object", "check `url`") from None
         return value
@@ -224,8 +225,8 @@ def _pause(given: str) -> float:
 def _server_message(body: bytes) -> tuple[str, str]:
     """The kind and message of an error, in either form: ``{error: {type, message}}`` or ``{error_code, message}``."""
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
+        value = read_json(body)
+    except ValueError:
         return "", ""
     value = value.get("error", value) if isinstance(value, dict) else {}
     if not isinstance(value, dict):

@@ -11,9 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tablectl.catalogs.port import CatalogReader, CatalogTable, Operation
-from tablectl.delta.names import TableName, canonical_location
-from tablectl.model.errors import LiveError, TablectlError
+from tablectl.delta.names import TableName, canonical_location, location_fault
+from tablectl.model.errors import BrokenTableError, LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
+from tablectl.one_table import of_table
 from tablectl.storage.access import Provider, TemporaryCredentials
 
 _MARGIN = timedelta(minutes=2)
@@ -56,9 +57,11 @@ class Catalogs:
         """As ``engine.port.Catalog.tables``."""
         reader = self.reader(catalog)
         found = reader.tables(catalog, schema, like)
-        return {
-            name: self._known(each, reader) if isinstance(each, CatalogTable) else each for name, each in found.items()
-        }
+
+        def known(table: CatalogTable) -> str | TablectlError:
+            return of_table(table.name.text, lambda: self._known(table, reader))
+
+        return {name: known(each) if isinstance(each, CatalogTable) else each for name, each in found.items()}
 
     def location(self, table: TableName) -> str:
         """As ``engine.port.Catalog.location``."""
@@ -149,6 +152,11 @@ class Catalogs:
             raise reason
 
     def _known(self, table: CatalogTable, reader: CatalogReader) -> str:
+        """The location, remembered. Raises ``BrokenTableError`` for one that no table can have."""
+        fault = location_fault(table.location)
+        if fault:
+            message = f"{table.name.text}: the location in its catalog {fault}"
+            raise BrokenTableError(message, "correct the entry in the catalog")
         if reader is not self.default:
             with self._lock:
                 self._tables[canonical_location(table.location)] = table

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from tablectl.catalogs.http_client import AnswerError, HttpClient, OversizeAnswerError, segment
@@ -21,6 +22,7 @@ from tablectl.engine.port import SIMPLE_NAME
 from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
+from tablectl.one_table import of_table
 from tablectl.storage.access import TemporaryCredentials
 
 API = "/api/2.1/unity-catalog"
@@ -73,7 +75,7 @@ class UnityCatalog:
         wanted = [glob.casefold() for glob in globs]
         names = ((TableName(catalog, (schema, _name(entry, "a table"))), entry) for entry in found)
         return {
-            name: self._entry(name, entry)
+            name: of_table(name.text, partial(self._entry, name, entry))
             for name, entry in names
             if any(fnmatchcase(name.parts[1].casefold(), glob) for glob in wanted)
         }
@@ -116,10 +118,7 @@ class UnityCatalog:
     ) -> Iterator[tuple[TableName, CatalogTable | TablectlError | None]]:
         for each in names:
             name = TableName(catalog, (schema, each))
-            try:
-                yield name, self.load(name)
-            except LiveError as error:
-                yield name, error
+            yield name, of_table(name.text, partial(self.load, name))
 
     def _from_list_api(self, name: TableName) -> CatalogTable:
         found = self._entry(name, self._list_entry(name))

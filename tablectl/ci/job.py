@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tablectl.frozen import frozen
+from tablectl.json_text import read_json
 from tablectl.model.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}\Z")
@@ -205,8 +205,8 @@ class CiJob:
     @property
     def _event(self) -> Mapping[str, Any]:
         try:
-            event = json.loads(Path(self.environ["GITHUB_EVENT_PATH"]).read_bytes())
-        except (KeyError, OSError, ValueError, RecursionError):
+            event = read_json(Path(self.environ["GITHUB_EVENT_PATH"]).read_bytes())
+        except (KeyError, OSError, ValueError):
             return {}
         return _map(event)
 

@@ -13,6 +13,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from tablectl.frozen import frozen
+from tablectl.json_text import read_json
 from tablectl.model.errors import TablectlError, UsageError
 
 _TIMEOUT = 30
@@ -111,8 +112,8 @@ class RestApi(ABC):
         """The answer to a request, from JSON. Raises ``ApiError``."""
         data = self._open(self._request(method, address, body), what, _MOST_BYTES)
         try:
-            return json.loads(data or b"null")
-        except (ValueError, RecursionError) as error:
+            return read_json(data or b"null", _MOST_BYTES)
+        except ValueError as error:
             raise ApiError(f"{what}: the answer is no JSON", 0) from error
 
     def _request(self, method: str, address: str, body: Mapping[str, object] | None) -> Request:

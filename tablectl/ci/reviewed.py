@@ -94,7 +94,8 @@ def _of_merge(github: GitHub, origin: ArtifactOrigin) -> ReviewedPlan:
     pull = next((each for each in pulls if each.get("merged_at")), None)
     if pull is None:
         raise PlanFileError(f"no pull request was merged as {commit[:_SHORT]}, so no plan of it was reviewed", BY_HAND)
-    number, head = int(pull["number"]), str(pull.get("head", {}).get("sha"))
+    head_of = pull.get("head")
+    number, head = int(pull["number"]), str(head_of.get("sha") if isinstance(head_of, dict) else "")
     wanted = artifact_name(origin.name, number)
     kept = list(github.pages(f"actions/artifacts?name={wanted}", "artifacts"))
     if not kept:

@@ -21,6 +21,7 @@ from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, artifact_name,
 from tablectl.cli.report_files import below_root
 from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.model.plan import Plan
+from tablectl.one_table import error_of
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
 from tablectl.policies.config import ENV, FILE, ignored_keys, load_config, signers_of
@@ -252,6 +253,10 @@ def run_step(name: str, job: CiJob) -> int:
         return error.exit_code
     except OSError as error:
         job.tell("error", f"{error.filename or name}: {error.strerror or error}")
+        return ExitCode.ERROR
+    except Exception as error:  # noqa: BLE001  # a traceback is for the debug log
+        found = error_of(f"the step {name}", error)
+        job.tell("error", f"{name}: {found.message}\nWhat to do: {found.hint}")
         return ExitCode.ERROR
 
 

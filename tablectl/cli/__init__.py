@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from types import TracebackType
 
 
 def main() -> None:
     """The console script: runs one command and exits with its code."""
     from tablectl.cli.app import run_cli  # noqa: PLC0415  # the package must be importable without typer
+    from tablectl.one_table import DEBUG  # noqa: PLC0415  # as above
 
-    sys.excepthook = _tell
+    if os.environ.get(DEBUG):
+        from tablectl.cli.debug_log import print_debug_log  # noqa: PLC0415  # as above
+
+        print_debug_log()
     sys.exit(run_cli(sys.argv[1:], os.environ))
-
-
-def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print a traceback; its last line may contain foreign text."""
-    from traceback import format_exception  # noqa: PLC0415  # as above
-
-    from tablectl.model.output_escapes import escape_output  # noqa: PLC0415
-
-    sys.stderr.write(escape_output("".join(format_exception(kind, error, trace))))

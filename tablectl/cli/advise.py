@@ -6,14 +6,13 @@ from pathlib import Path
 
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import selection_of
-from tablectl.cli.report_files import ReportFiles
+from tablectl.cli.report_files import ReportFiles, report_of
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
 from tablectl.frozen import frozen
 from tablectl.lake_advice import AdviceDepth, collect_advice, policies_text
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.reports.documents import document_of_advice
-from tablectl.reports.render import render
 from tablectl.written_files import check_writable, write_file
 
 
@@ -48,8 +47,7 @@ def advise_command(request: CommandRequest, out: Output, reports: ReportFiles, a
         depth = AdviceDepth(days=asked.days, list_files=asked.list_files)
         found = collect_advice(project, policies, others, selection_of(request), depth, on_read)
         text = policies_text(project, found)
-    document, context = document_of_advice(found), context_here()
-    reports.write(lambda form, style: render(document, form, style, context), out)
+    reports.write(report_of(found, document_of_advice, context_here()), out)
     if asked.write and any(each.yaml for each in found.tables):
         write_file(asked.write, text.encode())
         out.note(f"wrote {asked.write}: review it, then run `tablectl plan`")

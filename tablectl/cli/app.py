@@ -46,6 +46,7 @@ from tablectl.cli.request import (
 from tablectl.cli.schema_kinds import SchemaKind, schema_of
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
+from tablectl.one_table import error_of, one_table
 from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
 
@@ -216,9 +217,10 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong with the tables.
         return ExitCode.ERROR
-    except TablectlError as error:
-        out.fail(error)
-        return error.exit_code
+    except Exception as error:  # noqa: BLE001  # a traceback is for the debug log
+        found = error_of("tablectl", error)
+        out.fail(found)
+        return found.exit_code
     finally:
         flush_streams()
 
@@ -829,7 +831,8 @@ def conflicts(
 
     request = replace(_request(paths, var, env, remote), no_cache=no_cache)
     options = ConflictOptions(tuple(client or ()), operation or "", everything, between, auto_compact)
-    return conflicts_command(table, request, ctx.obj, format, options)
+    with one_table(table):
+        return conflicts_command(table, request, ctx.obj, format, options)
 
 
 @app.command()

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,7 +16,7 @@ from tablectl.applying.run_report import RunReport
 from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import check_limits, plan_context, plan_with_progress, selection_of, streams_of
-from tablectl.cli.report_files import Render, ReportFiles
+from tablectl.cli.report_files import IncompleteReportError, Render, ReportFiles, report_of
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import ApplyCommandOptions, CommandRequest
 from tablectl.leases.clock import SystemClock
@@ -28,7 +28,6 @@ from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import error_notification, run_notification
-from tablectl.reports.render import render
 from tablectl.reports.style import Style
 from tablectl.reports.wording import outcome_text
 from tablectl.saved_plan import read_plan, required_signers
@@ -51,7 +50,8 @@ def apply_command(
             plan, specs = ready, _policies_of_plan(project, request, out, options)
         check_limits(request, plan)
         approve = approval_of(project, plan, specs, request.max_bytes)
-        if not saved and not _agreed(plan, out, reports.form, project, request, yes=options.yes):
+        plan, agreed = (plan, True) if saved else _agreed(plan, out, reports.form, project, request, yes=options.yes)
+        if not agreed:
             out.note("nothing was changed")
             return ExitCode.ERROR
         context = replace(plan_context(plan, project, request, out, reports), plan=plan)
@@ -67,15 +67,14 @@ def apply_command(
             )
             with _signals(control, out) as install_handlers:
                 report = run(project, plan, replace(control, on_engine=install_handlers), approve)
-    told = project.mask.run(report)
-    document = cache(partial(document_of_run, report, project.mask, context))
+    make = partial(document_of_run, mask=project.mask, context=context)
     try:
-        return _reported(
-            report, out, reports, lambda form, style: render(document(), form, style, context, verbose=request.verbose)
-        )
+        return _reported(report, out, reports, report_of(report, make, context, verbose=request.verbose))
     finally:
         owners = {table.name: table.owner for table in plan.tables}
-        send_notification(run_notification(told, owners), project.config, context_here(), out, os.environ)
+        send_notification(
+            lambda: run_notification(project.mask.run(report), owners), project.config, context_here(), out, os.environ
+        )
 
 
 @contextmanager
@@ -85,7 +84,7 @@ def _failures_told(project: Project, out: Output) -> Iterator[None]:
         yield
     except TablectlError as error:
         if error.exit_code is not ExitCode.USAGE:
-            told = error_notification("Apply", error, project.config.environment)
+            told = partial(error_notification, "Apply", error, project.config.environment)
             send_notification(told, project.config, context_here(), out, os.environ)
         raise
 
@@ -114,7 +113,7 @@ def _reported(report: RunReport, out: Output, reports: ReportFiles, render: Rend
         code = ExitCode.PARTIAL if report.committed else ExitCode.ERROR
         told = out.results > before
         out.fail(error if isinstance(error, TablectlError) else TablectlError("interrupted"), code)
-        if not told:
+        if not told or isinstance(error, IncompleteReportError):
             _tell(report, out)
         return code
     return report.exit_code
@@ -129,21 +128,27 @@ def _tell(report: RunReport, out: Output) -> None:
 
 def _agreed(
     plan: Plan, out: Output, form: ReportFormat, project: Project, request: CommandRequest, *, yes: bool
-) -> bool:
+) -> tuple[Plan, bool]:
+    """The plan without tables that cannot be shown, to which nothing can be agreed, and whether to apply it."""
     context = Context(now=SystemClock().utc(), streams=streams_of(plan, project))
-    document = document_of_plan(plan, project.mask, context)
-    if form is ReportFormat.TEXT:
-        out.result(render(document, form, out.style, context, verbose=request.verbose) + "\n")
-    if yes or not any(table.applies for table in plan.tables):
-        return True
+    report = report_of(
+        plan, partial(document_of_plan, mask=project.mask, context=context), context, verbose=request.verbose
+    )
+    asks = not yes and any(table.applies for table in plan.tables)
+    if form is ReportFormat.TEXT or asks:
+        try:
+            text = report(ReportFormat.TEXT, out.style if form is ReportFormat.TEXT else Style())
+        except IncompleteReportError as error:
+            text, plan = error.text, error.rest
+        (out.result if form is ReportFormat.TEXT else out.note)(text + "\n")
+    if not asks:
+        return plan, True
     if not out.interactive:
         raise UsageError(
             "cannot ask for confirmation: standard input is not a terminal",
             "add --yes, or save a plan with `tablectl plan --out FILE` and apply that",
         )
-    if form is not ReportFormat.TEXT:
-        out.note(render(document, ReportFormat.TEXT, Style(), context))
-    return out.ask("Apply these changes?")
+    return plan, out.ask("Apply these changes?")
 
 
 @contextmanager

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 
 from tablectl.cli.adoption import agreed, write_adoption
 from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import Started, selection_of, warn_unmatched
-from tablectl.cli.report_files import ReportFiles
+from tablectl.cli.report_files import ReportFiles, report_of
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest, DriftCommandOptions
 from tablectl.model.errors import ExitCode
@@ -19,8 +20,6 @@ from tablectl.reports.documents import document_of_drift
 from tablectl.reports.drift_json import adoption_fact
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import drift_notification
-from tablectl.reports.render import render
-from tablectl.reports.style import Style
 from tablectl.workflow.drift import find_drift
 
 
@@ -36,16 +35,13 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
         context = started.timed(context_here())
     warn_unmatched(specs, found.unmatched, out)
     mask = project.mask
-    document = document_of_drift(found, mask, context)
-
-    def shown(form: ReportFormat, style: Style) -> str:
-        return render(document, form, style, context, verbose=request.verbose)
-
+    make = partial(document_of_drift, mask=mask, context=context)
+    shown = report_of(found, make, context, verbose=request.verbose)
     if not options.adopt:
         try:
             reports.write(shown, out)
         finally:
-            send_notification(drift_notification(mask.drift(found)), project.config, context, out, os.environ)
+            send_notification(lambda: drift_notification(mask.drift(found)), project.config, context, out, os.environ)
         return found.exit_code
     adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
     asked = adoptable_values(found)
@@ -63,7 +59,8 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     written = bool(found.tables) and agreed(adoption, repository, secret, out, reports.form, yes=options.yes)
     if written:
         write_adoption(repository, adoption, out)
-    document = document_of_drift(found, mask, context, adoption_fact(adoption, written=written))
+    make = partial(make, adoption=adoption_fact(adoption, written=written))
+    shown = report_of(found, make, context, verbose=request.verbose)
     (reports.keep if reports.form is ReportFormat.TEXT else reports.write)(shown, out)
     if not written or adoption.left:
         return found.exit_code

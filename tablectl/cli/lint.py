@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import policies_and_selection, warn_unmatched
+from tablectl.cli.report_files import ReportFiles, report_of
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode
@@ -14,7 +16,6 @@ from tablectl.policies.dbt_manifest import read_manifest
 from tablectl.policies.policy_lines import policy_lines_of
 from tablectl.reports.documents import document_of_lint
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.render import render
 from tablectl.workflow.lint import lint_tables
 
 
@@ -26,7 +27,7 @@ def lint_command(request: CommandRequest, out: Output, form: ReportFormat, manif
         linted = lint_tables(project, specs, selection, on_read, dbt)
     sources = policy_lines_of(specs, [table.name for table in linted.tables])
     context = replace(context_here(), sources=sources)
-    document = document_of_lint(linted, project.mask, context)
-    out.result(render(document, form, out.style, context))
     warn_unmatched(specs, linted.unmatched, out)
+    make = partial(document_of_lint, mask=project.mask, context=context)
+    ReportFiles(form).write(report_of(linted, make, context), out)
     return linted.exit_code

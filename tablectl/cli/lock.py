@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
@@ -12,6 +11,7 @@ from pathlib import Path
 from tablectl.cli.output import Output
 from tablectl.cli.scaffold import CI_FILES
 from tablectl.files import read_regular
+from tablectl.json_text import read_json
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import (
     DISTRIBUTIONS,
@@ -111,7 +111,7 @@ def recorded_source() -> tuple[InstallSource, Mapping[str, str]] | None:
 def _origin(distribution: str) -> tuple[InstallSource, str] | None:
     try:
         text = metadata.distribution(distribution).read_text("direct_url.json")
-        return None if text is None else next(_read_origin(json.loads(text)), None)
+        return None if text is None else next(_read_origin(read_json(text)), None)
     except (metadata.PackageNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return None  # a record that we do not understand says nothing
 

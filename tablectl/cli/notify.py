@@ -21,7 +21,9 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from tablectl.cli.output import Output
+from tablectl.model.errors import TablectlError
 from tablectl.model.text import printable
+from tablectl.one_table import of_table
 from tablectl.policies.branch import BASE
 from tablectl.policies.config import Config, NotifyConfig, why_no_webhook
 from tablectl.reports.context import Context
@@ -39,9 +41,17 @@ _GRACE = 2.0
 
 
 def send_notification(
-    notification: Notification | None, config: Config, context: Context, out: Output, environ: Mapping[str, str]
+    make: Callable[[], Notification | None],
+    config: Config,
+    context: Context,
+    out: Output,
+    environ: Mapping[str, str],
 ) -> None:
     """Tell every receiver of the event. Never raises."""
+    notification = of_table("notification", make)
+    if isinstance(notification, TablectlError):
+        out.note(f"warning: no notification was sent: {notification.message}")
+        return
     if notification is None:
         return
     wanted = [(number, each) for number, each in enumerate(config.notify, 1) if notification.event in each.events]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from tablectl.cli.output import Output
@@ -16,7 +16,7 @@ from tablectl.cli.plan_reports import (
     plan_with_progress,
     policies_and_selection,
 )
-from tablectl.cli.report_files import ReportFiles
+from tablectl.cli.report_files import ReportFiles, report_of
 from tablectl.cli.request import CommandRequest
 from tablectl.delta.dialects import dialect_of
 from tablectl.frozen import frozen
@@ -28,7 +28,6 @@ from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.render import render
 from tablectl.written_files import check_writable, write_file
 
 _SHOWN = 5
@@ -105,8 +104,8 @@ def _shown(plan: Plan, project: Project, request: CommandRequest, out: Output, t
         # Without the tables, which the report lists anyway: a verdict contains no foreign text.
         refused, _, _ = over.message.partition(": ")
         context, reports = replace(context, refused=refused), reports.without(ReportFormat.JSON)
-    document = cache(partial(document_of_plan, plan, project.mask, context))
-    reports.write(lambda form, style: render(document(), form, style, context, verbose=request.verbose), out)
+    make = partial(document_of_plan, mask=project.mask, context=context)
+    reports.write(report_of(plan, make, context, verbose=request.verbose), out)
     if over:
         raise over
     if save:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from tablectl.cli.output import Output
 from tablectl.frozen import frozen
 from tablectl.model.errors import TablectlError, UsageError, one_line
 from tablectl.model.output_escapes import escape_output
+from tablectl.model.plan import TableFailure
+from tablectl.one_table import of_table
+from tablectl.reports.context import Context
+from tablectl.reports.document import Document
 from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
+from tablectl.reports.render import render
 from tablectl.reports.style import Style
 from tablectl.written_files import check_writable, write_file
 
 FILES = SUFFIXES
+_log = logging.getLogger(__name__)
 
 Render = Callable[[ReportFormat, Style], str]
 
@@ -79,18 +88,69 @@ class ReportFiles:
 
     def _write(self, render: Render, out: Output, *, show: bool) -> None:
         failed: list[TablectlError] = []
-        for path, form in self.files:
+
+        def put(form: ReportFormat, style: Style, write: Callable[[str], None]) -> None:
             try:
-                write_file(path, _made(render, form, Style()).encode(errors="backslashreplace"))
+                try:
+                    text = _made(render, form, style)
+                except IncompleteReportError as error:
+                    failed.append(error)
+                    text = escape_output(error.text, colour=style.colour)
+                write(text)
             except TablectlError as error:
                 failed.append(error)
-        try:
-            if show and self.shown:
-                out.result(_made(render, self.form, out.style))
-        except TablectlError as error:
-            failed.append(error)
+
+        for path, form in self.files:
+            put(form, Style(), partial(_write_text, path))
+        if show and self.shown:
+            put(self.form, out.style, out.result)
         if failed:
             raise failed[0]
+
+
+class IncompleteReportError(TablectlError):
+    """A report lacks tables that cannot be shown. ``text`` has ``rest``, the result without them."""
+
+    def __init__(self, failed: Mapping[str, TablectlError], text: str, rest: Any) -> None:
+        error = next(iter(failed.values()))
+        super().__init__(f"the report lacks {', '.join(failed)}: {error.message}", error.hint)
+        self.text = text
+        self.rest = rest
+
+
+def report_of(result: Any, make: Callable[[Any], Document], context: Context, *, verbose: bool = False) -> Render:
+    """The reports of a result with ``tables`` and ``failures``. A table that cannot be shown becomes a failure."""
+    whole = cache(lambda: make(result))
+
+    def shown(form: ReportFormat, style: Style, part: Any) -> str:
+        return render(make(part), form, style, context, verbose=verbose)
+
+    def report(form: ReportFormat, style: Style) -> str:
+        try:
+            return render(whole(), form, style, context, verbose=verbose)
+        except TablectlError:
+            raise
+        except Exception as error:
+            _log.debug("the report cannot be made at once", exc_info=error)
+            alone = {_name(each): replace(result, tables=(each,)) for each in result.tables}
+            tried = {name: of_table(name, partial(shown, form, style, part)) for name, part in alone.items()}
+            failed = {name: each for name, each in tried.items() if isinstance(each, TablectlError)}
+            if not failed:
+                raise
+            kept = tuple(each for each in result.tables if _name(each) not in failed)
+            failures = (TableFailure(name=name, message=each.message, hint=each.hint) for name, each in failed.items())
+            rest = replace(result, tables=kept, failures=(*result.failures, *failures))
+            raise IncompleteReportError(failed, shown(form, style, rest), rest) from None
+
+    return report
+
+
+def _name(table: Any) -> str:
+    return str(table.spec.name.text if hasattr(table, "spec") else getattr(table, "name", "") or table.table)
+
+
+def _write_text(path: Path, text: str) -> None:
+    write_file(path, text.encode(errors="backslashreplace"))
 
 
 def _made(render: Render, form: ReportFormat, style: Style) -> str:

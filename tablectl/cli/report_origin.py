@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Any
 
 from tablectl.cli.report_files import below_root
 from tablectl.files import read_regular
+from tablectl.json_text import read_json
 from tablectl.leases.owner import current_owner
 from tablectl.reports.context import Context
 from tablectl.version import __version__
@@ -77,7 +77,7 @@ def _known(server: str, name: str, commit: str, path: str, author: str) -> dict[
 
 def _event(environ: Mapping[str, str]) -> Mapping[str, Any]:
     try:
-        event = json.loads(Path(environ["GITHUB_EVENT_PATH"]).read_bytes())
+        event = read_json(Path(environ["GITHUB_EVENT_PATH"]).read_bytes())
     except (KeyError, OSError, ValueError):
         return {}
     return event if isinstance(event, dict) else {}

@@ -188,7 +188,7 @@ class ConflictOptions:
     """The sessions' ``spark.databricks.delta.autoCompact.enabled``; ``None`` if they do not set it."""
 
 
-_CLIENT = re.compile(r"([a-z-]+)(?:[ /:-]*(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")
+_CLIENT = re.compile(r"([a-z-]{1,60})(?:[ /:-]{0,4}(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")
 
 
 def client(text: str) -> tuple[Client, bool | None]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import plan_context
-from tablectl.cli.report_files import ReportFiles
+from tablectl.cli.report_files import ReportFiles, report_of
 from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.project import Project
 from tablectl.reports.documents import document_of_plan
 from tablectl.reports.plan_comparison import comparison_text
-from tablectl.reports.render import render
 from tablectl.saved_plan import read_plan
 from tablectl.version import __version__
 
@@ -28,8 +27,8 @@ def show_command(path: Path, request: CommandRequest, out: Output, reports: Repo
         if plan.tool != __version__:
             out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
         context = plan_context(plan, project, request, out, reports)
-        document = cache(partial(document_of_plan, plan, project.mask, context))
-        reports.write(lambda form, style: render(document(), form, style, context, verbose=request.verbose), out)
+        make = partial(document_of_plan, mask=project.mask, context=context)
+        reports.write(report_of(plan, make, context, verbose=request.verbose), out)
     return ExitCode.DONE
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from time import time
 
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import selection_of
-from tablectl.cli.report_files import ReportFiles
+from tablectl.cli.report_files import ReportFiles, report_of
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
 from tablectl.cli.status_rows import append_rows, parquet_bytes
@@ -16,7 +16,6 @@ from tablectl.frozen import frozen
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.model.errors import ExitCode
 from tablectl.reports.documents import document_of_status
-from tablectl.reports.render import render
 from tablectl.written_files import check_writable, write_file
 
 
@@ -47,8 +46,9 @@ def status_command(request: CommandRequest, out: Output, reports: ReportFiles, a
         options = StatusDepth(look_back=asked.look_back, debt=asked.debt, now=int(time() * 1000))
         policies = project.any_policies(request.paths)
         status = collect_status(project, policies, others, selection_of(request), options, on_read)
-    shown, context = project.mask.status(status), context_here()
-    document = cache(partial(document_of_status, status, project.mask))
+    context = context_here()
+    report = report_of(status, partial(document_of_status, mask=project.mask), context)
+    shown = project.mask.status(status) if asked.rows or asked.parquet or asked.delta else status
     if asked.rows:
         out.binary_result(parquet_bytes(shown))
     if asked.parquet:
@@ -57,5 +57,5 @@ def status_command(request: CommandRequest, out: Output, reports: ReportFiles, a
     if asked.delta:
         append_rows(shown, asked.delta)
         out.note(f"appended {len(shown.tables)} rows to {asked.delta}")
-    reports.write(lambda form, style: render(document(), form, style, context), out)
+    reports.write(report, out)
     return status.exit_code

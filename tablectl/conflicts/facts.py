@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pkgutil import get_data
 
 from tablectl.conflicts.sources import SECTIONS, page_of
 from tablectl.frozen import frozen
+from tablectl.json_text import read_json
 
 
 @frozen
@@ -46,6 +46,6 @@ def fact_ids() -> tuple[str, ...]:
 def _texts() -> dict[str, str]:
     data = get_data("tablectl.conflicts", "facts.json")
     assert data is not None  # part of the package
-    found = json.loads(data)
+    found = read_json(data)
     assert isinstance(found, dict)
     return found

@@ -8,7 +8,6 @@ version newer than the newest known one counts as the newest known one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from enum import StrEnum
@@ -19,6 +18,7 @@ from typing import Any, Literal
 
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
 from tablectl.frozen import frozen
+from tablectl.json_text import read_json
 
 Version = tuple[int, ...]
 Access = Literal["read", "write"]
@@ -344,7 +344,7 @@ def read_clients(data: bytes) -> tuple[ClientData, ...]:
     """The entries of the data file. Raises ``ValueError`` if the file is too large or malformed."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"the client data is larger than {MAX_BYTES} bytes")
-    body = json.loads(data)
+    body = read_json(data)
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise ValueError(f"the client data is not of format {FORMAT}")
     try:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tablectl.delta.names import ColumnPath
 from tablectl.frozen import frozen
+from tablectl.json_text import read_json
 
 _MAPPING = "delta.columnMapping."
 _TYPE_CHANGES = "delta.typeChanges"
@@ -35,7 +35,7 @@ def columns_of(text: str) -> tuple[Column, ...]:
     Raises ``ValueError`` for a malformed schema: the text comes from other writers.
     """
     try:
-        return tuple(_fields(json.loads(text), (), reachable=True)) if text else ()
+        return tuple(_fields(read_json(text), (), reachable=True)) if text else ()
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"the schema in the table's metaData cannot be read: {error}") from None
 

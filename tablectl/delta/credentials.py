@@ -8,13 +8,15 @@ AWS Signature Version 4 and 2, Azure shared access signatures, Google V4 signed 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
 HIDDEN = "…"
 _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
-_USER = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<user>[^\s'\"`/@]*:(?!\d{1,5}(?:/|$))[^\s'\"`@]*|[^\s'\"`/@:]+)@"
-)
+_RUN = re.compile(r"(?<![^\s'\"`@])[^\s'\"`@]+@")
+"""Text up to an ``@``. Only there are users looked for, so that each character is read a bounded number of times."""
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30})://")
+_USER = re.compile(r"[^/@]*:(?!\d{1,5}/)|[^/@:]+@")
 """The password can contain slashes that should have been encoded. A port is followed by a path."""
 _NAMES = (
     r"sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token|awsaccesskeyid|x-goog-signature|"
@@ -28,7 +30,7 @@ _PARAMETER = re.compile(rf"(?P<name>(?:[?&;]|%3[fb]|%26)(?:{_NAMES})(?:=|%3d))(?
 def find_credentials(location: str) -> str:
     """The kind of credentials in a location, as a noun phrase; empty if there are none."""
     for text in (location, unquote(location)):
-        if any(map(_is_secret, _USER.finditer(text))):
+        if any(_is_secret(scheme, user) for _, _, scheme, user in _users(text)):
             return "a user name or a password before its host"
         parameter = _PARAMETER.search(text)
         if parameter and parameter["value"]:
@@ -39,16 +41,21 @@ def find_credentials(location: str) -> str:
 def scrub(text: str) -> str:
     """The text with all credentials in its locations replaced."""
     if "://" in text:
-        text = _USER.sub(_scrub_user, text)
+        parts, last = list[str](), 0
+        for start, end, scheme, user in _users(text):
+            if _is_secret(scheme, user):
+                parts += (text[last:start], HIDDEN)
+                last = end
+        text = "".join((*parts, text[last:]))
     return _PARAMETER.sub(rf"\g<name>{HIDDEN}", text) if "=" in text or "%3" in text else text
 
 
 def without_credentials(location: str) -> str:
     """The location without a user before the host and without a signed query. It can be shown, stored and opened."""
-    found = _USER.match(location)
-    if found and _is_secret(found):
-        container = found["user"].partition(":")[0] + "@" if found["scheme"].lower() in _CONTAINERS else ""
-        location = f"{found['scheme']}://{container}{location[found.end() :]}"
+    start, end, scheme, user = next(_users(location), (0, 0, "", ""))
+    if start == len(scheme) + len("://") and _is_secret(scheme, user):
+        container = user.partition(":")[0] + "@" if scheme.lower() in _CONTAINERS else ""
+        location = f"{scheme}://{container}{location[end + 1 :]}"
     path, mark, query = location.partition("?")
     return path if mark and _PARAMETER.search(mark + query) else _PARAMETER.sub("", location)
 
@@ -59,9 +66,14 @@ def server_text(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else scrub(url)
 
 
-def _is_secret(found: re.Match[str]) -> bool:
-    return ":" in found["user"] or found["scheme"].lower() not in _CONTAINERS
+def _users(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """What stands before the host of each location: its start, its end, the scheme before it, and itself."""
+    for run in _RUN.finditer(text):
+        for found in _SCHEME.finditer(run[0]):
+            if _USER.match(run[0], found.end()):
+                yield run.start() + found.end(), run.end() - 1, found["scheme"], run[0][found.end() : -1]
+                break
 
 
-def _scrub_user(found: re.Match[str]) -> str:
-    return f"{found['scheme']}://{HIDDEN}@" if _is_secret(found) else found[0]
+def _is_secret(scheme: str, user: str) -> bool:
+    return ":" in user or scheme.lower() not in _CONTAINERS

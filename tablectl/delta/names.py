@@ -15,6 +15,9 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _UNQUOTED = re.compile(r"[A-Za-z0-9_]+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _SLASHES = re.compile(r"/+")
+_NO_PATH = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+LONGEST_LOCATION = 4096
+"""The maximum length of a location in characters, as of a path on Linux (limits.h, ``PATH_MAX``)."""
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 
 DEFAULT_CATALOG = "spark_catalog"
@@ -178,6 +181,15 @@ def name_texts(name: TableName) -> frozenset[str]:
 def is_absolute(location: str) -> bool:
     """Whether a location is absolute: a path from the root, or a URI."""
     return location.startswith("/") or _SCHEME.match(location) is not None
+
+
+def location_fault(location: str) -> str:
+    """Why no table can lie in a location, as a clause; empty if one can."""
+    if len(location) > LONGEST_LOCATION:
+        return f"has {len(location):,} characters, more than {LONGEST_LOCATION:,}"
+    if _NO_PATH.search(location):
+        return "has a control character, or half of a character"
+    return ""
 
 
 def canonical_location(location: str) -> str:

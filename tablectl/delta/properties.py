@@ -29,7 +29,7 @@ _UNIT_MICROS = {
 }
 _FLAGS = re.ASCII | re.IGNORECASE
 _INTERVAL = re.compile(r"\s*(?:interval\s+)?((?:[+-]?\d{1,18}(?:\.\d{1,9})?\s+[a-z]+\s*)+)\Z", _FLAGS)
-_INTERVAL_PART = re.compile(r"([+-]?\d+)(?:\.(\d{1,9}))?\s+([a-z]+)", _FLAGS)
+_INTERVAL_PART = re.compile(r"([+-]?\d{1,18})(?:\.(\d{1,9}))?\s+([a-z]+)", _FLAGS)
 
 
 def parse_boolean(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import field as dataclass_field
 from functools import lru_cache
@@ -10,6 +9,7 @@ from typing import Any
 
 from tablectl.delta.names import ColumnPath
 from tablectl.frozen import frozen
+from tablectl.json_text import read_json
 
 _SHORT = 100
 """The length of a column, in characters, up to which equal ones are one record: names of others can have any length."""
@@ -102,7 +102,7 @@ def _every(prefix: ColumnPath, fields: tuple[Field, ...]) -> Iterator[tuple[Colu
 
 def parse_schema(text: str) -> Schema:
     """Parses the ``schemaString`` of a ``metaData`` action. Raises ``ValueError`` if it is not a schema."""
-    root = json.loads(text)
+    root = read_json(text)
     if not isinstance(root, dict) or root.get("type") != "struct":
         raise ValueError("the schema is not a struct")
     return Schema(_parse_fields(root), text)

@@ -32,9 +32,10 @@ from tablectl.engine.java import java_problem
 from tablectl.engine.port import SIMPLE_NAME, MaySend, RemoteWork, always
 from tablectl.engine.store_conf import store_conf, store_packages
 from tablectl.frozen import frozen
-from tablectl.model.errors import EngineError, LiveError, TablectlError
+from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.store_options import NO_STORES
 from tablectl.model.table import NOTHING_SET
+from tablectl.one_table import of_table
 
 _T = TypeVar("_T")
 
@@ -290,11 +291,11 @@ class SparkEngine:
         return {name: self._where(name, row[3] if len(row) > 3 else "") for name, row in names}
 
     def _where(self, table: TableName, information: str) -> str | TablectlError:
-        facts = shown_facts(information)
-        try:
+        def where() -> str:
+            facts = shown_facts(information)
             return delta_location(table.text, facts) if facts else self._described(table)
-        except (LiveError, EngineError) as error:
-            return error
+
+        return of_table(table.text, where)
 
     def _described(self, table: TableName) -> str:
         return self._run(lambda: describe(self._session, table.sql, table.text))

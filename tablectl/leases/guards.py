@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from tablectl.compat import StrEnum
+from tablectl.json_text import read_json
 from tablectl.leases.lease_records import Gate
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
@@ -124,13 +125,13 @@ def delete_dead_guard(store: RecordStore, guard: str, beat: int) -> None:
 
 def _parse(guard: str, beat: int, data: bytes) -> GuardRecord:
     try:
-        body = json.loads(data)
+        body = read_json(data)
         ttl = float(body["ttl"])
         if not 0 < ttl <= LONGEST_TTL:
             raise ValueError("ttl")
         waits = _printable(str(body.get("waits", "")))
         return GuardRecord(guard, beat, _printable(str(body["writer"])), GuardMode(body["mode"]), ttl, waits)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return GuardRecord(guard, beat, "a writer whose guard cannot be read")
 
 

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from tablectl.compat import UTC, StrEnum, parse_time
+from tablectl.json_text import read_json
 from tablectl.leases.owner import UNKNOWN_OWNER, Owner, on_one_line
 from tablectl.model.errors import WindowError
 from tablectl.model.json_form import json_form
@@ -270,10 +271,7 @@ def _stored(seq: int, data: bytes | None) -> LeaseRecord | None:
 
 def parse_record(data: bytes) -> LeaseRecord:
     """Parse a stored record. Unknown fields are ignored. Raises ``ValueError``."""
-    try:
-        body = json.loads(data)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    body = read_json(data)
     if not isinstance(body, dict):
         raise ValueError("it is not a JSON object")
     found = _int(body, "format", 1)

@@ -16,7 +16,8 @@ from urllib.parse import unquote
 from tablectl.delta import keys
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
-from tablectl.log.budget import FEATURE_LENGTH, FEATURES, PATH_LENGTH, BudgetError, check_json
+from tablectl.json_text import check_json, read_json
+from tablectl.log.budget import FEATURE_LENGTH, FEATURES, PATH_LENGTH, BudgetError
 from tablectl.model.table import AppTransaction
 
 CLUSTERING = keys.CLUSTERING_DOMAIN
@@ -24,7 +25,6 @@ ROW_TRACKING = keys.ROW_TRACKING_DOMAIN
 _TABLE_FEATURES = (3, 7)
 _LIQUID, _ZCUBE, _ZCUBE_COLUMNS = "liquid", "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 _MARK_LIMIT = 10_000
-_DECODER = json.JSONDecoder()
 
 
 @frozen
@@ -85,23 +85,12 @@ def parse_json(raw: bytes) -> Any:
     check_json(raw)
     try:
         text = raw.decode()
-        value = _parsed(text)
+        value = read_json(text)
         if "\\u" in text and ("\\ud" in text or "\\uD" in text):
             json.dumps(value, ensure_ascii=False).encode()
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
     except UnicodeError:
         raise ValueError("the text is not valid Unicode") from None
     return value
-
-
-def _parsed(text: str) -> Any:
-    """As ``json.loads``, which also searches for blanks around the value; logs have none there, as a rule."""
-    try:
-        value, end = _DECODER.raw_decode(text)
-    except json.JSONDecodeError:
-        return json.loads(text)
-    return value if end == len(text) else json.loads(text)
 
 
 def expect_object(value: object, what: str) -> dict[str, Any]:
@@ -233,8 +222,16 @@ def parse_partition(value: object) -> Partition:
     """The partition values of a file; empty for a ``remove`` without them. Parquet represents a map as a list
     of pairs.
     """
-    pairs = dict(value) if isinstance(value, list) else {} if value is None else expect_object(value, "partitionValues")
-    return tuple(sorted((str(column), None if each is None else str(each)) for column, each in pairs.items()))
+    if isinstance(value, list) and all(isinstance(each, tuple) for each in value):
+        value = dict(value)
+    pairs = {} if value is None else expect_object(value, "partitionValues")
+    return tuple(sorted((column, _partition_value(each)) for column, each in pairs.items()))
+
+
+def _partition_value(value: object) -> str | None:
+    """A number counts as its text, as in Delta's own parser (Jackson)."""
+    text = json.dumps(value) if isinstance(value, int | float) else value
+    return None if text is None else expect_text(text, "a partition value")
 
 
 def cluster_mark(tags: object, provider: object) -> str:

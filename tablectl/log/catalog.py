@@ -6,18 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, islice
 
 from tablectl.delta.names import TableName, find_name
 from tablectl.engine.port import SIMPLE_NAME, Catalog
 from tablectl.log.pattern_matches import PatternMatches
-from tablectl.model.errors import EngineError, LiveError, TablectlError
+from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
 from tablectl.model.pattern_index import index_globs, index_patterns
 from tablectl.model.patterns import CatalogPattern, literal_text
+from tablectl.one_table import of_table
 
 _CONCURRENCY = 8
 _AT_ONCE = 100
 """The maximum number of names in one statement."""
+_BROKEN = (EngineError, BrokenTableError)
 _Schema = tuple[str, str]
 _Looked = dict[TableName, str | TablectlError]
 
@@ -40,10 +43,11 @@ def find_tables(patterns: Sequence[CatalogPattern], catalog: Catalog) -> Pattern
         else:
             schemas.setdefault((group[0].catalog, named), []).append(group)
     for name, several in catalogs.items():
-        try:
-            _file(name, catalog.schemas(name), several, schemas)
-        except (LiveError, EngineError) as error:
-            failures += [(pattern.text, error) for group in several for pattern in group]
+        listed = of_table(name, partial(catalog.schemas, name))
+        if not isinstance(listed, TablectlError):
+            _file(name, listed, several, schemas)
+        else:
+            failures += [(pattern.text, listed) for group in several for pattern in group]
     index = index_patterns(patterns)
 
     def matches(name: TableName) -> bool:
@@ -51,7 +55,7 @@ def find_tables(patterns: Sequence[CatalogPattern], catalog: Catalog) -> Pattern
 
     def find(item: tuple[_Schema, list[list[CatalogPattern]]]) -> PatternMatches | TablectlError:
         some = list(islice(chain.from_iterable(item[1]), _AT_ONCE + 1))
-        return _find_in_schema(item[0], some, matches, catalog)
+        return of_table(".".join(item[0]), lambda: _find_in_schema(item[0], some, matches, catalog))
 
     with ThreadPoolExecutor(_CONCURRENCY) as pool:
         found = list(pool.map(find, schemas.items()))
@@ -82,19 +86,20 @@ def _file(
 
 def _find_in_schema(
     schema: _Schema, some: Sequence[CatalogPattern], matches: Callable[[TableName], bool], catalog: Catalog
-) -> PatternMatches | TablectlError:
+) -> PatternMatches:
     """The tables of a schema that match. ``some`` are the first patterns that concern it."""
-    try:
-        like = _like([pattern.table for pattern in some]) if len(some) <= _AT_ONCE else "*"
-        looked = catalog.tables(schema[0], schema[1], like)
-    except (LiveError, EngineError) as error:
-        return error
+    like = _like([pattern.table for pattern in some]) if len(some) <= _AT_ONCE else "*"
+    looked = catalog.tables(schema[0], schema[1], like)
     matched = {name: where for name, where in looked.items() if matches(name)}
     # A pattern can only mean Delta tables, so others are no failures.
     return PatternMatches(
         {name: where for name, where in matched.items() if isinstance(where, str)},
-        tuple((name.text, where) for name, where in matched.items() if isinstance(where, EngineError)),
-        tuple(where.message for where in matched.values() if isinstance(where, LiveError)),
+        tuple((name.text, where) for name, where in matched.items() if isinstance(where, _BROKEN)),
+        tuple(
+            where.message
+            for where in matched.values()
+            if isinstance(where, LiveError) and not isinstance(where, _BROKEN)
+        ),
     )
 
 
@@ -116,18 +121,16 @@ def locate_tables(names: Iterable[TableName], catalog: Catalog) -> _Looked:
 def _locate_in_schema(names: Sequence[TableName], catalog: Catalog) -> _Looked:
     if len(names) == 1:
         return {names[0]: _location(names[0], catalog)}
-    try:
-        looked = catalog.tables(names[0].catalog, names[0].parts[0], "|".join(name.parts[1] for name in names))
-    except (LiveError, EngineError) as error:
-        return dict.fromkeys(names, error)
+    like = "|".join(name.parts[1] for name in names)
+    schema = names[0].catalog, names[0].parts[0]
+    looked = of_table(".".join(schema), lambda: catalog.tables(*schema, like))
+    if isinstance(looked, TablectlError):
+        return dict.fromkeys(names, looked)
     return {name: find_name(looked, name) or _location(name, catalog) for name in names}
 
 
 def _location(name: TableName, catalog: Catalog) -> str | TablectlError:
-    try:
-        return catalog.location(name)
-    except (LiveError, EngineError) as error:
-        return error
+    return of_table(name.text, lambda: catalog.location(name))
 
 
 def _like(globs: Sequence[str]) -> str:

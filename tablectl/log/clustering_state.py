@@ -7,10 +7,10 @@ writers do not copy these marks, so files that they rewrite count as not cluster
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 from tablectl.delta.names import NameSyntaxError, column_text, parse_column
+from tablectl.json_text import read_json
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
 from tablectl.log.listing import commit_name, parse_listing
@@ -83,8 +83,8 @@ def mark_columns(mark: str) -> tuple[str, ...] | None:
     if not mark:
         return None
     try:
-        columns = json.loads(mark)
-    except (ValueError, RecursionError):
+        columns = read_json(mark)
+    except ValueError:
         return (mark,)
     known = isinstance(columns, list) and all(isinstance(each, str) for each in columns)
     return tuple(map(_column, columns)) if known else (mark,)

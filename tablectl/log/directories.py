@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from tablectl.log.pattern_matches import PatternMatches
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.pattern_index import PatternIndex, index_globs
 from tablectl.model.patterns import PathPattern, literal_text, step_matches
+from tablectl.one_table import of_table, one_table
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import DENIED, VanishedError
@@ -175,10 +177,14 @@ class _Walk:
             level = self._narrow(self._next(level, depth, failures), failures)
             depth += 1
         names = dict.fromkeys(self._tables(begun, failures))
-        for name, place in [(name, place) for name, place in names if not _usable(name)]:
+        usable = {name for name, _ in names if of_table(name.parts[0], partial(_usable, name)) is True}
+        for name, place in [(name, place) for name, place in names if name not in usable]:
             error = LiveError(f"{name.parts[0]!r} is a table whose name cannot be written", "rename the directory")
             failures.append((self.patterns[place].text, error))
-        return PatternMatches({name: name.parts[0] for name, _ in names if _usable(name)}, tuple(failures))
+        return PatternMatches(
+            {name: name.parts[0] for name in dict.fromkeys(name for name, _ in names) if name in usable},
+            tuple(failures),
+        )
 
     def _length(self, place: int) -> int:
         return len(self.patterns[place].steps)
@@ -218,19 +224,18 @@ class _Walk:
     ) -> list[tuple[_Steps, _Answer]]:
         """The answers for directories. A failure is one of each pattern that leads to the directory."""
 
-        def ask(steps: _Steps) -> _Answer | LiveError:
-            try:
-                return question(steps)
-            except LiveError as error:
-                return error
+        def ask(steps: _Steps) -> _Answer | TablectlError:
+            location = self._location(steps)
+            with_name = one_table(location)(question)
+            return of_table(location, lambda: with_name(steps))
 
-        answers: list[tuple[_Steps, _Answer | LiveError]] = list(zip(level, self.each(ask, level), strict=True))
+        answers: list[tuple[_Steps, _Answer | TablectlError]] = list(zip(level, self.each(ask, level), strict=True))
         for steps, answer in answers:
-            if isinstance(answer, LiveError):
+            if isinstance(answer, TablectlError):
                 self._fail(level[steps], answer, failures)
-        return [(steps, answer) for steps, answer in answers if not isinstance(answer, LiveError)]
+        return [(steps, answer) for steps, answer in answers if not isinstance(answer, TablectlError)]
 
-    def _fail(self, places: Sequence[int], error: LiveError, failures: list[tuple[str, TablectlError]]) -> None:
+    def _fail(self, places: Sequence[int], error: TablectlError, failures: list[tuple[str, TablectlError]]) -> None:
         """Adds a failure of the first pattern, and of others up to a limit: a thousand directories that cannot be
         listed are not a million failures.
         """

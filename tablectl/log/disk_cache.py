@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import stat
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.json_text import read_json
 from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
 from tablectl.log.state import State
 from tablectl.log.table_cache import KnownState
@@ -110,8 +112,8 @@ class DiskCache:
         with self._lock:
             body = self._pending.get(key) or self._read(key)
         try:
-            return parse(json.loads(body)) if body else None
-        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+            return parse(read_json(body)) if body else None
+        except Exception:  # noqa: BLE001  # whatever is wrong with a kept entry, it counts as absent
             return None
 
     def _put(self, key: _Key, body: Any) -> None:
@@ -177,20 +179,26 @@ class DiskCache:
 
 
 def _opened(path: Path, *, create: bool) -> sqlite3.Connection | None:
-    """The file, empty if it had another format. ``None`` if it does not exist and is not to be made."""
+    """The file, empty if it had another format. ``None`` if it does not exist and is not to be made, or if others could
+    have written it.
+    """
     if create:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    if not path.is_file():
+    if not _is_ours(path):
         return None
     file = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     try:
+        file.execute("PRAGMA trusted_schema = OFF")
         file.execute("PRAGMA synchronous = OFF")
         file.execute(f"PRAGMA max_page_count = {_MOST_PAGES}")
-        found = file.execute("SELECT sql FROM sqlite_master WHERE name = 'entries'").fetchone()
+        found = file.execute("SELECT type, name, sql FROM sqlite_master LIMIT 2").fetchall()
         (form,) = file.execute("PRAGMA user_version").fetchone()
-        if (form, found) != (_FORMAT, (_SCHEMA,)):
+        if len(found) > 1 or any(each[:2] != ("table", "entries") or not form for each in found):
+            file.close()  # a trigger or a view runs code of others, and other tables are another program's
+            return None
+        if (form, found) != (_FORMAT, [("table", "entries", _SCHEMA)]):
             with file:
                 file.execute("BEGIN IMMEDIATE")
                 file.execute("DROP TABLE IF EXISTS entries")
@@ -204,6 +212,20 @@ def _opened(path: Path, *, create: bool) -> sqlite3.Connection | None:
         path.unlink()
         return _opened(path, create=True) if create else None
     return file
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether it is a plain file and no link, that only this user can open, in a folder that only this user can write.
+    Whoever writes it decides what plans see. A file of a Git checkout can be read by others, as a rule.
+    """
+    try:
+        file, folder = path.lstat(), path.parent.stat()
+    except OSError:
+        return False
+    if sys.platform == "win32":
+        return stat.S_ISREG(file.st_mode)
+    owned = file.st_uid == folder.st_uid == os.getuid()
+    return stat.S_ISREG(file.st_mode) and owned and not file.st_mode & 0o077 and not folder.st_mode & 0o022
 
 
 def _raw(text: str) -> bytes:

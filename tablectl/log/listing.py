@@ -6,11 +6,11 @@ delta-4.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 
 from tablectl.frozen import frozen
+from tablectl.json_text import read_json
 from tablectl.storage.table_log import STAGED
 
 _DIGITS = 20
@@ -127,8 +127,8 @@ def _complete(version: int, by_parts: dict[int, dict[int, str]]) -> Checkpoint |
 def parse_hint(raw: bytes) -> int | None:
     """The version in ``_last_checkpoint``; ``None`` if the hint cannot be read, which only costs a longer listing."""
     try:
-        hint = json.loads(raw)
-    except (ValueError, RecursionError):
+        hint = read_json(raw)
+    except ValueError:
         return None
     version = hint.get("version") if isinstance(hint, dict) else None
     valid = isinstance(version, int) and not isinstance(version, bool) and 0 <= version <= _LARGEST_VERSION

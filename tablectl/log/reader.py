@@ -15,7 +15,7 @@ from tablectl.log.catalog_managed import CatalogLog, differences, managed_live_t
 from tablectl.log.clustering_state import find_clustering_state
 from tablectl.log.file_counts import replay
 from tablectl.log.history import History
-from tablectl.log.listing import GapError, LogFiles, Segment, commit_name, parse_listing, segment
+from tablectl.log.listing import LogFiles, Segment, commit_name, parse_listing, segment
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, processes_for, threads_for
 from tablectl.log.partition_layout import measure_layout
@@ -24,10 +24,11 @@ from tablectl.log.table_cache import KnownState, NoCache, TableCache
 from tablectl.log.table_facts import check_properties, check_protocol, frozen_properties, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
 from tablectl.log.write_history import read_write_history
-from tablectl.model.errors import LiveError
+from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.model.text import printable
+from tablectl.one_table import of_table
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import AHEAD, PAGE, TableLog
@@ -118,7 +119,7 @@ def read_many(
     threads: int | None = None,
     cache: TableCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
-) -> Generator[LiveTable | LiveError, None, None]:
+) -> Generator[LiveTable | TablectlError, None, None]:
     """Reads many tables in the order of the requests. The result for an unreadable table is its error.
 
     ``threads`` is the number of tables that are read in parallel; by default it depends on where they lie. ``cache``
@@ -134,7 +135,7 @@ def read_each(
     threads: int | None = None,
     cache: TableCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
-) -> Generator[_Taken | LiveError, None, None]:
+) -> Generator[_Taken | TablectlError, None, None]:
     """What ``take`` makes of each table, as ``read_many``. It runs where the table was read, with all that was read of
     its log. It can run again, if the log changed meanwhile.
 
@@ -147,14 +148,13 @@ def read_each(
     processes = 1 if threads else processes_for(len(asked), options)
     with Stores(options) as stores:
 
-        def one(item: tuple[int, ReadRequest]) -> _Taken | LiveError:
+        def one(item: tuple[int, ReadRequest]) -> _Taken | TablectlError:
             position, request = item
-            try:
-                return _read_table(
-                    stores, request, cache, lambda table, history: take(Reading(position, table, history, stores))
-                )
-            except LiveError as error:
-                return error
+
+            def taken(table: LiveTable, history: History | None) -> _Taken:
+                return take(Reading(position, table, history, stores))
+
+            return of_table(request.name.text, lambda: _read_table(stores, request, cache, taken))
 
         items = list(enumerate(asked))
         if processes > 1:
@@ -268,8 +268,8 @@ def _read_kept(entries: _Entries, log: TableLog, cache: TableCache) -> tuple[Liv
     known = cache.state(log.location)
     try:
         return _read_known(entries, log, known, cache) if known else None
-    except (LiveError, GapError) as error:  # the log itself says what is wrong, if anything is
-        _log.debug("%s: not read from the cache: %s", printable(log.location), error)
+    except Exception as error:  # noqa: BLE001  # the log itself says what is wrong, if anything is
+        _log.debug("%s: not read from the cache", printable(log.location), exc_info=error)
         return None
 
 

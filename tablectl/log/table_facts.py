@@ -9,7 +9,6 @@ from tablectl.delta.names import ColumnPath
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema, parse_schema
 from tablectl.log.actions import DomainMetadata, Metadata, parse_clustering
-from tablectl.log.budget import check_json
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import CATALOG_FEATURES
 from tablectl.model.text import cut
@@ -88,7 +87,6 @@ def read_schema(metadata: Metadata, location: str) -> Schema:
             f"{location}: the table's metaData has no schemaString", "set a schema, or create the table again"
         )
     try:
-        check_json(metadata.schema.encode(errors="surrogatepass"))
         return parse_schema(metadata.schema)
     except (ValueError, RecursionError) as error:
         raise LiveError(f"{location}: the schema in the table's metaData cannot be read: {error}") from error

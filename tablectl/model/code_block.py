@@ -14,7 +14,7 @@ from tablectl.model.text import printable
 
 _PYTHON = "(spark."
 """The start of each DataFrame write that ``operations`` renders. No SQL statement starts like this."""
-_SQL = re.compile(r"'(?:[^'\\]|\\.)*'|`[^`]*`|(?P<end>\n)", re.DOTALL)
+_SQL = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?\Z)|`[^`]*`|(?P<end>\n)", re.DOTALL)
 
 
 @frozen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import groupby
 
 from tablectl.delta.credentials import scrub
 
@@ -50,7 +51,7 @@ class TablectlError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """The error as one log line, without its hint. For errors of other libraries it starts with the class name."""
     return error.message if isinstance(error, TablectlError) else scrub(f"{type(error).__name__}: {error}")
 
@@ -95,11 +96,21 @@ class Problem:
         return f"{where}: {self.message}" + (f"\n  hint: {self.hint}" if self.hint else "")
 
 
+MOST_PROBLEMS = 100
+"""How many errors of one file are reported."""
+
+
 class InputError(TablectlError):
-    """All errors in the input files at once, sorted by file and line."""
+    """The errors in the input files, the first ones of each file, sorted by file and line."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        self.problems = tuple(sorted(problems))
+        shown = list[Problem]()
+        for file, found in groupby(sorted(problems), key=lambda each: each.file):
+            several = list(found)
+            shown += several[:MOST_PROBLEMS]
+            if len(several) > MOST_PROBLEMS:
+                shown.append(Problem(file, 0, 0, f"and {len(several) - MOST_PROBLEMS:,} more problems"))
+        self.problems = tuple(shown)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
@@ -119,6 +130,10 @@ class LimitError(TablectlError):
 
 class LiveError(TablectlError):
     """One table cannot be read: it is missing, not a Delta table, corrupt, or has an unknown protocol."""
+
+
+class BrokenTableError(LiveError):
+    """One table is there and cannot be handled: by an unexpected error, or because its catalog says nonsense of it."""
 
 
 class EngineError(TablectlError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from tablectl.json_text import read_json
+
 LONGEST_REASON = 500
 """Maximum length of an operator's reason, in characters. User metadata read back from a log is cut to a fixed length,
 and a stamp must be complete."""
@@ -32,8 +34,8 @@ class Stamp:
 def read_stamp(user_metadata: str) -> Stamp | None:
     """The stamp in a commit's user metadata; ``None`` if the commit was not made by an apply."""
     try:
-        body = json.loads(user_metadata).get("tablectl")
+        body = read_json(user_metadata).get("tablectl")
         reasons = (str(body.get(name, "")) for name in ("proceed", "override"))
         return Stamp(str(body["run"]), str(body["plan"]), *reasons)
-    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+    except (ValueError, AttributeError, KeyError, TypeError):
         return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from tablectl.frozen import frozen
+from tablectl.json_text import read_json
 from tablectl.model.table import Commit, LiveTable
 
 _KEEPS_ROWS = frozenset(
@@ -129,7 +129,7 @@ def _names(commit: Commit, columns: tuple[str, ...]) -> bool:
     if commit.operation != "WRITE" or text in {"", "[]"}:
         return False
     try:
-        named = json.loads(text)
-    except (ValueError, RecursionError):
+        named = read_json(text)
+    except ValueError:
         return True  # cut or malformed: it names some columns
     return not isinstance(named, list) or [str(each).lower() for each in named] == [each.lower() for each in columns]

@@ -6,7 +6,6 @@ compares a policy with a table.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from tablectl.attributes.policy import declaration_of
@@ -14,6 +13,7 @@ from tablectl.delta import keys
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema
+from tablectl.json_text import read_json
 from tablectl.model.plan import Change, Value
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
@@ -100,8 +100,8 @@ def _value(about: str, parameters: Mapping[str, str]) -> str | None:
     if about == "clustering":
         return next((parameters[each] for each in _CLUSTERING_PARAMETERS if parameters.get(each)), None)
     try:
-        found = json.loads(parameters.get("properties", "{}"))
-    except (ValueError, RecursionError):
+        found = read_json(parameters.get("properties", "{}"))
+    except ValueError:
         return None
     values = found.items() if isinstance(found, dict) else ()
     return next((each for key, each in values if isinstance(each, str) and declaration_of(key) == about), None)

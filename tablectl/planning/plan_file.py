@@ -9,6 +9,7 @@ from typing import Any
 from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
+from tablectl.json_text import MOST_VALUES, read_json
 from tablectl.model.calendar import ALWAYS
 from tablectl.model.errors import PlanFileError
 from tablectl.model.json_codec import read_record
@@ -133,8 +134,8 @@ def _parse(data: bytes, where: str) -> dict[str, Any]:
     if len(data) > MAX_BYTES:
         raise PlanFileError(f"{where}: larger than {MAX_BYTES // 2**20} MB, so it is no plan", _PLAN_AGAIN)
     try:
-        body = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        body = read_json(data.decode(), MAX_BYTES, MOST_VALUES, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except ValueError as error:
         raise PlanFileError(f"{where}: not a plan, or cut off: {error}", _PLAN_AGAIN) from None
     if not isinstance(body, dict):
         raise PlanFileError(f"{where}: not a plan", _PLAN_AGAIN)

@@ -15,6 +15,7 @@ from typing import Any
 from tablectl.delta.names import TableName
 from tablectl.files import NotRegularError, TooLargeError, read_regular
 from tablectl.frozen import frozen
+from tablectl.json_text import MOST_VALUES, JsonBudgetError, read_json
 from tablectl.model.errors import UsageError
 
 LARGEST = 256 << 20
@@ -60,10 +61,12 @@ def read_manifest(path: Path, catalog: str) -> tuple[DbtTable, ...]:
     Raises ``UsageError`` for a file that is missing, too large, or no manifest.
     """
     try:
-        found = json.loads(read_regular(path, LARGEST))
+        found = read_json(read_regular(path, LARGEST), LARGEST, MOST_VALUES)
     except (OSError, NotRegularError, TooLargeError) as error:
         raise UsageError(f"{path}: the manifest cannot be read: {error}", _HINT) from None
-    except (ValueError, RecursionError):
+    except JsonBudgetError as error:
+        raise UsageError(f"{path}: {error}", _HINT) from None
+    except ValueError:
         raise UsageError(f"{path}: this is not JSON", _HINT) from None
     nodes = found.get("nodes") if isinstance(found, dict) else None
     metadata = found.get("metadata") if isinstance(found, dict) else None
@@ -78,10 +81,14 @@ def read_manifest(path: Path, catalog: str) -> tuple[DbtTable, ...]:
 
 def _table(key: str, node: object, catalog: str, *, delta: bool) -> DbtTable | None:
     """A node as a table; ``None`` if it makes no Delta table, or sets nothing. ``delta`` is the default format."""
-    if not isinstance(node, dict) or node.get("resource_type") not in _KINDS:
+    if not isinstance(node, dict) or _name(node.get("resource_type")) not in _KINDS:
         return None
     config = node.get("config")
-    if not isinstance(config, dict) or config.get("enabled") is False or config.get("materialized") not in _TABLES:
+    if (
+        not isinstance(config, dict)
+        or config.get("enabled") is False
+        or _name(config.get("materialized")) not in _TABLES
+    ):
         return None
     form = config.get("file_format") or ("delta" if delta else "")
     schema, name = _name(node.get("schema")), _name(node.get("alias") or node.get("name"))

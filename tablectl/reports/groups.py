@@ -42,7 +42,9 @@ _BREAKS = "P006"
 """The code of the finding that a writer which names partition columns fails on every run."""
 _NEEDS_CONSENT: Mapping[Consent, str] = {"lockout": LOCKOUT, "partition_writers": _BREAKS}
 _TABLE = "\0table\0"
-_AMOUNT = re.compile(r"\b[0-9][0-9.,]*(?= ?(?:B|kB|MB|GB|TB|PB|%|bytes?|files?|vectors?|rows?|deletion|commits?)\b)")
+_AMOUNT = re.compile(
+    r"(?<![\w.,])[0-9][0-9.,]*(?= ?(?:B|kB|MB|GB|TB|PB|%|bytes?|files?|vectors?|rows?|deletion|commits?)\b)"
+)
 _PATH = re.compile(r"\S*/\S*")
 _KINDS: Sequence[Kind] = ("bad", "pending", "good")
 _STAYS = frozenset({"never", "truncating", "with history"})

@@ -21,7 +21,7 @@ _TO_DEFUSE = re.compile(r"(?:[@#!~%$&^]|(?<!\d):|\bGH-|\bwww)(?=[\w/\".\[+])|\b[
 """What the sites turn into links if a word follows: people, issues, merge requests, labels, addresses, commits,
 emoji."""
 _NOTHING = "\u200b"
-_LONG_NAME = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+){3,}")
+_LONG_NAME = re.compile(r"(?<![A-Z0-9])[A-Z0-9]+(?:_[A-Z0-9]+){3,}")
 _CODE = re.compile(r"`([^`]+)`")
 _BACKTICKS = re.compile(r"`+")
 

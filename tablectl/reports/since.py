@@ -11,6 +11,7 @@ import re
 import zlib
 from base64 import b64decode, b64encode
 
+from tablectl.json_text import read_json
 from tablectl.reports.markdown import code, words
 from tablectl.reports.plan_comparison import GroupDifference, GroupRecord, Records, differences, short_digest
 from tablectl.reports.style import plural
@@ -36,12 +37,12 @@ def read_groups(body: str) -> Records | None:
         return None
     try:
         data = zlib.decompressobj().decompress(b64decode(found[1], validate=True), _MOST_BYTES)
-        entries = json.loads(data)
+        entries = read_json(data)
         return {
             str(key): GroupRecord(str(weight), str(title)[:_LONGEST_TITLE], int(count), (str(tables),))
             for key, (weight, title, count, tables) in entries.items()
         }
-    except (binascii.Error, zlib.error, ValueError, TypeError, AttributeError, RecursionError):
+    except (binascii.Error, zlib.error, ValueError, TypeError, AttributeError, OverflowError):
         return None
 
 

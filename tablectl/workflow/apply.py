@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import field, replace
 from datetime import timedelta
 from functools import cache, partial
@@ -31,7 +30,7 @@ from tablectl.log.commit_files import newest_row_version, row_versions, unnamed_
 from tablectl.log.reader import read_commits, read_table
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.log.table_cache import MemoryCache
-from tablectl.model.errors import EngineError, LiveError, PlanFileError, TablectlError, UsageError
+from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan
 from tablectl.model.stamp import LONGEST_REASON, Stamp
@@ -39,6 +38,7 @@ from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition, parse_sto
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.model.text import cut
+from tablectl.one_table import of_table
 from tablectl.planning.plan_file import digest_of
 from tablectl.policies.config import WindowConfig
 from tablectl.policies.effective_policy import spec_for
@@ -230,8 +230,8 @@ def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: in
 def _places(project: Project, tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHookTable]:
     policies = cache(project.any_policies)
     for table in tables:
-        with suppress(LiveError, EngineError):  # these tables were not requested by name
-            location = table.parts[0] if table.is_path else context.where(table)
+        location = table.parts[0] if table.is_path else of_table(table.text, partial(context.where, table))
+        if isinstance(location, str):  # these tables were not requested by name
             spec = partial(_spec_of, policies, table)
             yield OwedHookTable(table.text, location, partial(_streams_of, spec), partial(_tags_of, spec))
 

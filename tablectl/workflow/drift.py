@@ -9,15 +9,16 @@ from functools import partial
 from tablectl.frozen import frozen
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, Origin, blame
 from tablectl.log.reader import Reading
-from tablectl.model.errors import one_line
+from tablectl.model.errors import TablectlError, one_line
 from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, Depth, LiveTable
+from tablectl.one_table import of_table
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, TableDrift, questions, table_drift
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
-from tablectl.selection import Selection, depth_for
+from tablectl.selection import Selection, depth_for, failure_of
 from tablectl.workflow.tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 
 
@@ -42,8 +43,11 @@ def find_drift(
         if found is None:
             as_declared.append(spec.name.text)
         else:
-            known = spec, found.live, found.changes, found.origins
-            tables.append(table_drift(*known, applied=found.applied, trouble=found.trouble))
+            made = of_table(spec.name.text, partial(_table_drift, spec, found))
+            if isinstance(made, TablectlError):
+                failures.append(failure_of(spec.name.text, made))
+            else:
+                tables.append(made)
     return Drift(
         tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
         failures=sorted_failures(failures),
@@ -63,6 +67,11 @@ class _Drifted:
     origins: tuple[Origin, ...]
     applied: Commit | None
     trouble: str
+
+
+def _table_drift(spec: TableSpec, found: _Drifted) -> TableDrift:
+    known = spec, found.live, found.changes, found.origins
+    return table_drift(*known, applied=found.applied, trouble=found.trouble)
 
 
 def _drifted(project: Project, look_back: int, spec: TableSpec, reading: Reading) -> _Drifted | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from typing import TypeVar
 
 from tablectl.garbage import collection_paused
 from tablectl.log.reader import Reading, ReadRequest, read_each
-from tablectl.model.errors import LiveError
+from tablectl.model.errors import TablectlError
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
 from tablectl.policies.spec import Specs, TableSpec
@@ -48,7 +49,7 @@ def read_tables(
     """
     tables = located.tables
     found = read_each(
-        (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in tables),
+        (ReadRequest(spec.name, location, partial(_depth, depth_of, spec)) for spec, location in tables),
         lambda reading: make(tables[reading.position][0], reading),
         cache=project.cache,
         options=project.stores,
@@ -56,7 +57,12 @@ def read_tables(
     with closing(found):
         for done, ((spec, _), made) in enumerate(zip(tables, found, strict=True), 1):
             on_read(done, len(tables))
-            if isinstance(made, LiveError):
+            if isinstance(made, TablectlError):
                 failures.append(failure_of(spec.name.text, made))
             else:
                 yield spec, made
+
+
+def _depth(depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]], spec: TableSpec, live: LiveTable) -> Depth:
+    """The depth of a table, found where the table is read: an error there is the table's."""
+    return depth_of(spec)(live)

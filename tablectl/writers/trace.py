@@ -16,6 +16,7 @@ from functools import lru_cache
 from itertools import count, islice
 from typing import NamedTuple
 
+from tablectl.json_text import read_json
 from tablectl.leases.owner import on_one_line
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
@@ -74,8 +75,8 @@ def traces(store: RecordStore, since: date) -> list[Trace]:
 
 def _parse(day: str, data: bytes) -> Trace | None:
     try:
-        body = json.loads(data)
+        body = read_json(data)
         writer, mode = str(body["writer"]), str(body["mode"])
-    except (ValueError, TypeError, KeyError, RecursionError, WindowError):
+    except (ValueError, TypeError, KeyError, WindowError):
         return None
     return Trace(day, on_one_line(writer[:_LONGEST]), on_one_line(mode[:_LONGEST]))

@@ -494,6 +494,7 @@ def test_a_table_that_cannot_be_read_fails(world: World) -> None:
 
 
 def test_an_error_that_no_one_foresaw_is_the_tables_own(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "tablectl")
     world.table.set_property("debug", "on")
     plan = world.plan(**settle())
 

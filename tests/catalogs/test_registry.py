@@ -13,7 +13,7 @@ from tablectl.catalogs.port import CatalogTable, Listed, Operation
 from tablectl.catalogs.registry import Catalogs
 from tablectl.catalogs.spark import SparkCatalog
 from tablectl.delta.names import TableName, parse_table
-from tablectl.model.errors import EngineError, LiveError, TablectlError
+from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.storage.access import TemporaryCredentials
 
@@ -168,3 +168,11 @@ def test_a_planned_table_that_moved_is_never_read(vending: Vending) -> None:
         catalogs.provider("s3://lake/gone")
     catalogs.expect(parse_table("spark_catalog.sales.x"), "s3://lake/x")
     assert catalogs.provider("s3://lake/x") is None
+
+
+@pytest.mark.parametrize("place", ["/data/\ud800", "/data/\x00x", "s3://lake/\n", "s3://lake/" + "a" * 5000])
+def test_a_location_that_no_table_can_have_is_refused_for_its_table_alone(place: str) -> None:
+    catalogs = Catalogs({"unity": Vending(place=place)}, Vending())
+    assert isinstance(catalogs.tables("unity", "sales")[ORDERS], BrokenTableError)
+    with pytest.raises(BrokenTableError, match="the location in its catalog has"):
+        catalogs.location(ORDERS)

@@ -20,7 +20,7 @@ from tablectl.catalogs.unity_tables import catalog_entry, managed_table, parse_l
 from tablectl.delta.names import parse_table
 from tablectl.log.catalog_managed import CatalogLog
 from tablectl.log.reader import ReadRequest, newest_version, read_commits, read_many, read_table
-from tablectl.model.errors import LiveError
+from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.table import CatalogDifference, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
@@ -51,7 +51,7 @@ def read(catalogs: Catalogs, name: str, depth: Depth = NO_MORE) -> LiveTable:
     table = parse_table(name)
     request = ReadRequest(table, catalogs.location(table), lambda _live: depth)
     (found,) = read_many([request], options=stores(catalogs))
-    if isinstance(found, LiveError):
+    if isinstance(found, TablectlError):
         raise found
     return found
 

@@ -173,6 +173,7 @@ def test_lines_of_policies_are_looked_up_before_anything_runs(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan_reports, "policy_lines_of", broken)
-    with pytest.raises(KeyError):
-        cli("apply", "--yes", "--report", "run.md")
+    result = cli("apply", "--yes", "--report", "run.md")
+    assert result.code == 1
+    assert "error: unexpected error: KeyError: 'phase'\n" in result.err
     assert fake_spark.sent == []

@@ -10,7 +10,7 @@ import pytest
 from tablectl.delta.names import TableName
 from tablectl.log.blame import BlameQuery, BlameQuestion, BlameResult, Origin, blame
 from tablectl.log.reader import ReadRequest, read_each
-from tablectl.model.errors import LiveError
+from tablectl.model.errors import TablectlError
 from tablectl.model.table import Depth, LiveTable
 from tablectl.storage.object_stores import StoreOptions
 from tests.log.checkpoint_files import METADATA, PROTOCOL, checkpoint, parquet
@@ -31,7 +31,7 @@ def blamed(options: StoreOptions, *questions: BlameQuestion, most: int = 1000) -
     (found,) = read_each(
         [request], lambda reading: blame(reading, BlameQuery(reading.table, questions, most)), options=options
     )
-    assert not isinstance(found, LiveError)
+    assert not isinstance(found, TablectlError)
     return found
 
 

@@ -119,6 +119,7 @@ def test_a_damaged_file_counts_as_absent_and_is_replaced(tmp_path: Path, damage:
             with sqlite3.connect(file) as other:
                 other.execute("CREATE TABLE entries (kind TEXT)")
                 other.execute("PRAGMA user_version = 2")
+            file.chmod(0o600)
         case _:
             with sqlite3.connect(file) as other:
                 other.execute("PRAGMA user_version = 99")

@@ -7,6 +7,7 @@ from itertools import combinations
 import pytest
 
 from tablectl.model.errors import (
+    MOST_PROBLEMS,
     EngineError,
     ExitCode,
     InputError,
@@ -71,3 +72,11 @@ def test_no_error_repeats_the_credentials_of_a_location() -> None:
     error = TablectlError("403 for s3://KEY:SECRET@bkt/t", "open https://host/t?sig=SECRET")
     assert str(error) == "403 for s3://…@bkt/t\n  hint: open https://host/t?sig=…"
     assert one_line(OSError("https://me:SECRET@host: no")) == "OSError: https://…@host: no"
+
+
+def test_the_first_problems_of_each_file_are_told_and_how_many_more_there_are() -> None:
+    problems = [Problem(file, line, 1, "wrong") for file in ("a", "b") for line in range(1, 1001)]
+    told = InputError(tuple(problems)).problems
+    assert len(told) == 2 * (MOST_PROBLEMS + 1)
+    assert [each.message for each in told if not each.line] == ["and 900 more problems"] * 2
+    assert len(InputError(tuple(problems[:MOST_PROBLEMS])).problems) == MOST_PROBLEMS

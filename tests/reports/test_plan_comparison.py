@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from time import process_time
@@ -108,3 +110,8 @@ def test_values_of_others_stay_on_their_line(table_planned: Planned) -> None:
     change = replace(plan.tables[0].changes[0], after="a\nb\x1b[2J")
     odd = replace(plan, tables=(replace(plan.tables[0], changes=(change,)),))
     assert all(line.isprintable() for line in comparison_text(odd, plan, Style()).split("\n"))
+
+
+def test_a_list_of_groups_with_an_endless_number_is_no_list() -> None:
+    packed = b64encode(zlib.compress(b'{"a": ["weight", "title", Infinity, "tables"]}')).decode()
+    assert read_groups(f"<!-- tablectl groups: {packed} -->") is None

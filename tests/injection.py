@@ -1,0 +1,145 @@
+"""Raises an exception in every function of tablectl that handles one table, one function at a time.
+
+The functions are found by a run without faults: those that are called with arguments of one table alone. So a new
+function, and a new attribute of a command, is tested without being named anywhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import tablectl
+
+_PACKAGE = f"{Path(tablectl.__file__).parent}/"
+Function = tuple[str, str]
+"""A file below ``tablectl/`` and the qualified name of a function in it."""
+
+EXEMPT = {
+    "one_table.py": "the mechanism",
+    "model/errors.py": "the mechanism",
+    "delta/names.py": "names the table that failed",
+    "delta/sql.py": "names the table that failed",
+    "reports/notification.py": "a notification that cannot be made is a warning",
+    "approval.py": "refuses a plan file as a whole; under a lease, its caller is tested",
+    "applying/drivers.py": "the queue of the whole run",
+    "applying/pace.py": "the queue of the whole run",
+    "applying/shared_window.py": "the queue of the whole run",
+    "cli/app.py": "the entry, which catches everything",
+    "cli/program.py": "the entry",
+    "cli/output.py": "prints",
+    "reports/style.py": "prints",
+    "delta/credentials.py": "scrubs the message of the error",
+    "model/text.py": "shows the message of the error",
+    "model/output_escapes.py": "shows the message of the error",
+    "model/patterns.py": "selects by name, before any table is handled",
+    "model/pattern_index.py": "as above",
+    "model/plan.py": "properties of a record that was checked when it was made",
+    "policies/": "reads the files of the user, before any table is handled",
+}
+SHOWN = {
+    ("reports/plan_document.py", "plan_groups_of"),
+    ("reports/plan_document.py", "name_lines"),
+    ("reports/groups.py", "_by_key"),
+    ("reports/drift_document.py", "_last"),
+    ("reports/status_document.py", "_name"),
+    ("lake_status.py", "_place"),
+    ("model/json_form.py", "json_form"),
+}
+"""Functions that show the name of any table, of one that failed, too."""
+CALLERS = {
+    *(("applying/run.py", name) for name in ("_with_owed_hooks", "_key", "_size", "_plain", "_Task._merged")),
+    ("log/reader.py", "read_each.<locals>.one"),
+    ("lake_advice.py", "collect_advice.<locals>.one"),
+    ("run_history.py", "_histories.<locals>.one"),
+    ("run_history.py", "find_undo.<locals>.undo"),
+}
+"""Functions that only call ``of_table``, and those of the queue of a whole run."""
+
+
+class InjectedError(RuntimeError):
+    """What no code expects."""
+
+
+_PARTS = ("name", "table", "location", "spec", "live", "log", "request", "plan", "declared", "run", "window", "place")
+
+
+def _mentioned(value: Any, tables: Callable[[str], frozenset[str]], depth: int = 3) -> frozenset[str]:
+    if isinstance(value, str):
+        return tables(value)
+    if depth == 0 or value is None or isinstance(value, (int, float, bytes)):
+        return frozenset()
+    if isinstance(value, (tuple, list)):
+        found = (_mentioned(each, tables, depth - 1) for each in value[:4])
+    elif type(value).__module__.startswith("tablectl."):
+        parts = (each for each in (*_PARTS, "parts") if not callable(getattr(type(value), each, None)))
+        found = (_mentioned(getattr(value, each, None), tables, depth - 1) for each in parts)
+    else:
+        return frozenset()
+    return frozenset().union(*found)
+
+
+class Injector:
+    """A profiler that notes the functions of one table, or raises in one of them."""
+
+    def __init__(self, tables: Callable[[str], frozenset[str]], bad: str, target: Function | None = None) -> None:
+        """``tables`` gives the tables that a text names."""
+        self.tables = tables
+        self.bad = frozenset({bad})
+        self.target = target
+        self.seen: dict[Function, None] = {}
+        self.fired = False
+
+    def __call__(self, frame: FrameType, event: str, _arg: object) -> None:
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(_PACKAGE):
+            return
+        name = code.co_qualname.rpartition(".")[2]
+        key = (code.co_filename.removeprefix(_PACKAGE), code.co_qualname)
+        # An anonymous function compares or calls; what it calls has a name.
+        if key in CALLERS | SHOWN or name.startswith(("__", "<")) or any(map(key[0].startswith, EXEMPT)):
+            return
+        if self.target is None:
+            if key not in self.seen and self._is_of_one(frame):
+                self.seen[key] = None
+        elif key == self.target and self._is_of_one(frame):
+            self.fired = True
+            raise InjectedError(f"in {key[1]}")
+
+    def _is_of_one(self, frame: FrameType) -> bool:
+        code, values = frame.f_code, frame.f_locals
+        count = code.co_argcount + code.co_kwonlyargcount
+        found = (_mentioned(values.get(each), self.tables) for each in code.co_varnames[:count])
+        return frozenset().union(*found) == self.bad
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """A profiler that raises is switched off by Python. The debug log of the error switches it on again: a function
+        that fails, fails again.
+        """
+        log, again = logging.getLogger("tablectl"), _Again(self)
+        log.addHandler(again)
+        threading.setprofile(self)
+        sys.setprofile(self)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+            log.removeHandler(again)
+
+
+class _Again(logging.Handler):
+    def __init__(self, injector: Injector) -> None:
+        super().__init__()
+        self.injector = injector
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Switches the profiler on in the thread that logs."""
+        sys.setprofile(self.injector)

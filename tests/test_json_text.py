@@ -1,0 +1,81 @@
+"""The one reader of JSON: bounded before it parses, and used everywhere."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tablectl
+import tablectl_guard
+from tablectl.json_text import LARGEST, VALUES, JsonBudgetError, read_json
+from tablectl.model.errors import PlanFileError, UsageError
+from tablectl.planning.plan_file import load_plan
+from tablectl.policies.dbt_manifest import read_manifest
+
+_PARSERS = {"loads", "load", "JSONDecoder", "raw_decode", "scan_once", "model_validate_json", "validate_json"}
+_OWN = {
+    "json_text.py": "the reader",
+    "model/json_codec.py": "pydantic, for text that was read and written again (planning/plan_file.py)",
+    "log/worker_processes.py": "pickle, from a process of our own",
+}
+
+
+def _parsers(file: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        # Other things have a ``load``, too.
+        if isinstance(node, ast.Attribute) and (node.attr != "load" or ast.unparse(node.value) == "json"):
+            names |= {node.attr} & _PARSERS
+        if isinstance(node, ast.ImportFrom) and node.module in {"json", "json.decoder"}:
+            names |= {each.name for each in node.names} & _PARSERS
+    return names
+
+
+@pytest.mark.parametrize("package", [tablectl, tablectl_guard], ids=lambda each: str(each.__name__))
+def test_nothing_else_parses_json(package: Any) -> None:
+    root = Path(package.__file__).parent
+    files = {str(file.relative_to(root)): _parsers(file) for file in root.rglob("*.py")}
+    assert {name: found for name, found in files.items() if found and name not in _OWN} == {}
+
+
+@pytest.mark.parametrize("text", ['{"a": [1, "é", null]}', " [1] ", "7", '"x"', "{}\n"])
+def test_it_reads_what_json_reads(text: str) -> None:
+    assert read_json(text) == read_json(text.encode()) == json.loads(text)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1] 2", "[" * 100_000, "\x00", "nul"])
+def test_everything_else_is_a_value_error(text: str) -> None:
+    for given in (text, text.encode()):
+        with pytest.raises(ValueError):
+            read_json(given)
+
+
+@pytest.mark.parametrize("text", ["[" + "[]," * VALUES + "1]", '"' + "x" * LARGEST + '"', '"' + "é" * LARGEST + '"'])
+def test_a_text_above_its_limits_is_not_parsed(text: str) -> None:
+    for given in (text, text.encode()):
+        with pytest.raises(JsonBudgetError):
+            read_json(given)
+
+
+_BOMB = b'{"nodes":{},"metadata":{},"tables":[' + b"{}," * 4_000_000 + b"{}]}"
+
+
+def test_a_plan_of_many_empty_values_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(PlanFileError, match="too many of its kind"):
+        load_plan(_BOMB, "plan.json")
+
+
+def test_so_is_a_manifest_of_dbt(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_bytes(_BOMB)
+    with pytest.raises(UsageError, match="too many of its kind"):
+        read_manifest(tmp_path / "manifest.json", "lake")
+
+
+@pytest.mark.parametrize("node", [{"resource_type": []}, {"resource_type": "model", "config": {"materialized": {}}}])
+def test_a_node_of_dbt_of_another_form_is_no_table(tmp_path: Path, node: object) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"nodes": {"a": node}, "metadata": {}}))
+    assert read_manifest(tmp_path / "manifest.json", "lake") == ()
