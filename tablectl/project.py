@@ -21,6 +21,7 @@ from tablectl.engine.delta_support import check_delta
 from tablectl.engine.port import Catalog, Engine
 from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
+from tablectl.policies.branch import check_merged
 from tablectl.policies.config import ENV, Config, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec
@@ -151,6 +152,7 @@ class Engines:
             return self._source.open(stamp)
         from tablectl.engine import spark  # noqa: PLC0415  # see the module docstring
 
+        check_merged(self._config.unmerged)
         engine = self._config.engine
         bound = None if engine.statement_bound is None else float(engine.statement_bound)
         options = spark.SparkOptions(
@@ -342,7 +344,10 @@ class Project:
 
     @cached_property
     def catalogs(self) -> Catalogs | None:
-        """The configured catalogs; ``None`` if all catalogs are the engine's. Raises ``UsageError``."""
+        """The configured catalogs; ``None`` if all catalogs are the engine's. Raises ``UsageError``, also for keys that
+        an unmerged branch must not decide: all that reads tables or their records comes through here.
+        """
+        check_merged(self.config.unmerged)
         if not self.config.catalogs:
             return None
         from tablectl.catalogs.opening import open_catalogs  # noqa: PLC0415  # see the module docstring
@@ -391,6 +396,7 @@ class Project:
             return NoCache()
         from tablectl.log.disk_cache import DiskCache, cache_directory  # noqa: PLC0415
 
+        check_merged(self.config.unmerged)
         configured = self.directory / self.config.cache if self.config.cache else None
         directory = configured or cache_directory(self.environ)
         return DiskCache(directory) if directory else NoCache()

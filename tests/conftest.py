@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from tablectl.engine.spark import SparkOptions, open_spark, packages
+from tablectl.policies.branch import REQUESTS
 from tests.s3 import Faults, S3Server, clean_environ
 
 # No test depends on how fast the machine is.
@@ -35,7 +36,11 @@ def _free_port() -> int:
 
 
 def pytest_configure() -> None:
-    """A shell ignores Ctrl-C for what it runs in the background, and Python would leave it so: some tests press it."""
+    """The tests of a pull request of this project are not themselves jobs of one.
+
+    A shell ignores Ctrl-C for what it runs in the background, and Python would leave it so: some tests press it."""
+    for name in (*REQUESTS, "GITHUB_EVENT_NAME", "BUILD_REASON"):
+        os.environ.pop(name, None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -6,14 +6,45 @@ from the base branch. A branch may set only the keys in ``FROM_BRANCH``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from tablectl.model.errors import UsageError
+
 BASE = "TABLECTL_BASE_CONFIG"
 """The variable that names the base branch's file. Set it where untrusted branches are planned."""
-FROM_BRANCH = ("policies", "variables", "lint")
-"""The keys that a branch may set, at the top level and in environments. It may also add masks to ``reports``."""
+FROM_BRANCH = ("policies", "variables", "lint", "install")
+"""The keys that a branch may set, at the top level and in environments. It may also add masks to ``reports``. No plan
+uses ``install``: ``tablectl lock`` writes files from it.
+"""
+REQUESTS = (
+    "BITBUCKET_PR_ID",
+    "BUILDKITE_PULL_REQUEST",
+    "CHANGE_ID",
+    "CIRCLE_PULL_REQUEST",
+    "CI_MERGE_REQUEST_IID",
+)
+"""The variables that name the unmerged request of a job: of Bitbucket, Buildkite (else ``false``), Jenkins, CircleCI and
+GitLab.
+"""
+
+
+def is_unmerged(environ: Mapping[str, str]) -> bool:
+    """Whether this is a job of a pull or merge request, or of a merge queue, in a CI system that says so."""
+    event, azure = environ.get("GITHUB_EVENT_NAME", ""), environ.get("BUILD_REASON", "")
+    asked = any(environ.get(each, "false") not in {"", "false"} for each in REQUESTS)
+    return asked or event.startswith(("pull_request", "merge_group")) or azure == "PullRequest"
+
+
+def check_merged(keys: Sequence[str]) -> None:
+    """Raises ``UsageError`` if the file of an unmerged branch sets keys that it must not decide."""
+    if keys:
+        named = ", ".join(f"`{key}`" for key in keys)
+        raise UsageError(
+            f"tablectl.yaml: {named} count only once they are merged, and this job is of a branch that is not",
+            f"set {BASE} to the tablectl.yaml of the branch from which plans are applied (docs/ci.md)",
+        )
 
 
 def combined(branch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
