@@ -143,6 +143,7 @@ def comment_step(job: CiJob) -> int:
 
 def find_step(job: CiJob) -> int:
     """Download the reviewed plan. Raises ``PlanFileError``, with what to do, if there is none."""
+    _check_branch(job)
     origin = ArtifactOrigin(
         job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.environ.get("GITHUB_REF_NAME", "")
     )
@@ -160,6 +161,7 @@ def find_step(job: CiJob) -> int:
 
 def apply_step(job: CiJob) -> int:
     """Apply the downloaded plan, if it is the reviewed one and matches the current policies."""
+    _check_branch(job)
     plan_file = job.folder / "reviewed" / PLAN
     if not plan_file.is_file() or plan_file.is_symlink():
         raise PlanFileError("there is no plan: the step `find` downloads it", BY_HAND)
@@ -182,6 +184,18 @@ def apply_step(job: CiJob) -> int:
     job.output(exit_code=ran.code, artifact=f"{job.name}-run", folder=folder, report=report)
     _tell(job, ran)
     return ran.code
+
+
+def _check_branch(job: CiJob) -> None:
+    """Raise ``UsageError`` on another branch than the one from which plans are applied: whoever started the workflow on
+    it would decide policies and hooks, without a review.
+    """
+    if not job.is_applied:
+        where = job.applied_branch or "a branch that the event does not name"
+        raise UsageError(
+            f"plans are applied on {where} alone, and this job runs on {job.environ.get('GITHUB_REF') or 'no branch'}",
+            "run the workflow on that branch, or name another one as `branch`",
+        )
 
 
 def _check_digest(plan: Plan, reviewed: str) -> None:
