@@ -595,7 +595,8 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
         _merge(values, sections["env"][chosen])
         places |= {keys[2:]: place for keys, place in places.items() if keys[:2] == ("env", chosen) and keys[2:]}
     for variable, keys in environment_variables(CONFIG):
-        if environ.get(variable):
+        # The variable may ask for signatures. It must not take back what a reviewed file asks for.
+        if environ.get(variable) and (keys, environ[variable]) != (("signatures", "required"), "false"):
             _set(values, keys, environ[variable])
             places[keys] = SourceFile(variable, 0, 0)
     config = _read(values, places, file, problems)

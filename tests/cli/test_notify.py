@@ -249,7 +249,7 @@ def test_the_output_of_a_command_is_no_command_of_ci(cli: Cli, one: Repository, 
         (f"{{webhook: 'http://hooks.example.com/{SECRET}'}}", "needs https:// (http:// is for localhost alone)"),
         (f"{{webhook: 'ftp://hooks.example.com/{SECRET}'}}", "needs https://"),
         (f"{{webhook: 'https://user:{SECRET}@example.com/'}}", "needs a host and no user name"),
-        ("{webhook: 'https://x/y', events: [done]}", '"done" is not a value of `notify.1.events.1`'),
+        ("{webhook: 'https://x/y', events: [done]}", "this is not a value of `notify.1.events.1`"),
         ("{command: [a], timeout: 0}", "needs at least 1"),
     ],
 )
