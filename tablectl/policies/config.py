@@ -635,6 +635,12 @@ def signers_of(directory: Path, environ: Mapping[str, str], *, required: bool = 
     return (Path(base).parent if base else directory) / signatures.signers
 
 
+def config_values(directory: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+    """The plain values of a directory's file, and of the one that ``TABLECTL_BASE_CONFIG`` names, which are valid."""
+    values = read_values(directory / FILE, [])[0]
+    return combined(values, read_values(Path(environ[BASE]), [])[0]) if environ.get(BASE) else values
+
+
 def ignored_keys(directory: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The keys of a directory's file that are ignored because ``TABLECTL_BASE_CONFIG`` names another file."""
     if not environ.get(BASE):
