@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from tablectl.attributes.masked_values import SECRET_KEYS
 from tablectl.model.errors import UsageError
 
 BASE = "TABLECTL_BASE_CONFIG"
@@ -53,12 +54,13 @@ def combined(branch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, An
     The environments are those of the branch. In an environment that the base does not have, the branch may set only the
     same keys.
     """
-    values = _section(branch, base)
+    values = _section(branch, base, SECRET_KEYS)
+    masks = _masks(values, SECRET_KEYS)
     sections = branch.get("env")
     if isinstance(sections, dict):
         known = base.get("env")
         known = known if isinstance(known, dict) else {}
-        values["env"] = {name: _section(_map(each), _map(known.get(name))) for name, each in sections.items()}
+        values["env"] = {name: _section(_map(each), _map(known.get(name)), masks) for name, each in sections.items()}
     return values
 
 
@@ -76,15 +78,17 @@ def _ignored(branch: Mapping[str, Any], values: Mapping[str, Any], prefix: str =
             yield f"{prefix}{key}"
 
 
-def _section(branch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+def _section(branch: Mapping[str, Any], base: Mapping[str, Any], inherited: Sequence[Any]) -> dict[str, Any]:
+    """``inherited`` are the masks where the base has none: a list of the branch alone would replace them."""
     values = {key: value for key, value in base.items() if key not in {*FROM_BRANCH, "env"}}
     values |= {key: branch[key] for key in FROM_BRANCH if key in branch}
     if not _stays_inside(values.get("policies")):
         values.pop("policies", None)
         values |= {"policies": base["policies"]} if "policies" in base else {}
-    masks = [*_masks(base), *(each for each in _masks(branch) if each not in _masks(base))]
-    if masks:
-        values["reports"] = {**_map(base.get("reports")), "mask": masks}
+    masks = _masks(base, inherited)
+    added = [each for each in _masks(branch, ()) if each not in masks]
+    if added:
+        values["reports"] = {**_map(base.get("reports")), "mask": [*masks, *added]}
     return values
 
 
@@ -98,9 +102,9 @@ def _stays_inside(policies: object) -> bool:
     return not path.is_absolute() and ".." not in path.parts and ":" not in policies
 
 
-def _masks(values: Mapping[str, Any]) -> list[Any]:
+def _masks(values: Mapping[str, Any], inherited: Sequence[Any]) -> Sequence[Any]:
     found = _map(values.get("reports")).get("mask")
-    return found if isinstance(found, list) else []
+    return found if isinstance(found, list) else inherited
 
 
 def _map(value: object) -> Mapping[str, Any]:

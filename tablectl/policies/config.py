@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
+from tablectl.attributes.masked_values import SECRET_KEYS
 from tablectl.delta.credentials import find_credentials, server_text
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
@@ -153,7 +154,7 @@ class StoresConfig:
 class ReportsConfig:
     """What reports show."""
 
-    mask: tuple[str, ...] = ()
+    mask: tuple[str, ...] = SECRET_KEYS
     """Globs over property keys whose values are hidden in reports."""
 
 
@@ -509,7 +510,7 @@ _KEYS: Mapping[str, YamlField] = {
     "stores": _STORES,
     "reports": Section(
         make=ReportsConfig,
-        keys={"mask": _globs("Globs of property keys whose values reports hide.")},
+        keys={"mask": _globs("Globs of property keys whose values reports hide; default: keys like secrets.")},
         description="What reports show.",
     ),
     "notify": ListOf(

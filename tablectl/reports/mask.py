@@ -5,12 +5,13 @@ Masking creates other records for display. The plan itself, its file and the sta
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tablectl.attributes.masked_values import HIDDEN, MaskedKeys
+from tablectl.attributes.masked_values import HIDDEN, SECRET_KEYS, MaskedKeys
 from tablectl.delta import keys
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
@@ -33,7 +34,7 @@ _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 _HARMLESS = frozenset(
     {
         *("mode", "partitionBy", "clusterBy", "zOrderBy", "isManaged", "outputMode", "queryId", "epochId", "batchId"),
-        *("numFilesCompacted", "auto", "version", "timestamp", "ifExists", "isFull", "applyPurge", "featureName"),
+        *("numFilesCompacted", "auto", "predicate", "version", "timestamp", "ifExists", "isFull", "applyPurge", "featureName"),
     }
 )
 """Parameters of commits that contain no property values, according to Delta's ``DeltaOperations.scala``."""
@@ -124,7 +125,11 @@ class Mask(MaskedKeys):
 
     def table_plan(self, table: TablePlan) -> TablePlan:
         """The plan of one table for display."""
-        if not self.patterns:
+        ids = {(each.attribute, each.key) for each in table.changes} | {
+            _attribute_and_key(each.about) for each in table.findings
+        }
+        # The default hides no key that Delta knows, so nothing else of the table can be about a hidden one.
+        if self.patterns in {(), SECRET_KEYS} and not any(self.hides_value(*each) for each in ids):
             return table
         secrets = self._secrets(table.changes)
         return replace(
@@ -196,8 +201,19 @@ class Mask(MaskedKeys):
 
     def _commit(self, commit: Commit) -> Commit:
         """Commits repeat the properties that they set: only known parameters are shown."""
-        shown = {name: value if name in _HARMLESS else HIDDEN for name, value in commit.parameters.items()}
-        return replace(commit, parameters=shown)
+        return replace(commit, parameters={name: self._parameter(name, text) for name, text in commit.parameters.items()})
+
+    def _parameter(self, name: str, text: str) -> str:
+        """Delta writes properties as a JSON object. What is neither that nor known to be harmless is hidden."""
+        if name in _HARMLESS:
+            return text
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError):
+            return HIDDEN
+        if not isinstance(values, dict):
+            return HIDDEN
+        return json.dumps({key: HIDDEN if self.hides(key) else each for key, each in values.items()}, ensure_ascii=False)
 
     def _statement(self, statement: Statement, secrets: _Secrets) -> Statement:
         sets = tuple((key, HIDDEN if self.hides(key) else value) for key, value in statement.effect.sets)

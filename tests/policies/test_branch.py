@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tablectl.attributes.masked_values import SECRET_KEYS
 from tablectl.model.errors import InputError
 from tablectl.policies.branch import combined, ignored
 from tablectl.policies.config import ignored_keys, load_config
@@ -123,3 +124,19 @@ def test_policies_of_a_pull_request_stay_inside_the_repository_without_a_base(fi
     (files / "tablectl.yaml").write_text("policies: ../elsewhere\n")
     config = load_config(files, JOBS["Jenkins"])
     assert (config.unmerged, config.confined_to) == (("policies",), str(files))
+
+
+@pytest.mark.parametrize("base", ["", "reports: {}\n", "env: {prod: {}}\n"])
+@pytest.mark.parametrize("mine", ["reports: {mask: [x]}\n", "reports: {mask: []}\n", "env: {prod: {reports: {mask: [x]}}}\n"])
+def test_a_branch_does_not_replace_the_default_masks(tmp_path: Path, base: str, mine: str) -> None:
+    """The attacker lists one mask of his own, so that those that hold without a list no longer do."""
+    (tmp_path / "base.yaml").write_text(base)
+    (tmp_path / "tablectl.yaml").write_text(f"{mine}{'' if 'prod' in mine else 'env: {prod: {}}'}\n")
+    for env in ("", "prod"):
+        masks = load_config(tmp_path, environ(tmp_path), env).reports.mask
+        assert masks[: len(SECRET_KEYS)] == SECRET_KEYS
+
+
+def test_a_branch_does_not_replace_the_masks_of_the_top_in_an_environment(files: Path) -> None:
+    (files / "tablectl.yaml").write_text("env: {prod: {reports: {mask: ['x']}}}\n")
+    assert load_config(files, environ(files), "prod").reports.mask == ("*token*", "x")
