@@ -167,7 +167,9 @@ catalogs: {lake: {type: unity, url: 'https://hush.example'}}
 """
     file = repository / "tablectl.yaml"
     nested = "".join(f"    {line}\n" for line in hushed.strip().splitlines())
-    file.write_text(f"{hushed}env:\n  prod:\n    variables: {{LEVEL: Serializable}}\n    lint: {{P002: warning}}\n{nested}")
+    file.write_text(
+        f"{hushed}env:\n  prod:\n    variables: {{LEVEL: Serializable}}\n    lint: {{P002: warning}}\n{nested}"
+    )
     monkeypatch.setenv("TABLECTL_VAR_UNUSED", "hush")
     sent: list[str] = []
 

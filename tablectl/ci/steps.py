@@ -11,7 +11,7 @@ from pathlib import Path
 from tablectl.approval import policies_digest
 from tablectl.ci.annotations import annotate_plan
 from tablectl.ci.artifact import ARCHIVE_BYTES, PLAN, unpack
-from tablectl.ci.base_branch import base_file
+from tablectl.ci.base_branch import save_base
 from tablectl.ci.comment import DEFAULT, addition, body_of, find_comment, marker, put_comment
 from tablectl.ci.github import GitHub
 from tablectl.ci.gitlab import note_step
@@ -23,7 +23,7 @@ from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlE
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
-from tablectl.policies.config import ENV, FILE, ignored_keys, load_config, signers_of
+from tablectl.policies.config import ENV, ignored_keys, load_config, signers_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
@@ -54,9 +54,7 @@ def base_step(job: CiJob) -> int:
     """
     config = ""
     if job.base:
-        file = _new_folder(job, "base") / FILE
-        file.write_bytes(base_file(job.base, job.environ))
-        config = str(file.absolute())
+        config = str(save_base(job.base, job.environ, _new_folder(job, "base")).absolute())
     job.output(config=config)
     return ExitCode.DONE
 

@@ -110,7 +110,9 @@ CATALOG = Section(
             words=("token", "databricks"),
             description="`databricks` is the unified authentication of databricks-sdk.",
         ),
-        "token_variable": Text(parse=_variable, description="The variable with the token: UNITY_CATALOG_TOKEN, or that with _SUFFIX."),
+        "token_variable": Text(
+            parse=_variable, description="The variable with the token: UNITY_CATALOG_TOKEN, or that with _SUFFIX."
+        ),
         "profile": Text(
             parse=_line, description="A profile of ~/.databrickscfg for `login: databricks`, of ~/.aws for `glue`."
         ),

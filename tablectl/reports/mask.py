@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tablectl.attributes.masked_values import HIDDEN, SECRET_KEYS, MaskedKeys
+from tablectl.attributes.policy import Policy
 from tablectl.delta import keys
+from tablectl.delta.sql import quote_text
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
@@ -27,6 +29,7 @@ if TYPE_CHECKING:  # records of other commands, which a plan does not load
     from tablectl.policies.adopt import AdoptableValue
     from tablectl.reports.status import LakeStatus, TableStatus
 
+_Record = TypeVar("_Record")
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
 """The parts of a statement, as ``model.sql`` quotes them: names, settings, other literals."""
 _ESCAPE = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
@@ -34,7 +37,17 @@ _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 _HARMLESS = frozenset(
     {
         *("mode", "partitionBy", "clusterBy", "zOrderBy", "isManaged", "outputMode", "queryId", "epochId", "batchId"),
-        *("numFilesCompacted", "auto", "predicate", "version", "timestamp", "ifExists", "isFull", "applyPurge", "featureName"),
+        *(
+            "numFilesCompacted",
+            "auto",
+            "predicate",
+            "version",
+            "timestamp",
+            "ifExists",
+            "isFull",
+            "applyPurge",
+            "featureName",
+        ),
     }
 )
 """Parameters of commits that contain no property values, according to Delta's ``DeltaOperations.scala``."""
@@ -49,6 +62,9 @@ _DECLARED = re.compile(": declared ")
 class Mask(MaskedKeys):
     """Creates the records that are shown in place of others. Its patterns are those of ``MaskedKeys``."""
 
+    values: frozenset[str] = frozenset()
+    """Values that are hidden wherever they stand: masked keys take them from variables."""
+
     def value(self, key: str, value: Value) -> Value:
         """A property's value for display. An unset property stays recognizable as unset."""
         return HIDDEN if value is not None and self.hides(key) else value
@@ -57,25 +73,25 @@ class Mask(MaskedKeys):
         """A plan for display."""
         if not self.patterns:
             return plan
-        return replace(plan, tables=tuple(map(self.table_plan, plan.tables)))
+        return self._by_value(replace(plan, tables=tuple(map(self.table_plan, plan.tables))))
 
     def run(self, report: RunReport) -> RunReport:
         """A run for display."""
         if not self.patterns:
             return report
-        return replace(report, tables=tuple(map(self._table_run, report.tables)))
+        return self._by_value(replace(report, tables=tuple(map(self._table_run, report.tables))))
 
     def drift(self, drift: Drift) -> Drift:
         """Drift for display."""
         if not self.patterns:
             return drift
-        return replace(drift, tables=tuple(map(self._table_drift, drift.tables)))
+        return self._by_value(replace(drift, tables=tuple(map(self._table_drift, drift.tables))))
 
     def status(self, status: LakeStatus) -> LakeStatus:
         """The state of a lake for display: differences of hidden properties are named without their values."""
         if not self.patterns:
             return status
-        return replace(status, tables=tuple(map(self._table_status, status.tables)))
+        return self._by_value(replace(status, tables=tuple(map(self._table_status, status.tables))))
 
     def _table_status(self, table: TableStatus) -> TableStatus:
         return replace(
@@ -103,7 +119,11 @@ class Mask(MaskedKeys):
     def linted(self, table: LintedTable) -> LintedTable:
         """The findings of a table for display."""
         none = _Secrets(())
-        return replace(table, findings=tuple(self._finding(each, none) for each in table.findings))
+        return self._by_value(replace(table, findings=tuple(self._finding(each, none) for each in table.findings)))
+
+    def _by_value(self, record: _Record) -> _Record:
+        """The record without ``values`` in any of its texts."""
+        return _mapped(record, _Secrets(self.values).hidden) if self.values else record
 
     def text(self, text: str, declarations: Declarations) -> str:
         """A text of policy files without the hidden values, wherever the files declare them."""
@@ -201,7 +221,9 @@ class Mask(MaskedKeys):
 
     def _commit(self, commit: Commit) -> Commit:
         """Commits repeat the properties that they set: only known parameters are shown."""
-        return replace(commit, parameters={name: self._parameter(name, text) for name, text in commit.parameters.items()})
+        return replace(
+            commit, parameters={name: self._parameter(name, text) for name, text in commit.parameters.items()}
+        )
 
     def _parameter(self, name: str, text: str) -> str:
         """Delta writes properties as a JSON object. What is neither that nor known to be harmless is hidden."""
@@ -213,7 +235,9 @@ class Mask(MaskedKeys):
             return HIDDEN
         if not isinstance(values, dict):
             return HIDDEN
-        return json.dumps({key: HIDDEN if self.hides(key) else each for key, each in values.items()}, ensure_ascii=False)
+        return json.dumps(
+            {key: HIDDEN if self.hides(key) else each for key, each in values.items()}, ensure_ascii=False
+        )
 
     def _statement(self, statement: Statement, secrets: _Secrets) -> Statement:
         sets = tuple((key, HIDDEN if self.hides(key) else value) for key, value in statement.effect.sets)
@@ -267,7 +291,7 @@ class _Secrets:
     """
 
     def __init__(self, values: Iterable[str], words: Iterable[str] = ()) -> None:
-        found = {form for value in values for form in (value, printable(value)) if value}
+        found = {form for value in values for form in (value, printable(value), quote_text(value)[1:-1]) if value}
         own = {each for each in found if len(each) < _SHORTEST} | {each for each in words if each}
         parts = [
             (rf"(?<!\w){re.escape(each)}(?!\w)" if each in own else re.escape(each))
@@ -277,6 +301,19 @@ class _Secrets:
 
     def hidden(self, text: str) -> str:
         return self._found.sub(HIDDEN, text) if self._found else text
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """A record with each text in it changed."""
+    if type(value) is str:
+        return change(value)
+    if isinstance(value, tuple):
+        return tuple(_mapped(each, change) for each in value)
+    if isinstance(value, Mapping):
+        return {_mapped(key, change): _mapped(each, change) for key, each in value.items()}
+    if is_dataclass(value) and not isinstance(value, type | Policy):  # no report shows a whole policy
+        return replace(value, **{each.name: _mapped(getattr(value, each.name), change) for each in fields(value)})
+    return value
 
 
 def _attribute_and_key(change: str) -> tuple[str, str]:

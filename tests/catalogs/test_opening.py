@@ -25,7 +25,9 @@ def no_spark() -> Any:
 def test_a_unity_catalog_is_asked_with_the_token_of_its_variable(server: UnityServer) -> None:
     server.token = "t0ken-of-ci"
     server.add_external("sales.orders", "/w/orders")
-    settings = {"Lake": CatalogConfig(type="unity", url=server.url + "/", name="lake", token_variable="UNITY_CATALOG_TOKEN_CI")}
+    settings = {
+        "Lake": CatalogConfig(type="unity", url=server.url + "/", name="lake", token_variable="UNITY_CATALOG_TOKEN_CI")
+    }
     catalogs = open_catalogs(settings, no_spark, {"UNITY_CATALOG_TOKEN_CI": " t0ken-of-ci\n"})
     assert catalogs.location(parse_table("lake.sales.orders")) == "/w/orders"
     assert catalogs.directs(parse_table("LAKE.sales.orders"))

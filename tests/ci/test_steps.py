@@ -386,6 +386,22 @@ def test_what_runs_code_comes_from_the_base_branch(runner: Runner, repo: Reposit
     assert config.variables == {"TEAM": "pay"}
 
 
+def test_a_branch_does_not_show_the_secret_of_a_masked_key_in_the_comment(
+    runner: Runner, repo: Repository, orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attacker gives the variable that the base's policies give to a masked key to another one."""
+    monkeypatch.setenv("TABLECTL_VAR_TOK", "hunter2")
+    repo.policies({"orders": "{properties: {svc.token: '${TOK}'}}"})
+    commit = base_commit()
+    repo.policies({"orders": "{properties: {harmless: '${TOK}'}}"})
+    runner.event(pull_request={"number": 5, "base": {"sha": commit}})
+    runner.environ["TABLECTL_BASE_CONFIG"] = runner.step("base")[1]["config"]
+    _, outputs = runner.step("plan")
+    report = Path(outputs["report"]).read_text()
+    assert "harmless" in report
+    assert "hunter2" not in report + runner.summary + runner.log
+
+
 @pytest.mark.parametrize("link", ["policies/keys.yaml", "policies/more", "policies"])
 def test_no_link_of_a_branch_leads_out_of_the_repository(
     runner: Runner, repo: Repository, orders: Path, tmp_path: Path, link: str

@@ -261,9 +261,7 @@ def secrets(repo: Repository, fake_spark: FakeSpark) -> Repository:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_values_of_keys_like_secrets_are_hidden_without_being_asked(
-    secrets: Repository, cli: Cli, form: str
-) -> None:
+def test_values_of_keys_like_secrets_are_hidden_without_being_asked(secrets: Repository, cli: Cli, form: str) -> None:
     """Whoever reads the comment of a pull request must not read the passwords of the tables."""
     policy = "{isolation: WriteSerializable, properties: {password: hunter2-new, primary_key: day, owner.team: data}}"
     secrets.policies({"orders": policy})
@@ -318,3 +316,55 @@ def test_no_key_that_delta_knows_looks_like_a_secret() -> None:
 )
 def test_what_looks_like_a_secret(key: str, hidden: bool) -> None:
     assert MaskedKeys(SECRET_KEYS).hides(key) is hidden
+
+
+# A variable of a masked key
+
+
+@pytest.fixture
+def variable(repo: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Repository:
+    """The base's policies give a masked key the value of ``TOK``; the branch gives it to other keys instead."""
+    assert fake_spark is not None
+    repo.table("orders", properties={"owner.team": "web"})
+    base = tmp_path / "base"
+    (base / "policies").mkdir(parents=True)
+    (base / "tablectl.yaml").write_text("engine: {dialect: oss}\n")
+    policy = f"version: 1\ntables: {{delta.`{repo.lake}/orders`: {{properties: {{svc.token: 'Bearer ${{TOK}}'}}}}}}\n"
+    (base / "policies" / "lake.yaml").write_text(policy)
+    monkeypatch.setenv("TABLECTL_BASE_CONFIG", str(base / "tablectl.yaml"))
+    monkeypatch.setenv("TABLECTL_VAR_TOK", "it's hunter2")
+    monkeypatch.setenv("TABLECTL_VAR_TEAM", "data")
+    return repo
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_value_of_a_masked_key_does_not_show_itself_under_another(
+    variable: Repository, cli: Cli, form: str
+) -> None:
+    """The attacker's branch takes the variable of the base's masked key, and reads the comment of its plan."""
+    properties = "harmless: 'x ${TOK}', owner.team: '${TEAM}'"
+    variable.policies({"orders": f"{{tags: ['${{TOK}}'], owner: 'a ${{TOK}}', properties: {{{properties}}}}}"})
+    for command in (["plan"], ["drift"], ["lint"], ["apply", "--yes"]):
+        said = cli(*command, "--format", form)
+        assert "hunter2" not in said.out + said.err, command
+    assert cli("plan", "--var", "TOK=other", "--var", "TEAM=ops", "--out", "p.json").code == 0
+    said = cli("show", "p.json", "--format", "text")
+    assert "ops" in said.out
+
+
+def test_without_a_base_the_policies_themselves_say_which_variables_are_secret(
+    variable: Repository, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TABLECTL_BASE_CONFIG")
+    variable.policies({"orders": "{properties: {svc.token: '${TOK}', harmless: '${TOK}', owner.team: '${TEAM}'}}"})
+    said = cli("plan")
+    assert "hunter2" not in said.out
+    assert "properties.owner.team  web → data" in said.out
+
+
+def test_all_variables_are_secret_where_the_policies_of_the_base_cannot_be_read(
+    variable: Repository, cli: Cli, tmp_path: Path
+) -> None:
+    (tmp_path / "base" / "policies" / "lake.yaml").write_text("version: 1\ntables: {a.b: {isolation: none}}\n")
+    variable.policies({"orders": "{properties: {harmless: '${TOK}'}}"})
+    assert "hunter2" not in cli("plan").out

@@ -89,7 +89,9 @@ def test_the_catalogs_of_a_branch_do_not_count_before_its_merge(
     assert len(unity.asked) == 1
 
 
-@pytest.mark.parametrize("command", [["plan"], ["drift"], ["status"], ["lint"], ["apply", "--yes"], ["import", "lake.s.t"]])
+@pytest.mark.parametrize(
+    "command", [["plan"], ["drift"], ["status"], ["lint"], ["apply", "--yes"], ["import", "lake.s.t"]]
+)
 @pytest.mark.parametrize("job", [{"CI_MERGE_REQUEST_IID": "5"}, {"CHANGE_ID": "5"}, {"BUILD_REASON": "PullRequest"}])
 def test_a_branch_in_a_job_of_its_merge_request_sends_no_token_and_runs_no_command(
     repo: Repository,

@@ -127,7 +127,9 @@ def test_policies_of_a_pull_request_stay_inside_the_repository_without_a_base(fi
 
 
 @pytest.mark.parametrize("base", ["", "reports: {}\n", "env: {prod: {}}\n"])
-@pytest.mark.parametrize("mine", ["reports: {mask: [x]}\n", "reports: {mask: []}\n", "env: {prod: {reports: {mask: [x]}}}\n"])
+@pytest.mark.parametrize(
+    "mine", ["reports: {mask: [x]}\n", "reports: {mask: []}\n", "env: {prod: {reports: {mask: [x]}}}\n"]
+)
 def test_a_branch_does_not_replace_the_default_masks(tmp_path: Path, base: str, mine: str) -> None:
     """The attacker lists one mask of his own, so that those that hold without a list no longer do."""
     (tmp_path / "base.yaml").write_text(base)
