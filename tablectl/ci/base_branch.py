@@ -24,7 +24,7 @@ _FILES = ("100644", "100755")
 def save_base(base: str, environ: Mapping[str, str], folder: Path) -> Path:
     """Saves ``tablectl.yaml`` for the current directory as it is in a commit, or in the newest one of
     ``refs/heads/BRANCH``; an empty file if the commit has none. Returns its path. The policies of the commit are saved
-    beside it, if they can be: they say which variables are secret.
+    next to it, if they can be: they say which variables are secret.
 
     A checkout of a single commit does not contain the base. Then that commit alone is fetched, with the job's token.
     Raises ``UsageError`` if the file cannot be read.

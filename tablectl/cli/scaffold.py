@@ -36,7 +36,7 @@ INSTALL
 #   dev: {variables: {LAKE: /data/lake}}
 #   prod: {variables: {LAKE: s3://lake}}
 # reports:
-#   mask: ["*password*", "*token*"]    # property keys whose values no report shows
+#   mask: ["*password*", owner.*]      # keys whose values no report shows; by default those like secrets
 """
 
 _EXAMPLE = """# The desired state of tables. Settings that no line names are not managed and never changed.

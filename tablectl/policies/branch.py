@@ -26,8 +26,8 @@ REQUESTS = (
     "CIRCLE_PULL_REQUEST",
     "CI_MERGE_REQUEST_IID",
 )
-"""The variables that name the unmerged request of a job: of Bitbucket, Buildkite (else ``false``), Jenkins, CircleCI and
-GitLab.
+"""The variables that name the unmerged request of a job: of Bitbucket, Buildkite (else ``false``), Jenkins, CircleCI
+and GitLab.
 """
 
 

@@ -101,4 +101,5 @@ def test_a_branch_sends_the_login_of_databricks_to_no_other_host(
     settings = CatalogConfig(type="unity", login="databricks", url=url, profile=profile)
     with pytest.raises(UsageError, match=r"`catalogs\.lake\.url` is not the host of the login, https://dbc\.example"):
         open_catalogs({"lake": settings}, no_spark, {})
-    assert open_catalogs({"lake": replace(settings, url="https://dbc.example/")}, no_spark, {})
+    same = open_catalogs({"lake": replace(settings, url="https://dbc.example/")}, no_spark, {})
+    assert isinstance(same.reader("lake"), UnityCatalog)

@@ -128,7 +128,7 @@ def test_a_branch_at_home_sends_no_other_secret_of_the_environment(repo: Reposit
     assert "needs UNITY_CATALOG_TOKEN, or that with a suffix such as UNITY_CATALOG_TOKEN_PROD" in done.err
 
 
-def test_a_branch_at_home_sends_no_token_to_another_host_than_the_one_beside_it(
+def test_a_branch_at_home_sends_no_token_to_another_host_than_the_one_next_to_it(
     repo: Repository, cli: Cli, unity: UnityServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user names the host where the token is set, outside of every checkout."""
