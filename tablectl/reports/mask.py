@@ -131,7 +131,8 @@ class Mask(MaskedKeys):
         declared = (block.declared.items() for each in every for block in (each.block, each.defaults))
         hidden = [(key, each.value) for items in declared for key, each in items if each.hidden]
         texts = [(key.startswith("properties."), value) for key, value in hidden if isinstance(value, str)]
-        return _Secrets((each for own, each in texts if own), (each for own, each in texts if not own)).hidden(text)
+        secrets = _Secrets((each for own, each in texts if own), (each for own, each in texts if not own))
+        return self._by_value(secrets.hidden(text))
 
     def sql(self, sql: str) -> str:
         """One of our statements for display."""
@@ -210,7 +211,8 @@ class Mask(MaskedKeys):
 
     def shown(self, change: Change, value: Value) -> Value:
         """A value of what a change is about, for display."""
-        return HIDDEN if value is not None and self.hides_value(change.attribute, change.key) else value
+        hidden = value is not None and self.hides_value(change.attribute, change.key)
+        return HIDDEN if hidden else self._by_value(value)
 
     def _secrets(self, changes: Iterable[Change]) -> _Secrets:
         hidden = [each for each in changes if self.hides_value(each.attribute, each.key)]
