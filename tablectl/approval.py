@@ -1,8 +1,8 @@
 """Checks that a plan contains only what the policies declare.
 
-A plan file is untrusted: its digest detects damage, but does not prove its author. Therefore each table of a plan is
-compared with its policy before a run (``check_declared``), and planned again from the live table under its lease
-(``Approval``).
+A plan file is untrusted: its digest detects damage, but does not prove its author. Therefore a plan is compared
+with the configuration and the policies before a run (``check_engine``, ``check_declared``), and each table is planned
+again from its live state under its lease (``Approval``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tablectl.applying.remaining import remaining_statements
 from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.policy import attribute
+from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.frozen import frozen
 from tablectl.log.reader import ReadRequest, read_many
@@ -25,6 +26,7 @@ from tablectl.model.own_rules import OwnRule
 from tablectl.model.plan import Change, Plan, Statement, TablePlan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.table_options import TableOptions
+from tablectl.model.text import cut
 from tablectl.planning.own_rules import with_own_rules
 from tablectl.planning.plan_limits import rewritten_bytes
 from tablectl.planning.plan_table import plan_table
@@ -38,16 +40,24 @@ _PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan review
 _MOST_TOLD = 5
 
 
-def check_declared(plan: Plan, specs: Specs, dialect: str) -> Mapping[str, TableSpec]:
+def check_engine(plan: Plan, dialect: str, runtime: str) -> None:
+    """Raises ``PlanFileError`` if a plan is for another dialect or Databricks Runtime than those of the configuration.
+
+    Statements follow from both, so the plan file must not choose them. An empty ``runtime`` is one that is not stated.
+    """
+    tables = ((f"{table.name}: `runtime`", table.basis.runtime, runtime) for table in plan.tables)
+    for what, planned, configured in (("`dialect`", plan.dialect, dialect), *tables):
+        if planned != configured:
+            asked, says = (repr(cut(each)) if each else "none" for each in (planned, configured))
+            raise PlanFileError(f"{what}: the plan is for {asked}, and tablectl.yaml says {says}", _PLAN_AGAIN)
+
+
+def check_declared(plan: Plan, specs: Specs) -> Mapping[str, TableSpec]:
     """The spec of each table of a plan, by the table's name.
 
     Raises ``PlanFileError``, naming table and key, if a table is not declared, or if a value, an option, a tag or a
     location differs from the declared one. The message contains no values, because some are secrets.
     """
-    if plan.dialect != dialect:
-        raise PlanFileError(
-            f"`dialect`: the plan is for {plan.dialect!r}, and tablectl.yaml says {dialect!r}", _PLAN_AGAIN
-        )
     found = _specs_of(plan, specs, [*(table.name for table in plan.tables), *plan.unchanged])
     wrong: list[str] = []
     for table in plan.tables:
@@ -145,6 +155,8 @@ class Approval:
     """Plans each table again under its lease, from its state at that time. Call it with the table's plan."""
 
     dialect: str
+    runtime: Runtime | None = None
+    """The Databricks Runtime that the configuration states."""
     specs: Mapping[str, TableSpec] | None = None
     """Specs by the names of the plan's tables; ``None`` to compare with no policies."""
     severities: Severities = DEFAULT_SEVERITIES
@@ -170,7 +182,7 @@ class Approval:
             raise StopTableError(RunOutcome.REFUSED, message, _PLAN_AGAIN)
         if spec is not None:
             severities = with_own_rules(self.severities, self.rules, spec)
-            fresh = plan_table(spec.policy, live, self.dialect, spec.options, severities)
+            fresh = plan_table(spec.policy, live, self.dialect, spec.options, severities, self.runtime)
             _compare(plan, fresh)
             _check_needed(missing, fresh)
         if self.max_bytes is not None:

@@ -122,7 +122,7 @@ def policies_at(
         try:
             if found:
                 paths = map(os.fsdecode, found.removesuffix(b"\0").split(b"\0"))
-                _extract(_git(directory, "archive", "--format=tar", commit, "--", *paths), folder)
+                extract_archive(_git(directory, "archive", "--format=tar", commit, "--", *paths), folder)
             before = load_config(Path(folder), {}, "")
             before = load_config(Path(folder), {}, config.environment if config.environment in before.env else "")
             if not has_policies(before, folder):
@@ -163,7 +163,8 @@ def _without(unchanged: Mapping[Path, Path], files: dict[Path, bytes]) -> dict[P
     return {path: data for path, data in files.items() if path not in unchanged}
 
 
-def _extract(archive: bytes, folder: str) -> None:
+def extract_archive(archive: bytes, folder: str | Path) -> None:
+    """Unpacks what ``git archive`` wrote, within bounds. Raises ``UsageError`` and ``tarfile.TarError``."""
     if len(archive) > _MOST_BYTES:
         raise UsageError("the policies of that commit are too large", "compare with a later commit")
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:

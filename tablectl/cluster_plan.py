@@ -8,12 +8,12 @@ are, so the result equals a plan that was made at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from tablectl.delta.credentials import server_text
 from tablectl.delta.names import parse_table
 from tablectl.engine.port import Executors, RemoteWork
 from tablectl.json_text import MOST_VALUES, read_json
@@ -21,12 +21,11 @@ from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
 from tablectl.planning.plan_file import MAX_BYTES, dump_plan, load_plan
-from tablectl.policies.branch import BASE
-from tablectl.policies.config import CONFIG, FILE, load_config
+from tablectl.policies.config import CONFIG, FILE, config_values, load_config
 from tablectl.policies.fields import environment_variables
 from tablectl.policies.repository import Paths, Repository, variables_for
 from tablectl.policies.resolve import expand
-from tablectl.policies.variables import ENVIRON_PREFIX
+from tablectl.policies.variables import ENVIRON_PREFIX, variables_of
 from tablectl.project import Project
 from tablectl.selection import LocatedTable, Selection
 from tablectl.version import __version__
@@ -35,10 +34,11 @@ from tablectl.workflow.tables import locate_tables, sorted_failures
 
 _A_PART = 50
 """The number of tables that one task plans, if there are few enough."""
-_PLANNED = frozenset({"engine", "window", "state", "stores"})
-"""The sections of the configuration whose variables the executors get. The others say where files of this machine are.
+_NEEDED = frozenset({"lint", "reports", "stores", "variables"})
+_OF_ENGINE = frozenset({"catalog", "dialect", "runtime"})
+"""The sections of the configuration, and the keys of ``engine``, that a plan depends on. The others hold addresses,
+commands and settings that can be secrets.
 """
-_REMOTE = ("engine", "remote")
 
 
 def plan_on_cluster(project: Project, paths: Paths, selection: Selection) -> Plan:
@@ -82,40 +82,34 @@ def _parts(located: LocatedTable) -> list[str]:
 
 
 def _bundle(project: Project, repository: Repository, *, losses: bool) -> str:
-    """What all executors need: the configuration, the policies, the values of variables. No credentials.
-
-    Where a base branch's file decides (``BASE``), its text is a part of the configuration.
-    """
-    base = project.environ.get(BASE)
+    """What all executors need: what a plan depends on of the configuration, the policies, the variables in them."""
+    texts, environ = repository.texts(), project.environ
+    used = {name for text in texts.values() for name in variables_of(text)}
+    names = {f"{ENVIRON_PREFIX}{name}" for name in used}
+    names |= {name for name, keys in environment_variables(CONFIG) if keys[0] in _NEEDED or _of_engine(keys)}
     return json.dumps(
         {
             "version": __version__,
-            "config": _text(project.directory / FILE),
-            "base": _text(Path(base)) if base else None,
+            "config": json.dumps(_planned(config_values(project.directory, environ))),
             "environment": project.config.environment,
-            "environ": _settings(project.environ),
-            "variables": dict(project.given),
-            "policies": repository.texts(),
+            "environ": {name: environ[name] for name in names if name in environ},
+            "variables": {name: value for name, value in project.given.items() if name in used},
+            "policies": texts,
             "losses": losses,
         }
     )
 
 
-def _text(file: Path) -> str:
-    return file.read_text("utf-8") if file.is_file() else ""
+def _of_engine(keys: Sequence[str]) -> bool:
+    return keys[0] == "engine" and keys[1] in _OF_ENGINE
 
 
-def _settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that set values in policies and in the sections of the configuration that a plan depends on.
-
-    The address of an engine can hold a token, so only its server is sent.
-    """
-    found = {key: value for key, value in environ.items() if key.startswith(ENVIRON_PREFIX)}
-    for variable, keys in environment_variables(CONFIG):
-        if keys[0] in _PLANNED and variable in environ:
-            value = environ[variable]
-            found[variable] = server_text(value) if keys == _REMOTE else value
-    return found
+def _planned(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the configuration that a plan depends on, at the top and in environments."""
+    found = {key: value for key, value in values.items() if key in _NEEDED}
+    found["engine"] = {key: value for key, value in (values.get("engine") or {}).items() if key in _OF_ENGINE}
+    sections = (values.get("env") or {}).items()
+    return {**found, **({"env": {name: _planned(each or {}) for name, each in sections}} if sections else {})}
 
 
 def plan_part(common: str, part: str) -> str:
@@ -125,12 +119,7 @@ def plan_part(common: str, part: str) -> str:
         raise RuntimeError(f"this executor has tablectl {__version__}, and the plan is made by {bundle['version']}")
     with TemporaryDirectory(prefix="tablectl-plan-") as directory:
         (Path(directory) / FILE).write_text(bundle["config"], "utf-8")
-        environ = dict(bundle["environ"])
-        if bundle["base"] is not None:
-            base = Path(directory) / "base.yaml"
-            base.write_text(bundle["base"], "utf-8")
-            environ[BASE] = str(base)
-        config = load_config(Path(directory), environ, bundle["environment"])
+        config = load_config(Path(directory), bundle["environ"], bundle["environment"])
     # The locations are known, and the cluster's credentials reach them: no catalog is asked here. Each core of an
     # executor has a task of its own.
     config = replace(config, catalogs={}, stores=replace(config.stores, processes=1))

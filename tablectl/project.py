@@ -21,7 +21,8 @@ from tablectl.engine.delta_support import check_delta
 from tablectl.engine.port import Catalog, Engine
 from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
-from tablectl.policies.config import ENV, Config, load_config
+from tablectl.policies.branch import BASE, check_merged
+from tablectl.policies.config import ENV, FILE, Config, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.variables import Variables
@@ -151,6 +152,7 @@ class Engines:
             return self._source.open(stamp)
         from tablectl.engine import spark  # noqa: PLC0415  # see the module docstring
 
+        check_merged(self._config.unmerged)
         engine = self._config.engine
         bound = None if engine.statement_bound is None else float(engine.statement_bound)
         options = spark.SparkOptions(
@@ -342,7 +344,10 @@ class Project:
 
     @cached_property
     def catalogs(self) -> Catalogs | None:
-        """The configured catalogs; ``None`` if all catalogs are the engine's. Raises ``UsageError``."""
+        """The configured catalogs; ``None`` if all catalogs are the engine's. Raises ``UsageError``, also for keys that
+        an unmerged branch must not decide: all that reads tables or their records comes through here.
+        """
+        check_merged(self.config.unmerged)
         if not self.config.catalogs:
             return None
         from tablectl.catalogs.opening import open_catalogs  # noqa: PLC0415  # see the module docstring
@@ -373,7 +378,26 @@ class Project:
         """The values that reports must not show."""
         from tablectl.reports.mask import Mask  # noqa: PLC0415  # see the module docstring
 
-        return Mask(self.config.reports.mask)
+        return Mask(self.config.reports.mask, self._secret_values())
+
+    def _secret_values(self) -> frozenset[str]:
+        """The values that masked keys take from variables: a policy can give them to another key, too. The policies of
+        the base branch decide along with those at hand; if they cannot be read, every variable counts.
+        """
+        if not self.variables.private_values():
+            return frozenset()
+        found = [specs for _, specs in self._opened.values()]
+        base = Path(self.environ.get(BASE, ""))
+        if base.name == FILE:
+            try:
+                merged = load_config(base.parent, {}, "")
+                merged = merged.env.get(self.config.environment, merged)
+                if has_policies(merged, base.parent):
+                    given = variables_for(merged, self.given, self.environ)
+                    found.append(open_repository(None, merged, base.parent, given)[1])
+            except InputError:
+                return self.variables.private_values()
+        return self.variables.private_values({name for each in found for name in each.declarations.secret_variables})
 
     def records(self, location: str) -> RecordStore:
         """The lease records of the table at a location."""
@@ -391,6 +415,7 @@ class Project:
             return NoCache()
         from tablectl.log.disk_cache import DiskCache, cache_directory  # noqa: PLC0415
 
+        check_merged(self.config.unmerged)
         configured = self.directory / self.config.cache if self.config.cache else None
         directory = configured or cache_directory(self.environ)
         return DiskCache(directory) if directory else NoCache()

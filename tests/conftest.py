@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from chaos.ports import free_port
 from tablectl.engine.spark import SparkOptions, open_spark, packages
+from tablectl.policies.branch import REQUESTS
 from tests.s3 import Faults, S3Server, clean_environ
 
 # No test depends on how fast the machine is: hypothesis sets no deadline and does not complain of slow examples. Every
@@ -44,7 +45,9 @@ _OF_THE_TESTS = ("TABLECTL_GOLDEN", "TABLECTL_MEASURED", "TABLECTL_SCREENSHOTS",
 
 
 def pytest_configure() -> None:
-    """Tests begin in the same environment everywhere."""
+    """Tests begin in the same environment everywhere, and are not themselves jobs of a pull request."""
+    for name in (*REQUESTS, "GITHUB_EVENT_NAME", "BUILD_REASON"):
+        os.environ.pop(name, None)
     for name in list(os.environ):
         if (name.startswith(_SETTINGS) or name in _SIZES) and not name.startswith(_OF_THE_TESTS):
             del os.environ[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +16,22 @@ import pytest
 import tablectl
 from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.attributes.features import added_features
+from tablectl.attributes.policy import ATTRIBUTES, OWNED_KEYS
+from tablectl.delta.client_families import FAMILIES
+from tablectl.delta.databricks_runtimes import CAPABILITIES, SERVERLESS
+from tablectl.delta.dialects import DIALECTS
+from tablectl.delta.protocol import READER_FEATURES
 from tablectl.model.errors import PlanFileError, TablectlError
 from tablectl.model.json_codec import read_record
+from tablectl.model.lint_rules import RULES
 from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
+from tablectl.model.table_options import CONSENTS
 from tablectl.model.table_window import TableWindow
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.plan_file import _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
+from tablectl.policies.schemas import policy_schema
+from tablectl.reports.schema import plan_schema
 from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 from tests.cli.log_lake import Logged
 
@@ -274,6 +283,72 @@ def test_apply_takes_the_paths_of_policies(lake: Repository, cli: Cli, fake_spar
     assert cli("apply", "p.json", "mine").code == 0
 
 
+# The runtime
+
+
+@pytest.fixture
+def partitioned(repo: Repository, fake_spark: FakeSpark) -> Repository:
+    """A partitioned table that its policy clusters instead."""
+    fake_spark.catalog["spark_catalog", "sales", "orders"] = repo.table("orders", partitions=["day"])
+    repo.policies("version: 1\ntables:\n  sales.orders: {partitioning: none, clustering: [day]}\n")
+    return repo
+
+
+def configured(engine: str) -> None:
+    Path("tablectl.yaml").write_text(f"engine: {{{engine}}}\n")
+
+
+def test_the_honest_plan_that_replaces_partitions_in_place_is_applied(
+    partitioned: Repository, fake_spark: FakeSpark
+) -> None:
+    configured('dialect: databricks, runtime: "18.1"')
+    (run,) = applied(tablectl.plan()).tables
+    assert run.outcome is RunOutcome.APPLIED, run.message
+    (sent,) = fake_spark.sent
+    assert "REPLACE PARTITIONED BY WITH CLUSTER BY (`day`)" in sent
+    assert Logged(partitioned.lake / "orders").last("metaData")["partitionColumns"] == []
+    assert applied(tablectl.plan()).exit_code == 0
+
+
+@pytest.mark.parametrize("runtime", ["18.1", "serverless"])
+@pytest.mark.parametrize("more", [{}, {"max_bytes": 1}, {"without_policies": True}])
+def test_a_forged_runtime_is_refused_by_name_and_sends_nothing(
+    partitioned: Repository, fake_spark: FakeSpark, runtime: str, more: Body
+) -> None:
+    """A forger turns the rewrite, which consent and limits bind, into a statement that they do not."""
+    partitioned.policies(
+        "version: 1\ntables:\n  sales.orders: {partitioning: none, clustering: [day], rewrite: allowed}\n"
+    )
+    honest = tablectl.plan()
+
+    def forge(table: TablePlan) -> TablePlan:
+        return replace(table, basis=replace(table.basis, runtime=runtime))
+
+    tables = tuple(rederived(forge(table)) for table in honest.tables)
+    with pytest.raises(PlanFileError) as caught:
+        applied(replace(honest, tables=tables), **more)
+    assert caught.value.message == (
+        f"sales.orders: `runtime`: the plan is for {runtime!r}, and tablectl.yaml says none"
+    )
+    assert fake_spark.sent == []
+
+
+def test_a_plan_for_another_runtime_than_the_configured_one_is_refused(
+    partitioned: Repository, fake_spark: FakeSpark
+) -> None:
+    configured('dialect: databricks, runtime: "18.1"')
+    plan = tablectl.plan()
+    configured('dialect: databricks, runtime: "17.3"')
+    assert refused(plan).endswith("`runtime`: the plan is for '18.1', and tablectl.yaml says '17.3'")
+
+
+def test_an_edited_dialect_is_refused_without_policies_too(lake: Repository, fake_spark: FakeSpark) -> None:
+    honest = tablectl.plan()
+    forged = replace(honest, dialect="databricks", tables=())
+    with pytest.raises(PlanFileError, match="`dialect`: the plan is for 'databricks'"):
+        applied(forged, without_policies=True)
+
+
 # Every field
 
 
@@ -287,8 +362,51 @@ def places(body: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield from places(value, (*path, key))
 
 
-def edits(value: Any) -> Iterator[Any]:
-    """Other values of the same type, and some that are not."""
+def enums(schema: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """The words of a JSON Schema, by the key that takes them."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from enums(each, key)
+    elif isinstance(schema, dict):
+        yield from ((key, word) for word in schema.get("enum", ()))
+        for name, each in schema.items():
+            below = name in {"properties", "$defs"} and isinstance(each, dict)
+            for inner, field in each.items() if below else [(key, each)]:
+                yield from enums(field, inner)
+
+
+def valid_words() -> Mapping[str, Sequence[Any]]:
+    """What a plan may say at each key: every word of its schema, and the names that the schema leaves open."""
+    found: dict[str, list[Any]] = {}
+    for key, word in enums(plan_schema()):
+        found.setdefault(key, []).append(word)
+    features = sorted(READER_FEATURES | {"clustering", "domainMetadata", "appendOnly", "rowTracking"})
+    values = [*dict.fromkeys(word for _, word in enums(policy_schema())), "default", "true", "false", ["id"], ["day"]]
+    return found | {
+        "dialect": [each.name for each in DIALECTS],
+        "runtime": ["", SERVERLESS, *sorted({each.first for each in CAPABILITIES if each.first})],
+        "engine": [each.name for each in FAMILIES],
+        "version": [[3, 2, 1], [4, 4, 0], [17, 3], 0, 1],
+        "clients": [[], [["spark", "3.5"]], [["delta-rs", "1.0"], ["spark", "4.2"]]],
+        "allow": [[], *([each] for each in CONSENTS), list(CONSENTS)],
+        "allowed_features": [None, [], features],
+        "max_bytes": [None, 1, 10**9, 10**15],
+        "streams": [[], [["orders", "/checkpoints/orders"]]],
+        "attribute": [each.name for each in ATTRIBUTES],
+        "key": ["", *OWNED_KEYS, "delta.appendOnly", "owner.team"],
+        "code": list(RULES),
+        "reader": [1, 2, 3],
+        "writer": [2, 5, 7],
+        "reader_features": [[], features[:1], ["deletionVectors"]],
+        "writer_features": [[], features],
+        "env": ["", "dev"],
+        **dict.fromkeys(("before", "after", "via"), values),
+    }
+
+
+def edits(value: Any, words: Sequence[Any] = ()) -> Iterator[Any]:
+    """Other values of the same type, some that are not, and every valid word of the place."""
+    yield from (word for word in words if word != value)
     match value:
         case bool():
             yield not value
@@ -320,7 +438,7 @@ def completed(body: Body) -> bytes | None:
     """The same edit by a forger who also derives what follows from it; ``None`` where nothing can be derived."""
     try:
         plan = read_record(Plan, json.dumps({key: value for key, value in body.items() if key != "sha256"}))
-        tables = tuple(each if each.refusals else rederived(each, plan.dialect) for each in plan.tables)
+        tables = tuple(rederived(each, plan.dialect) for each in plan.tables)
         return dump_plan(replace(plan, tables=tables))
     except (TablectlError, ValueError, KeyError, AttributeError, TypeError):
         return None
@@ -331,39 +449,51 @@ def test_no_edited_field_of_a_plan_sends_another_statement(
     lake: Repository, fake_spark: FakeSpark, tmp_path: Path, capsys: pytest.CaptureFixture[str], step: int
 ) -> None:
     """Each is refused, or sends nothing that the honest plan would not send."""
+    lake.table("parted", partitions=["day"])
+    policy = f"  delta.`{lake.lake}/parted`: {{partitioning: none, clustering: [day], rewrite: allowed}}\n"
+    with Path("policies/lake.yaml").open("a") as file:
+        file.write(policy)
     honest_plan = tablectl.plan()
     whole = json.loads(dump_plan(honest_plan))
     pristine = tmp_path / "pristine"
     shutil.copytree(lake.lake, pristine)
 
-    def run(data: bytes) -> tuple[str, frozenset[str]]:
+    def run(data: bytes) -> tuple[frozenset[str], frozenset[str]]:
         fake_spark.engines.clear()
         Path("p.json").write_bytes(data)
         try:
             report = tablectl.apply("p.json")
         except TablectlError as error:
-            return error.message, frozenset()
+            return frozenset({error.message}), frozenset()
         sent = frozenset(fake_spark.sent)
         if sent or (lake.lake / "orders" / "_tablectl").exists():
             shutil.rmtree(lake.lake)
             shutil.copytree(pristine, lake.lake)
         told = [f"{run.name}: {run.message}" for run in report.tables if run.outcome is not RunOutcome.APPLIED]
-        return "; ".join(told), sent
+        return frozenset(told), sent
 
-    _, honest = run(dump_plan(honest_plan))
+    usual, honest = run(dump_plan(honest_plan))
     assert len(honest) >= 3
+    assert f"OVERWRITE {lake.name('parted')}" in honest
     counts = {"refused whole": 0, "refused by table": 0, "without effect": 0, "sends less": 0}
     names = [table.name for table in honest_plan.tables]
-    forgeries = [(path, value) for path in places(whole) for value in edits(_at(whole, path)) if path != ("sha256",)]
+    words = valid_words()
+    assert words["rewrite"] == ["allowed", "refused"]
+    forgeries = [
+        (path, value)
+        for path in places(whole)
+        for value in edits(_at(whole, path), words.get(_key(path), ()))
+        if path != ("sha256",)
+    ]
     for path, value in forgeries[::step]:
         body = deepcopy(whole)
         _at(body, path[:-1])[path[-1]] = value
         for data in filter(None, (sealed(body), completed(body))):
-            message, sent = run(data)
+            told, sent = run(data)
             assert sent <= honest, (path, value, sent - honest)
-            if not sent and message and not any(name in message.split(": ")[0] for name in names):
+            if not sent and told and not any(name in each.split(": ")[0] for each in told for name in names):
                 counts["refused whole"] += 1
-            elif message:
+            elif told - usual:
                 counts["refused by table"] += 1
             else:
                 counts["without effect" if sent == honest else "sends less"] += 1
@@ -371,6 +501,11 @@ def test_no_edited_field_of_a_plan_sends_another_statement(
         sys.stdout.write(f"\nforged fields: {sum(counts.values())} edits, {counts}\n")
     assert counts["refused whole"] > 1000 // step
     assert counts["refused by table"] > 20 // step
+
+
+def _key(path: tuple[Any, ...]) -> str:
+    """The key of a place; that of the list for an item."""
+    return next((step for step in reversed(path) if isinstance(step, str)), "")
 
 
 def _at(body: Any, path: tuple[Any, ...]) -> Any:

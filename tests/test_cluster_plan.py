@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,35 @@ def test_no_credentials_of_this_process_are_sent(
 
     with opened(repository, Listening()) as project:
         plan_on_cluster(project, None, Selection())
+    assert "hush" not in sent[0]
+
+
+def test_executors_get_nothing_of_the_configuration_but_what_planning_needs(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can read a disk of the cluster would read webhooks, tokens and commands there."""
+    hushed = """
+engine: {remote: 'sc://h/;token=hush', conf: {spark.password: hush}, catalog: lake}
+notify: [{webhook: 'https://hooks.example/hush'}]
+window: {before: [./pause.sh hush], after: [./resume.sh hush]}
+catalogs: {lake: {type: unity, url: 'https://hush.example'}}
+"""
+    file = repository / "tablectl.yaml"
+    nested = "".join(f"    {line}\n" for line in hushed.strip().splitlines())
+    file.write_text(
+        f"{hushed}env:\n  prod:\n    variables: {{LEVEL: Serializable}}\n    lint: {{P002: warning}}\n{nested}"
+    )
+    monkeypatch.setenv("TABLECTL_VAR_UNUSED", "hush")
+    sent: list[str] = []
+
+    class Listening(Cluster):
+        def on_executors(self, work: RemoteWork, parts: Sequence[str]) -> tuple[str, ...]:
+            sent.append(work.common)
+            return super().on_executors(work, parts)
+
+    with opened(repository, Listening()) as project:
+        there = plan_on_cluster(replace(project, given={"OTHER": "hush"}), None, Selection())
+        assert dump_plan(there) == dump_plan(make_plan(project, project.policies(), Selection()))
     assert "hush" not in sent[0]
 
 

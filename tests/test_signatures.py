@@ -300,6 +300,19 @@ def test_a_key_that_cannot_sign_is_said(tmp_path: Path, keys: Keys) -> None:
         sign(b"plan", tmp_path / "plan.json", keys.folder / "none")
 
 
+def test_the_environment_asks_for_signatures_and_takes_them_not_back(
+    planned: Path, keys: Keys, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sets a variable of the job would switch off what the reviewed file requires."""
+    Path("tablectl.yaml").write_text("signatures: {signers: signers, required: true}\n")
+    monkeypatch.setenv("TABLECTL_SIGNATURES_REQUIRED", "false")
+    assert cli("apply", PLAN).code == 3
+    Path("tablectl.yaml").write_text("signatures: {signers: signers}\n")
+    assert cli("apply", PLAN).code == 0
+    monkeypatch.setenv("TABLECTL_SIGNATURES_REQUIRED", "true")
+    assert cli("apply", PLAN).code == 3
+
+
 def test_a_branch_does_not_decide_who_signs(
     planned: Path, alice: Path, keys: Keys, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -10,6 +10,14 @@ from functools import cached_property
 from tablectl.attributes.policy import OWNED
 
 HIDDEN = "••••••"
+_BEFORE_KEY = ("access", "account", "api", "auth", "encrypt", "master", "private", "service", "shared", "sign")
+SECRET_KEYS = (
+    *("*password*", "*passwd*", "*passphrase*", "*secret*", "*token*", "*credential*"),
+    *(f"*{word}*key*" for word in _BEFORE_KEY),
+)
+"""The default of ``reports.mask``: keys that look like secrets. No key that Delta knows is among them, and no key whose
+name is that of columns, such as ``primary_key`` or ``partition.keys``.
+"""
 _OWNERS = frozenset(OWNED.values())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
 
 from tablectl.catalogs.http_client import HttpClient, why_no_url
 from tablectl.catalogs.port import CatalogReader
@@ -15,7 +16,7 @@ from tablectl.model.tokens import token_of
 from tablectl.policies.catalog_config import CatalogConfig
 
 INSTALL_BOTO3 = "install it with `pip install boto3`"
-INSTALL_SDK = "install it with `pip install 'tablectl[databricks-sdk]'`"
+INSTALL_SDK = "install it with `pip install databricks-sdk`"
 
 
 def open_catalogs(
@@ -76,6 +77,10 @@ def _by_token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> 
     token = token_of(environ, settings.token_variable)
     if wrong := why_no_url(settings.url, token=bool(token)):
         raise UsageError(f"`catalogs.{key}.url` {wrong}", "set the address of the Unity Catalog server")
+    allowed = environ.get(f"{settings.token_variable}_HOST", "")
+    if token and allowed not in {"", host := urlsplit(settings.url).hostname}:
+        message = f"`catalogs.{key}.url` names {host}, and {settings.token_variable}_HOST allows {allowed} alone"
+        raise UsageError(message, "see who changed the address: the token is sent there")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return HttpClient(settings.url.rstrip("/"), lambda: headers)
 
@@ -86,13 +91,15 @@ def _databricks(key: str, settings: CatalogConfig) -> HttpClient:
     except ImportError as error:
         raise UsageError(f"`catalogs.{key}.login: databricks` needs databricks-sdk", INSTALL_SDK) from error
     try:
-        given = {"host": settings.url} if settings.url else {}
-        config = Config(**given, **({"profile": settings.profile} if settings.profile else {}))
+        config = Config(**({"profile": settings.profile} if settings.profile else {}))
         config.authenticate()
     except Exception as error:  # whatever the SDK raises says why the login failed
         message = f"`catalogs.{key}`: databricks-sdk cannot log in: {error}"
         raise UsageError(message[:500], "see its unified authentication: DATABRICKS_HOST, profiles, OAuth") from error
     host = str(config.host).rstrip("/")
     if wrong := why_no_url(host, token=True):
-        raise UsageError(f"the host of `catalogs.{key}` {wrong}", "set `url`, or DATABRICKS_HOST")
+        raise UsageError(f"the host of `catalogs.{key}` {wrong}", "set DATABRICKS_HOST, or the host of the profile")
+    if settings.url and urlsplit(settings.url).hostname != urlsplit(host).hostname:
+        hint = "set DATABRICKS_HOST, or name the profile of that host: a login is for one host"
+        raise UsageError(f"`catalogs.{key}.url` is not the host of the login, {host}", hint)
     return HttpClient(host, config.authenticate)

@@ -6,10 +6,13 @@ import base64
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from tarfile import TarError
 
-from tablectl.model.errors import UsageError
-from tablectl.policies.config import FILE
+from tablectl.changed_policies import extract_archive
+from tablectl.model.errors import InputError, UsageError
+from tablectl.policies.config import FILE, load_config
 
 _TIMEOUT = 120
 _MOST = 1 << 20
@@ -18,13 +21,26 @@ _FILES = ("100644", "100755")
 """The modes of regular files. A symbolic link would lead to any file on the runner."""
 
 
-def base_file(base: str, environ: Mapping[str, str]) -> bytes:
-    """The contents of ``tablectl.yaml`` for the current directory in a commit, or in the newest one of
-    ``refs/heads/BRANCH``; empty if the commit has none.
+def save_base(base: str, environ: Mapping[str, str], folder: Path) -> Path:
+    """Saves ``tablectl.yaml`` for the current directory as it is in a commit, or in the newest one of
+    ``refs/heads/BRANCH``; an empty file if the commit has none. Returns its path. The policies of the commit are saved
+    next to it, if they can be: they say which variables are secret.
 
     A checkout of a single commit does not contain the base. Then that commit alone is fetched, with the job's token.
-    Raises ``UsageError`` if it cannot be read.
+    Raises ``UsageError`` if the file cannot be read.
     """
+    commit, data = _base_file(base, environ)
+    file = folder / FILE
+    file.write_bytes(data)
+    with suppress(InputError, UsageError, TarError):
+        merged = load_config(folder, {}, "")
+        for path in dict.fromkeys(each.policies for each in (merged, *merged.env.values())):
+            extract_archive(_git(("archive", "--format=tar", commit, "--", path), environ) or b"", folder)
+    return file
+
+
+def _base_file(base: str, environ: Mapping[str, str]) -> tuple[str, bytes]:
+    """The commit, and the contents of its file."""
     commit = base
     if base.startswith("refs/"):
         fetched = _fetch(base, environ) is not None
@@ -39,12 +55,12 @@ def base_file(base: str, environ: Mapping[str, str]) -> bytes:
             "check out with `actions/checkout` before, and give this step INPUT_TOKEN: ${{ github.token }}",
         )
     if not listed:
-        return b""
+        return commit, b""
     mode = listed.split(b" ", 1)[0].decode(errors="replace")
     data = _git(("cat-file", "blob", f"{commit}:./{FILE}"), environ) if mode in _FILES else None
     if data is None or len(data) > _MOST:
         raise UsageError(f"{FILE} of the base {base[:_SHORT]} is no file of a usual size", "make it one")
-    return data
+    return commit, data
 
 
 def _fetch(what: str, environ: Mapping[str, str]) -> bytes | None:

@@ -105,8 +105,8 @@ class CiJob:
 
     @property
     def base(self) -> str:
-        """What a pull request or a merge queue group is merged into: a commit, or ``refs/heads/BRANCH``; empty for
-        other events.
+        """What a pull request or a merge queue group is merged into: a commit, or ``refs/heads/BRANCH``. For other
+        events empty on the branch from which plans are applied, and that branch on any other.
 
         It is the base commit if that is of the branch from which plans are applied. Everyone with write access can
         push another branch and open a pull request into it, so any other base decides nothing: then it is the newest
@@ -115,17 +115,28 @@ class CiJob:
         """
         event = self._event
         about = next((event[key] for key in ("pull_request", "merge_group") if key in event), None)
+        applied = self.applied_branch
         if about is None:
-            return ""
+            return "" if self.is_applied or not _BRANCH.match(applied) else f"refs/heads/{applied}"
         found = _map(about)
         base = _map(found.get("base"))
         commit, ref = str(found.get("base_sha") or base.get("sha")), str(found.get("base_ref") or base.get("ref"))
-        applied = self.given("branch") or str(_map(event.get("repository")).get("default_branch"))
         if not _COMMIT.match(commit) or not _BRANCH.match(applied):
             raise UsageError(
                 "the event names no base commit, whose tablectl.yaml would count", "run this for a pull request"
             )
         return commit if ref.removeprefix("refs/heads/") == applied else f"refs/heads/{applied}"
+
+    @property
+    def applied_branch(self) -> str:
+        """The branch from which plans are applied: the one given, else the default branch; empty if unknown."""
+        default = _map(self._event.get("repository")).get("default_branch")
+        return self.given("branch") or (default if isinstance(default, str) else "")
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether this job runs on the branch from which plans are applied. A tag of its name is not the branch."""
+        return bool(self.applied_branch) and self.environ.get("GITHUB_REF") == f"refs/heads/{self.applied_branch}"
 
     @property
     def workflow(self) -> str:

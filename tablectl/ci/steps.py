@@ -11,7 +11,7 @@ from pathlib import Path
 from tablectl.approval import policies_digest
 from tablectl.ci.annotations import annotate_plan
 from tablectl.ci.artifact import ARCHIVE_BYTES, PLAN, unpack
-from tablectl.ci.base_branch import base_file
+from tablectl.ci.base_branch import save_base
 from tablectl.ci.comment import DEFAULT, addition, body_of, find_comment, marker, put_comment
 from tablectl.ci.github import GitHub
 from tablectl.ci.gitlab import note_step
@@ -24,7 +24,7 @@ from tablectl.model.plan import Plan
 from tablectl.one_table import error_of
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
-from tablectl.policies.config import ENV, FILE, ignored_keys, load_config, signers_of
+from tablectl.policies.config import ENV, ignored_keys, load_config, signers_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
@@ -55,9 +55,7 @@ def base_step(job: CiJob) -> int:
     """
     config = ""
     if job.base:
-        file = _new_folder(job, "base") / FILE
-        file.write_bytes(base_file(job.base, job.environ))
-        config = str(file.absolute())
+        config = str(save_base(job.base, job.environ, _new_folder(job, "base")).absolute())
     job.output(config=config)
     return ExitCode.DONE
 
@@ -144,6 +142,7 @@ def comment_step(job: CiJob) -> int:
 
 def find_step(job: CiJob) -> int:
     """Download the reviewed plan. Raises ``PlanFileError``, with what to do, if there is none."""
+    _check_branch(job)
     origin = ArtifactOrigin(
         job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.environ.get("GITHUB_REF_NAME", "")
     )
@@ -161,6 +160,7 @@ def find_step(job: CiJob) -> int:
 
 def apply_step(job: CiJob) -> int:
     """Apply the downloaded plan, if it is the reviewed one and matches the current policies."""
+    _check_branch(job)
     plan_file = job.folder / "reviewed" / PLAN
     if not plan_file.is_file() or plan_file.is_symlink():
         raise PlanFileError("there is no plan: the step `find` downloads it", BY_HAND)
@@ -183,6 +183,18 @@ def apply_step(job: CiJob) -> int:
     job.output(exit_code=ran.code, artifact=f"{job.name}-run", folder=folder, report=report)
     _tell(job, ran)
     return ran.code
+
+
+def _check_branch(job: CiJob) -> None:
+    """Raise ``UsageError`` on another branch than the one from which plans are applied: whoever started the workflow on
+    it would decide policies and hooks, without a review.
+    """
+    if not job.is_applied:
+        where = job.applied_branch or "a branch that the event does not name"
+        raise UsageError(
+            f"plans are applied on {where} alone, and this job runs on {job.environ.get('GITHUB_REF') or 'no branch'}",
+            "run the workflow on that branch, or name another one as `branch`",
+        )
 
 
 def _check_digest(plan: Plan, reviewed: str) -> None:

@@ -24,6 +24,7 @@ from tablectl.engine.port import CommitDriver
 from tablectl.frozen import frozen
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
+from tablectl.policies.branch import BASE, is_unmerged
 from tablectl.policies.spec import TableSpec
 from tablectl.project import Project
 from tablectl.reports.formats import ReportFormat
@@ -128,12 +129,10 @@ def _failure(subject: str, error: TablectlError) -> Check:
 
 
 def _continuous_integration(environ: Mapping[str, str]) -> Check:
+    if is_unmerged(environ) and not environ.get(BASE):
+        fix = f"set {BASE} to the base branch's tablectl.yaml (docs/ci.md): a branch must not choose it"
+        return Check(Health.NOTE, "CI", "a job of a pull request", fix)
     if environ.get("GITHUB_ACTIONS") == "true":
-        if environ.get("GITHUB_EVENT_NAME") == "pull_request" and not environ.get("TABLECTL_BASE_CONFIG"):
-            fix = (
-                "set TABLECTL_BASE_CONFIG to the base branch's tablectl.yaml (docs/ci.md): a branch must not choose it"
-            )
-            return Check(Health.NOTE, "CI", "GitHub Actions, a pull request", fix)
         return Check(Health.OK, "CI", "GitHub Actions")
     if environ.get("GITLAB_CI") == "true":
         return Check(Health.OK, "CI", "GitLab")

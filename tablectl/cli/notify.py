@@ -55,7 +55,7 @@ def send_notification(
     if notification is None:
         return
     wanted = [(number, each) for number, each in enumerate(config.notify, 1) if notification.event in each.events]
-    if wanted and _unmerged(environ):
+    if wanted and config.unmerged:
         out.note(
             "no notification was sent: this is a pull request, and without "
             f"{BASE} its own tablectl.yaml would decide which code runs"
@@ -70,12 +70,6 @@ def send_notification(
             out.note(f"warning: notification {number} ({_shown(each)}) failed: {why}")
     if len(wanted) > _MOST:
         out.note(f"warning: {len(wanted) - _MOST} notifications were not sent: at most {_MOST} are")
-
-
-def _unmerged(environ: Mapping[str, str]) -> bool:
-    """Whether this is a job of an unmerged pull request without a base branch that decides."""
-    asked = environ.get("GITHUB_EVENT_NAME", "").startswith("pull_request") or environ.get("CI_MERGE_REQUEST_IID")
-    return bool(asked) and not environ.get(BASE)
 
 
 def _shown(receiver: NotifyConfig) -> str:

@@ -36,7 +36,7 @@ INSTALL
 #   dev: {variables: {LAKE: /data/lake}}
 #   prod: {variables: {LAKE: s3://lake}}
 # reports:
-#   mask: ["*password*", "*token*"]    # property keys whose values no report shows
+#   mask: ["*password*", owner.*]      # keys whose values no report shows; by default those like secrets
 """
 
 _EXAMPLE = """# The desired state of tables. Settings that no line names are not managed and never changed.
@@ -102,6 +102,12 @@ jobs:
       - uses: actions/checkout@11d5960a326750d5838078e36cf38b85af677262 # v4.4.0
         with:
           persist-credentials: false
+      - uses: actions/checkout@11d5960a326750d5838078e36cf38b85af677262 # v4.4.0
+        with: # the branch from which plans are applied says what is installed, not the one that is planned
+          ref: main
+          path: tablectl-base
+          sparse-checkout: requirements
+          persist-credentials: false
       - uses: actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0
         with:
           python-version: "3.12"
@@ -109,8 +115,10 @@ jobs:
           cache-dependency-path: requirements/tablectl-plan.lock
       - name: install tablectl
         run: |
-          pip install --require-hashes -r requirements/tablectl-plan.lock
-          pip install --no-deps --no-build-isolation -r requirements/tablectl.txt
+          requirements=tablectl-base/requirements
+          [ -d "$requirements" ] || requirements=requirements # main has none before this workflow is merged
+          pip install --require-hashes -r "$requirements/tablectl-plan.lock"
+          pip install --no-deps --no-build-isolation -r "$requirements/tablectl.txt"
       - name: read the configuration of the base branch
         id: base
         env:
@@ -144,7 +152,9 @@ jobs:
           category: tablectl
 
   apply:
-    if: github.event_name == 'push' || (github.event_name == 'workflow_dispatch' && inputs.plan-run)
+    if: >-
+      github.event_name == 'push' || (github.event_name == 'workflow_dispatch' && inputs.plan-run &&
+      github.ref_name == github.event.repository.default_branch)
     runs-on: ubuntu-latest
     permissions:
       actions: read # the plan
@@ -153,7 +163,7 @@ jobs:
     concurrency:
       group: tablectl-apply
       cancel-in-progress: false # an apply that runs is never cut short
-    # environment: production # of the default branch alone; its secrets are no other job's
+    environment: production # allow the default branch alone (Settings, Environments); only this job has its secrets
     # env: # credentials that can write
     #   AWS_ACCESS_KEY_ID: ${{ secrets.AWS_ACCESS_KEY_ID }}
     #   AWS_SECRET_ACCESS_KEY: ${{ secrets.AWS_SECRET_ACCESS_KEY }}
@@ -236,8 +246,18 @@ variables:
   # TABLECTL_VAR_LAKE: s3://lake
 
 .plan: &install-plan
-  - pip install --require-hashes -r requirements/tablectl-plan.lock
-  - pip install --no-deps --no-build-isolation -r requirements/tablectl.txt
+  - |
+    base=.
+    if [ -n "$CI_MERGE_REQUEST_IID" ]; then # the default branch says what is installed, and where tokens are sent
+      base=$(mktemp -d)
+      git fetch --quiet --depth=1 origin "$CI_DEFAULT_BRANCH"
+      git archive --output="$base/base.tar" FETCH_HEAD
+      tar -x -f "$base/base.tar" -C "$base"
+      touch "$base/tablectl.yaml" # without it, the defaults count
+      export TABLECTL_BASE_CONFIG="$base/tablectl.yaml"
+    fi
+  - pip install --require-hashes -r "$base/requirements/tablectl-plan.lock"
+  - pip install --no-deps --no-build-isolation -r "$base/requirements/tablectl.txt"
 
 plan:
   stage: plan

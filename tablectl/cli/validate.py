@@ -49,12 +49,12 @@ def validate_command(request: CommandRequest, out: Output, form: ReportFormat) -
 def _lint(specs: Specs, project: Project) -> tuple[LintedTable, ...]:
     """The problems of policies without tables. Patterns are checked only once tables are known."""
     severities = project.config.severities
-    found = (
+    found = tuple(
         LintedTable(spec.name.text, lint(_state(spec, project), spec.name, "validate", severities))
         for spec in specs.tables
     )
     # The mask loads what reports of plans and runs need.
-    return tuple(map(project.mask.linted, found)) if project.config.reports.mask else tuple(found)
+    return tuple(map(project.mask.linted, found)) if any(table.findings for table in found) else found
 
 
 def _state(spec: TableSpec, project: Project) -> LintedState:

@@ -34,9 +34,10 @@ def why_not_installed(version: tuple[int, int] = sys.version_info[:2]) -> Engine
     if version != PYTHON:
         return EngineError(
             f"databricks-connect for today's runtimes exists for Python {wanted} only, and this is Python {found}",
-            f"make an environment with Python {wanted}, and install `tablectl[databricks]` there",
+            f"make an environment with Python {wanted}, and install databricks-connect and tablectl there",
         )
-    return EngineError("databricks-connect is not installed", "pip install 'tablectl[databricks]'")
+    hint = "install it with `pip install 'databricks-connect>=17.3,<20'`"
+    return EngineError("databricks-connect is not installed", hint)
 
 
 def open_databricks(remote: str, *, serverless: bool, cluster: str = "") -> Any:

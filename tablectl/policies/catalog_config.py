@@ -7,10 +7,13 @@ import re
 from tablectl.frozen import frozen
 from tablectl.policies.fields import Section, Text, Word
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ACCOUNT = re.compile(r"[0-9]{12}")
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,40}")
 _TOKEN = "UNITY_CATALOG_TOKEN"  # noqa: S105  # the name of a variable
+_VARIABLE = re.compile(rf"{_TOKEN}(_[A-Z0-9_]+)?")
+"""The variables that may be sent to a catalog: only those that were set for one. A branch names the variable and the
+server, and must not send another secret of the environment there.
+"""
 
 
 @frozen(kw_only=True)
@@ -47,7 +50,7 @@ def _line(given: str) -> str:
 
 def _variable(given: str) -> str:
     if _VARIABLE.fullmatch(given) is None:
-        raise ValueError("needs the name of an environment variable, never the token itself")
+        raise ValueError(f"needs {_TOKEN}, or that with a suffix such as {_TOKEN}_PROD: never the token itself")
     return given
 
 
@@ -107,7 +110,9 @@ CATALOG = Section(
             words=("token", "databricks"),
             description="`databricks` is the unified authentication of databricks-sdk.",
         ),
-        "token_variable": Text(parse=_variable, description="The environment variable that holds the token."),
+        "token_variable": Text(
+            parse=_variable, description="The variable with the token: UNITY_CATALOG_TOKEN, or that with _SUFFIX."
+        ),
         "profile": Text(
             parse=_line, description="A profile of ~/.databrickscfg for `login: databricks`, of ~/.aws for `glue`."
         ),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
+from tablectl.attributes.masked_values import SECRET_KEYS
 from tablectl.delta.credentials import find_credentials, server_text
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
@@ -26,7 +27,7 @@ from tablectl.model.own_rules import OWN_CODE, is_own_code
 from tablectl.model.stop_condition import ANY_FAILURE, LONGEST_SOAK, StopCondition, parse_stop_condition
 from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS
 from tablectl.model.table_options import parse_size
-from tablectl.policies.branch import BASE, combined, ignored
+from tablectl.policies.branch import BASE, combined, ignored, is_unmerged
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
 from tablectl.policies.config_file import Places, as_node, read_values
 from tablectl.policies.fields import (
@@ -153,7 +154,7 @@ class StoresConfig:
 class ReportsConfig:
     """What reports show."""
 
-    mask: tuple[str, ...] = ()
+    mask: tuple[str, ...] = SECRET_KEYS
     """Globs over property keys whose values are hidden in reports."""
 
 
@@ -225,6 +226,8 @@ class Config:
     """The selected environment; empty for the top level alone."""
     confined_to: str = ""
     """The directory that policy files of an untrusted branch must be in; empty if the branch is trusted."""
+    unmerged: tuple[str, ...] = ()
+    """The keys that an unmerged branch sets and must not decide. Nothing may be reached with them."""
 
     @property
     def severities(self) -> Severities:
@@ -507,7 +510,7 @@ _KEYS: Mapping[str, YamlField] = {
     "stores": _STORES,
     "reports": Section(
         make=ReportsConfig,
-        keys={"mask": _globs("Globs of property keys whose values reports hide.")},
+        keys={"mask": _globs("Globs of property keys whose values reports hide; default: keys like secrets.")},
         description="What reports show.",
     ),
     "notify": ListOf(
@@ -572,13 +575,17 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     reads the name from ``TABLECTL_ENV``. Without a name, or with an empty one, only the top level applies. A single
     value under ``engine: {remote: …}`` can also be set by the variable ``TABLECTL_ENGINE_REMOTE``, and so on. An empty
     variable counts as not set. If ``TABLECTL_BASE_CONFIG`` names a file, the directory's own file sets only what a
-    branch may set (see ``branch``). Raises ``InputError`` with all errors in all environments, and ``UsageError`` for
+    branch may set (see ``branch``). In a job of an unmerged branch without it, the other keys are listed in
+    ``unmerged``. Raises ``InputError`` with all errors in all environments, and ``UsageError`` for
     an unknown environment.
     """
     path, problems = directory / FILE, list[Problem]()
     values, places = read_values(path, problems)
     file = SourceFile(shown_path(path), 1, 1)
-    if environ.get(BASE):
+    unmerged: tuple[str, ...] = ()
+    if not environ.get(BASE) and is_unmerged(environ):
+        unmerged = ignored(values, {})
+    elif environ.get(BASE):
         _read(values, places, file, problems)  # errors in ignored keys are reported too
         base, base_places = _read_base(Path(environ[BASE]), problems)
         values, places = combined(values, base), {**base_places, **places}
@@ -589,7 +596,8 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
         _merge(values, sections["env"][chosen])
         places |= {keys[2:]: place for keys, place in places.items() if keys[:2] == ("env", chosen) and keys[2:]}
     for variable, keys in environment_variables(CONFIG):
-        if environ.get(variable):
+        # The variable may ask for signatures. It must not take back what a reviewed file asks for.
+        if environ.get(variable) and (keys, environ[variable]) != (("signatures", "required"), "false"):
             _set(values, keys, environ[variable])
             places[keys] = SourceFile(variable, 0, 0)
     config = _read(values, places, file, problems)
@@ -599,8 +607,8 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     assert isinstance(known, Config)
     if chosen and chosen not in known.env:
         raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
-    confined = _checkout_of(directory) if environ.get(BASE) else ""
-    return replace(config, env=known.env, environment=chosen, confined_to=confined)
+    confined = _checkout_of(directory) if environ.get(BASE) or is_unmerged(environ) else ""
+    return replace(config, env=known.env, environment=chosen, confined_to=confined, unmerged=unmerged)
 
 
 def _checkout_of(directory: Path) -> str:
@@ -626,6 +634,12 @@ def signers_of(directory: Path, environ: Mapping[str, str], *, required: bool = 
         )
     base = environ.get(BASE)
     return (Path(base).parent if base else directory) / signatures.signers
+
+
+def config_values(directory: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+    """The plain values of a directory's file, and of the one that ``TABLECTL_BASE_CONFIG`` names, which are valid."""
+    values = read_values(directory / FILE, [])[0]
+    return combined(values, read_values(Path(environ[BASE]), [])[0]) if environ.get(BASE) else values
 
 
 def ignored_keys(directory: Path, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.model.errors import Problem
-from tablectl.policies.fields import Keys, key_text
+from tablectl.policies.fields import Keys, is_secret, key_text
 from tablectl.policies.find_files import read_bytes, shown_path
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
@@ -88,6 +88,9 @@ def _plain(node: Node, path: Keys, places: Places, reading: ValueReader) -> Any:
             return [item for item in items if item is not _WRONG]
         case Scalar(is_null=True):
             return None
+        case Scalar() if is_secret(path) and node.tag in {"float", "timestamp"}:
+            reading.report(node.source, f"YAML does not read {key_text(path)} as text", "quote it")
+            return _WRONG
         case Scalar(tag="float") if path[-2:] in _DECIMALS:
             return node.text
         case Scalar():

@@ -88,6 +88,13 @@ class Declarations:
         named = tuple(each for each in every if each.name)
         return Declarations(named, tuple(patterns), {each.name: each for each in profiles}, index)
 
+    @property
+    def secret_variables(self) -> frozenset[str]:
+        """The variables of the command line and the environment that masked values take."""
+        blocks = [block for each in (*self.named, *self.patterns) for block in (each.block, each.defaults)]
+        blocks += [each.block for each in self.profiles.values()]
+        return frozenset(name for block in blocks for given in block.declared.values() for name in given.taken)
+
     def profiles_of_patterns(self) -> tuple[Profile, ...]:
         """The profiles that patterns and their defaults attach, by name."""
         names = {name for each in self.patterns for block in (each.block, each.defaults) for name in attached(block)}

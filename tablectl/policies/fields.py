@@ -76,6 +76,28 @@ class FieldName:
         return FieldName((*self.keys, key), f"{what} of {self}" if what else "", self.example)
 
 
+_SECRETS: tuple[Keys, ...] = (
+    ("notify",),
+    ("engine", "conf"),
+    ("engine", "remote"),
+    ("engine", "remotes"),
+    ("window", "before"),
+    ("window", "after"),
+)
+"""Settings whose values can hold secrets: addresses of webhooks and servers, commands, settings of Spark."""
+
+
+def is_secret(keys: Keys) -> bool:
+    """Whether no message shows the value of a key in ``tablectl.yaml``."""
+    own = keys[2:] if keys[:1] == ("env",) else keys
+    return any(own[: len(each)] == each for each in _SECRETS)
+
+
+def _told(text: str, name: FieldName) -> str:
+    """A value for messages."""
+    return "this" if is_secret(name.keys) else shown(text)
+
+
 @frozen(kw_only=True)
 class YamlField(ABC):
     """What one key takes."""
@@ -107,7 +129,8 @@ class YamlField(ABC):
 
     def refuse(self, node: Node, name: FieldName, reading: ValueReader, hint: str = "") -> None:
         """Report a value of another kind. In a policy, a text can be secret: it comes from variables."""
-        given = shown(node.text) if reading.literal and isinstance(node, Scalar) and node.text else kind_of(node)
+        told = reading.literal and not is_secret(name.keys)
+        given = shown(node.text) if told and isinstance(node, Scalar) and node.text else kind_of(node)
         reading.report(node.source, f"{name} takes {self.takes}, not {given}", name.hint or hint)
 
 
@@ -136,9 +159,9 @@ class Text(YamlField):
             return self.parse(text)
         except ValueError as error:
             if self.noun:
-                reading.report(node.source, f"{shown(text)} is not {self.noun}", str(error) or name.hint)
+                reading.report(node.source, f"{_told(text, name)} is not {self.noun}", str(error) or name.hint)
             else:
-                reading.report(node.source, f"{name} {error}, not {shown(text)}")
+                reading.report(node.source, f"{name} {error}, not {_told(text, name)}")
             return None
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
@@ -177,7 +200,7 @@ class Word(YamlField):
             key = ".".join(name.keys)
             reading.report(node.source, f"`{key}: {word}` is not supported yet", f"for now {name} takes {self.takes}")
         else:
-            reading.report(node.source, f"{shown(word)} is not a value of {name}", did_you_mean(word, self.words))
+            reading.report(node.source, f"{_told(word, name)} is not a value of {name}", did_you_mean(word, self.words))
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
         if self.words == _FLAG and not variables:
@@ -390,7 +413,8 @@ class Section(YamlField):
         meant = nearest(entry.key, (*self.keys, *self.only_at_the_top)) if self.only_at_the_top else None
         elsewhere = f"`{meant}:` goes at the top level of the file: it is one for all environments"
         hint = elsewhere if meant in self.only_at_the_top else ""
-        reading.refuse(entry, self.later, tuple(self.keys), {}, name=".".join((*name.keys, entry.key)), hint=hint)
+        key = "…" if is_secret(name.keys) and meant is None else entry.key
+        reading.refuse(entry, self.later, tuple(self.keys), {}, name=".".join((*name.keys, key)), hint=hint)
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
         keys = {key: each.schema(variables=variables) for key, each in self.keys.items()}

@@ -34,6 +34,8 @@ class GivenValue:
     """Whether the value must not appear in any error."""
     spelling: str = ""
     """What is shown in its place, if it is hidden because of its variables: ``${NAME}``."""
+    taken: tuple[str, ...] = ()
+    """The variables of the command line and the environment in it, if it is masked."""
 
     def shown(self) -> str | tuple[str, ...] | None:
         """The value for an error. A hidden value is masked, but ``None`` is still shown as ``None``."""
@@ -55,6 +57,8 @@ class ValueReader:
     """The attribute or property whose value is being read, if no message may contain it; otherwise empty."""
     private: tuple[str, ...] = ()
     """The variables in the value if their values are the reason for that; empty if it is masked."""
+    taken: tuple[str, ...] = ()
+    """The variables in the value if it is masked."""
 
     @property
     def hints(self) -> bool:
@@ -64,7 +68,7 @@ class ValueReader:
     def of_value(self, attribute: str, key: str, node: Node) -> ValueReader:
         """The reader for the value of an attribute or a property."""
         if self.masked.hides_value(attribute, key):
-            return replace(self, hiding=key or attribute, private=())
+            return replace(self, hiding=key or attribute, private=(), taken=self._private_in(node))
         return self.about(key or attribute, node)
 
     def about(self, what: str, node: Node) -> ValueReader:
@@ -72,12 +76,15 @@ class ValueReader:
 
         An error can contain a part of a value, or another spelling of it, so it contains none of it.
         """
-        names = tuple(dict.fromkeys(name for text in _texts(node) for name in self.variables.private(text)))
+        names = self._private_in(node)
         return replace(self, hiding=what, private=names) if names and not self.hiding else self
+
+    def _private_in(self, node: Node) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for text in _texts(node) for name in self.variables.private(text)))
 
     def given(self, value: str | tuple[str, ...] | None, source: SourceFile) -> GivenValue:
         """The record of a value that was read."""
-        return GivenValue(value, source, bool(self.hiding), _spelled(self.private))
+        return GivenValue(value, source, bool(self.hiding), _spelled(self.private), self.taken)
 
     def report(self, source: SourceFile, message: str, hint: str = "") -> None:
         """Reports a problem. Reading continues, to find further ones."""

@@ -8,7 +8,7 @@ inserted after identifiers are split into parts, so that no value can end a quot
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 
 from tablectl.delta.names import NameSyntaxError
@@ -65,6 +65,12 @@ class Variables:
         known = variables_of(text) if "${" in text else ()
         return tuple(name for name in known if name in self.given or ENVIRON_PREFIX + name in self.environ)
 
+    def private_values(self, names: Collection[str] | None = None) -> frozenset[str]:
+        """The values of variables of the command line and the environment: of all, or of those with some names."""
+        found = {key.removeprefix(ENVIRON_PREFIX): value for key, value in self.environ.items() if _of_environ(key)}
+        found |= self.given
+        return frozenset(value for name, value in found.items() if names is None or name in names)
+
     def _find(self, name: str) -> str | None:
         return self.given.get(name, self.environ.get(ENVIRON_PREFIX + name, self.configured.get(name)))
 
@@ -87,6 +93,10 @@ class Variables:
         if not all(parts):
             raise NameSyntaxError(f"a variable in {text!r} is empty, and a name needs every part")
         return parts
+
+
+def _of_environ(key: str) -> bool:
+    return key.startswith(ENVIRON_PREFIX)
 
 
 def is_variable(name: str) -> bool:

@@ -5,14 +5,17 @@ Masking creates other records for display. The plan itself, its file and the sta
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tablectl.attributes.masked_values import HIDDEN, MaskedKeys
+from tablectl.attributes.masked_values import HIDDEN, SECRET_KEYS, MaskedKeys
+from tablectl.attributes.policy import Policy
 from tablectl.attributes.retention import span_text
 from tablectl.delta import keys
+from tablectl.delta.sql import quote_text
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
@@ -27,6 +30,7 @@ if TYPE_CHECKING:  # records of other commands, which a plan does not load
     from tablectl.policies.adopt import AdoptableValue
     from tablectl.reports.status import LakeStatus, TableStatus
 
+_Record = TypeVar("_Record")
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
 """The parts of a statement, as ``model.sql`` quotes them: names, settings, other literals."""
 _ESCAPE = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
@@ -34,7 +38,17 @@ _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 _HARMLESS = frozenset(
     {
         *("mode", "partitionBy", "clusterBy", "zOrderBy", "isManaged", "outputMode", "queryId", "epochId", "batchId"),
-        *("numFilesCompacted", "auto", "version", "timestamp", "ifExists", "isFull", "applyPurge", "featureName"),
+        *(
+            "numFilesCompacted",
+            "auto",
+            "predicate",
+            "version",
+            "timestamp",
+            "ifExists",
+            "isFull",
+            "applyPurge",
+            "featureName",
+        ),
     }
 )
 """Parameters of commits that contain no property values, according to Delta's ``DeltaOperations.scala``."""
@@ -49,6 +63,9 @@ _DECLARED = re.compile(": declared ")
 class Mask(MaskedKeys):
     """Creates the records that are shown in place of others. Its patterns are those of ``MaskedKeys``."""
 
+    values: frozenset[str] = frozenset()
+    """Values that are hidden wherever they stand: masked keys take them from variables."""
+
     def value(self, key: str, value: Value) -> Value:
         """A property's value for display. An unset property stays recognizable as unset."""
         return HIDDEN if value is not None and self.hides(key) else value
@@ -57,25 +74,25 @@ class Mask(MaskedKeys):
         """A plan for display."""
         if not self.patterns:
             return plan
-        return replace(plan, tables=tuple(map(self.table_plan, plan.tables)))
+        return self._by_value(replace(plan, tables=tuple(map(self.table_plan, plan.tables))))
 
     def run(self, report: RunReport) -> RunReport:
         """A run for display."""
         if not self.patterns:
             return report
-        return replace(report, tables=tuple(map(self._table_run, report.tables)))
+        return self._by_value(replace(report, tables=tuple(map(self._table_run, report.tables))))
 
     def drift(self, drift: Drift) -> Drift:
         """Drift for display."""
         if not self.patterns:
             return drift
-        return replace(drift, tables=tuple(map(self._table_drift, drift.tables)))
+        return self._by_value(replace(drift, tables=tuple(map(self._table_drift, drift.tables))))
 
     def status(self, status: LakeStatus) -> LakeStatus:
         """The state of a lake for display: differences of hidden properties are named without their values."""
         if not self.patterns:
             return status
-        return replace(status, tables=tuple(map(self._table_status, status.tables)))
+        return self._by_value(replace(status, tables=tuple(map(self._table_status, status.tables))))
 
     def _table_status(self, table: TableStatus) -> TableStatus:
         return replace(
@@ -103,7 +120,11 @@ class Mask(MaskedKeys):
     def linted(self, table: LintedTable) -> LintedTable:
         """The findings of a table for display."""
         none = _Secrets(())
-        return replace(table, findings=tuple(self._finding(each, none) for each in table.findings))
+        return self._by_value(replace(table, findings=tuple(self._finding(each, none) for each in table.findings)))
+
+    def _by_value(self, record: _Record) -> _Record:
+        """The record without ``values`` in any of its texts."""
+        return _mapped(record, _Secrets(self.values).hidden) if self.values else record
 
     def text(self, text: str, declarations: Declarations) -> str:
         """A text of policy files without the hidden values, wherever the files declare them."""
@@ -111,7 +132,8 @@ class Mask(MaskedKeys):
         declared = (block.declared.items() for each in every for block in (each.block, each.defaults))
         hidden = [(key, each.value) for items in declared for key, each in items if each.hidden]
         texts = [(key.startswith("properties."), value) for key, value in hidden if isinstance(value, str)]
-        return _Secrets((each for own, each in texts if own), (each for own, each in texts if not own)).hidden(text)
+        secrets = _Secrets((each for own, each in texts if own), (each for own, each in texts if not own))
+        return self._by_value(secrets.hidden(text))
 
     def sql(self, sql: str) -> str:
         """One of our statements for display."""
@@ -125,7 +147,11 @@ class Mask(MaskedKeys):
 
     def table_plan(self, table: TablePlan) -> TablePlan:
         """The plan of one table for display."""
-        if not self.patterns:
+        ids = {(each.attribute, each.key) for each in table.changes} | {
+            _attribute_and_key(each.about) for each in table.findings
+        }
+        # The default hides no key that Delta knows, so nothing else of the table can be about a hidden one.
+        if self.patterns in {(), SECRET_KEYS} and not any(self.hides_value(*each) for each in ids):
             return table
         secrets = self._secrets(table.changes)
         return replace(
@@ -186,7 +212,8 @@ class Mask(MaskedKeys):
 
     def shown(self, change: Change, value: Value) -> Value:
         """A value of what a change is about, for display."""
-        return HIDDEN if value is not None and self.hides_value(change.attribute, change.key) else value
+        hidden = value is not None and self.hides_value(change.attribute, change.key)
+        return HIDDEN if hidden else self._by_value(value)
 
     def _secrets(self, changes: Iterable[Change]) -> _Secrets:
         hidden = [each for each in changes if self.hides_value(each.attribute, each.key)]
@@ -197,8 +224,23 @@ class Mask(MaskedKeys):
 
     def _commit(self, commit: Commit) -> Commit:
         """Commits repeat the properties that they set: only known parameters are shown."""
-        shown = {name: value if name in _HARMLESS else HIDDEN for name, value in commit.parameters.items()}
-        return replace(commit, parameters=shown)
+        return replace(
+            commit, parameters={name: self._parameter(name, text) for name, text in commit.parameters.items()}
+        )
+
+    def _parameter(self, name: str, text: str) -> str:
+        """Delta writes properties as a JSON object. What is neither that nor known to be harmless is hidden."""
+        if name in _HARMLESS:
+            return text
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError):
+            return HIDDEN
+        if not isinstance(values, dict):
+            return HIDDEN
+        return json.dumps(
+            {key: HIDDEN if self.hides(key) else each for key, each in values.items()}, ensure_ascii=False
+        )
 
     def _statement(self, statement: Statement, secrets: _Secrets) -> Statement:
         sets = tuple((key, HIDDEN if self.hides(key) else value) for key, value in statement.effect.sets)
@@ -252,7 +294,8 @@ class _Secrets:
     """
 
     def __init__(self, values: Iterable[str], words: Iterable[str] = ()) -> None:
-        found = {form for value in values for form in (value, printable(value), span_text(value)) if form}
+        forms = ((value, printable(value), quote_text(value)[1:-1], span_text(value)) for value in values if value)
+        found = {form for each in forms for form in each if form}
         own = {each for each in found if len(each) < _SHORTEST} | {each for each in words if each}
         parts = [
             (rf"(?<!\w){re.escape(each)}(?!\w)" if each in own else re.escape(each))
@@ -262,6 +305,19 @@ class _Secrets:
 
     def hidden(self, text: str) -> str:
         return self._found.sub(HIDDEN, text) if self._found else text
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """A record with each text in it changed."""
+    if type(value) is str:
+        return change(value)
+    if isinstance(value, tuple):
+        return tuple(_mapped(each, change) for each in value)
+    if isinstance(value, Mapping):
+        return {_mapped(key, change): _mapped(each, change) for key, each in value.items()}
+    if is_dataclass(value) and not isinstance(value, type | Policy):  # no report shows a whole policy
+        return replace(value, **{each.name: _mapped(getattr(value, each.name), change) for each in fields(value)})
+    return value
 
 
 def _attribute_and_key(change: str) -> tuple[str, str]:

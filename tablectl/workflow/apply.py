@@ -18,7 +18,7 @@ from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
-from tablectl.approval import Approval, check_declared
+from tablectl.approval import Approval, check_declared, check_engine
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location, parse_table
 from tablectl.engine.port import Engine, MaySend, always
@@ -221,10 +221,13 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
 def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: int | None) -> Approval:
     """The check that ``run`` makes for each table of a plan. ``None`` for ``specs`` trusts the plan.
 
-    Raises ``PlanFileError`` if the plan contains anything that the policies do not declare.
+    Raises ``PlanFileError`` if the plan is for another engine than the configured one, or contains anything that the
+    policies do not declare.
     """
-    tables = check_declared(plan, specs, project.dialect) if specs is not None else None
-    return Approval(plan.dialect, tables, project.config.severities, project.stores, max_bytes, project.own_rules)
+    dialect, runtime, config = project.dialect, project.runtime, project.config
+    check_engine(plan, dialect, runtime.text if runtime else "")
+    tables = check_declared(plan, specs) if specs is not None else None
+    return Approval(dialect, runtime, tables, config.severities, project.stores, max_bytes, project.own_rules)
 
 
 def _places(project: Project, tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHookTable]:

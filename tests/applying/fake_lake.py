@@ -203,7 +203,7 @@ _FEATURES = {
 
 def features_of(sql: Sql) -> frozenset[str]:
     """The protocol features that a statement brings."""
-    if sql.verb == "CLUSTER":
+    if sql.verb in {"CLUSTER", "REPLACE PARTITIONS"}:
         return frozenset({"clustering", "domainMetadata"})
     features = frozenset(_FEATURES[pair] for pair in sql.values if pair in _FEATURES)
     return features | {"domainMetadata"} if "rowTracking" in features else features

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,8 +25,10 @@ def no_spark() -> Any:
 def test_a_unity_catalog_is_asked_with_the_token_of_its_variable(server: UnityServer) -> None:
     server.token = "t0ken-of-ci"
     server.add_external("sales.orders", "/w/orders")
-    settings = {"Lake": CatalogConfig(type="unity", url=server.url + "/", name="lake", token_variable="CI_TOKEN")}
-    catalogs = open_catalogs(settings, no_spark, {"CI_TOKEN": " t0ken-of-ci\n"})
+    settings = {
+        "Lake": CatalogConfig(type="unity", url=server.url + "/", name="lake", token_variable="UNITY_CATALOG_TOKEN_CI")
+    }
+    catalogs = open_catalogs(settings, no_spark, {"UNITY_CATALOG_TOKEN_CI": " t0ken-of-ci\n"})
     assert catalogs.location(parse_table("lake.sales.orders")) == "/w/orders"
     assert catalogs.directs(parse_table("LAKE.sales.orders"))
     assert not catalogs.directs(parse_table("delta.`/w/orders`"))
@@ -75,4 +79,27 @@ def test_the_login_of_databricks_says_how_to_install_its_sdk(monkeypatch: pytest
     settings = {"lake": CatalogConfig(type="unity", login="databricks", profile="DEV")}
     with pytest.raises(UsageError, match="needs databricks-sdk") as caught:
         open_catalogs(settings, no_spark, {})
-    assert "pip install 'tablectl[databricks-sdk]'" in caught.value.hint
+    assert caught.value.hint == "install it with `pip install databricks-sdk`"
+
+
+@pytest.mark.parametrize(("url", "profile"), [("https://evil.example", ""), ("https://evil.example", "DEV")])
+def test_a_branch_sends_the_login_of_databricks_to_no_other_host(
+    monkeypatch: pytest.MonkeyPatch, url: str, profile: str
+) -> None:
+    """databricks-sdk would send the token of the environment or a profile to a host that the caller gives."""
+
+    class Config:
+        host = "https://dbc.example"
+
+        def __init__(self, **given: str) -> None:
+            assert "host" not in given
+
+        def authenticate(self) -> dict[str, str]:
+            return {}
+
+    monkeypatch.setitem(sys.modules, "databricks.sdk.core", SimpleNamespace(Config=Config))
+    settings = CatalogConfig(type="unity", login="databricks", url=url, profile=profile)
+    with pytest.raises(UsageError, match=r"`catalogs\.lake\.url` is not the host of the login, https://dbc\.example"):
+        open_catalogs({"lake": settings}, no_spark, {})
+    same = open_catalogs({"lake": replace(settings, url="https://dbc.example/")}, no_spark, {})
+    assert isinstance(same.reader("lake"), UnityCatalog)

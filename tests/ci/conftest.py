@@ -271,10 +271,12 @@ def runner(tmp_path: Path, cli: Cli, fake_spark: FakeSpark, github: FakeGitHub) 
         "GITHUB_RUN_ID": "77",
         "GITHUB_SHA": "c" * 40,
         "GITHUB_REF_NAME": "main",
+        "GITHUB_REF": "refs/heads/main",
         "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/{WORKFLOW}@refs/heads/main",
         "INPUT_TOKEN": TOKEN,
     }
     made = Runner(root, environ, run)
+    made.event()
     return made
 
 

@@ -116,6 +116,38 @@ def test_jobs_have_the_rights_that_they_need_and_never_apply_at_once() -> None:
     assert jobs["plan"]["concurrency"]["cancel-in-progress"] is True
 
 
+def test_the_scaffold_applies_on_the_default_branch_and_in_an_environment() -> None:
+    jobs = WORKFLOW["jobs"]
+    by_hand = "github.event_name == 'workflow_dispatch' && inputs.plan-run && github.ref_name == DEFAULT"
+    by_hand = by_hand.replace("DEFAULT", "github.event.repository.default_branch")
+    assert jobs["apply"]["if"] == f"github.event_name == 'push' || ({by_hand})"
+    assert jobs["apply"]["environment"] == "production"
+    for _, page in workflows_of_pages():
+        for job in page["jobs"].values():
+            if any("mode': 'apply'" in str(step) for step in job["steps"]):
+                assert (job["if"], job["environment"]) == (jobs["apply"]["if"], "production")
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_the_scaffold_installs_for_a_plan_what_the_default_branch_says(tmp_path: Path, merged: bool) -> None:
+    """The attacker changes ``requirements/`` in his branch: what is installed runs with the job's credentials."""
+    steps = WORKFLOW["jobs"]["plan"]["steps"]
+    (checkout,) = [each["with"] for each in steps if "path" in each.get("with", {}) and "checkout" in each["uses"]]
+    assert (checkout["ref"], checkout["sparse-checkout"]) == ("main", "requirements")
+    (script,) = [each["run"] for each in steps if each.get("name") == "install tablectl"]
+    for folder in ("requirements", f"{checkout['path']}/requirements")[: 1 + merged]:
+        (tmp_path / folder).mkdir(parents=True)
+    pip = tmp_path / "bin" / "pip"
+    pip.parent.mkdir()
+    pip.write_text('#!/bin/sh\necho "$@" >> asked\n')
+    pip.chmod(0o755)
+    env = {"PATH": f"{pip.parent}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=env, check=True)
+    asked = [line.split()[-1] for line in (tmp_path / "asked").read_text().splitlines()]
+    where = f"{checkout['path']}/requirements" if merged else "requirements"
+    assert asked == [f"{where}/tablectl-plan.lock", f"{where}/tablectl.txt"]
+
+
 def workflows_of_pages() -> Iterator[tuple[str, dict[str, Any]]]:
     """Workflows that pages show, as text and as what it says."""
     for page in PAGES:

@@ -21,7 +21,8 @@ from tablectl.ci.gitlab import note_step
 from tablectl.cli.scaffold import CI_FILES
 from tablectl.model.install import CiSystem
 from tablectl.reports.markdown import LIMIT
-from tests.ci.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+from tests.catalogs.unity_server import UnityServer, serving
+from tests.ci.conftest import Cli, FakeSpark, Repository, base_commit, cli, fake_spark, git, repo
 from tests.cli.log_lake import create
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
@@ -118,19 +119,22 @@ def plan_job() -> dict[str, Any]:
     return found
 
 
-def play(gitlab: FakeGitLab, folder: Path, part: str) -> str:
-    """Run the lines of a part of the job by ``sh``, as a runner does, without the installation; what they print."""
+def play(gitlab: FakeGitLab, folder: Path, part: str, *, whole: bool = False) -> str:
+    """Run the lines of a part of the job by ``sh``, as a runner does; what they print. Not ``whole``: without the
+    installation.
+    """
     (folder / "bin").mkdir(exist_ok=True)
     for name, module in (("python", ""), ("tablectl", "-m tablectl")):
         program = folder / "bin" / name
         program.write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
         program.chmod(0o755)
-    lines = [line for line in plan_job()[part] if isinstance(line, str)]  # a list is the installation
+    parts = [[line] if isinstance(line, str) else line * whole for line in plan_job()[part]]  # a list: installation
+    lines = [line for each in parts for line in each]
     path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
     env = {**os.environ, "PYTHONPATH": path, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", **environ(gitlab)}
     ran = subprocess.run(
         ["sh", "-x", "-e", "-c", "\n".join(lines)],
-        cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, timeout=120,
+        cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=not whole, timeout=120,
     )  # fmt: skip
     return ran.stdout
 
@@ -155,6 +159,42 @@ def test_the_template_writes_one_note_and_edits_it(gitlab: FakeGitLab, repo: Rep
     assert "gone: blocking <code>properties.owner.team: " in second
     assert second.count("<!-- tablectl plan -->") == 1
     assert TOKEN not in said + first + second
+
+
+@pytest.fixture
+def unity() -> Iterator[UnityServer]:
+    with serving(UnityServer()) as server:
+        yield server
+
+
+def test_the_template_takes_what_a_branch_must_not_decide_from_the_default_branch(
+    gitlab: FakeGitLab, repo: Repository, unity: UnityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attacker's branch installs packages of its own, and sends the job's token to a server of its own."""
+    repo.policies("version: 1\ntables: {lake.s.t: {isolation: Serializable}}\n")
+    requirements = repo.root / "requirements"
+    requirements.mkdir()
+    for name in ("tablectl-plan.lock", "tablectl.txt"):
+        (requirements / name).write_text(f"reviewed {name}\n")
+    catalogs = "catalogs: {{lake: {{type: unity, url: '{}'}}}}\n"
+    (repo.root / "tablectl.yaml").write_text(catalogs.format(unity.url))
+    base_commit()
+    git("branch", "-M", "main")
+    git("remote", "add", "origin", str(repo.root))
+    for name in ("tablectl-plan.lock", "tablectl.txt"):
+        (requirements / name).write_text("evil\n")
+    with serving(UnityServer()) as evil:
+        (repo.root / "tablectl.yaml").write_text(catalogs.format(evil.url))
+        monkeypatch.setenv("UNITY_CATALOG_TOKEN", "t0ken-of-ci")
+        monkeypatch.setenv("CI_DEFAULT_BRANCH", "main")
+        pip = repo.root / "bin" / "pip"
+        pip.parent.mkdir()
+        pip.write_text('#!/bin/sh\nfor last; do true; done\ncat "$last" >> installed\n')
+        pip.chmod(0o755)
+        said = play(gitlab, repo.root, "script", whole=True)
+        assert (evil.asked, len(unity.asked)) == ([], 1)
+    assert (repo.root / "installed").read_text() == "reviewed tablectl-plan.lock\nreviewed tablectl.txt\n"
+    assert "lake.s.t" in said
 
 
 def test_a_note_has_the_size_of_a_comment(gitlab: FakeGitLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

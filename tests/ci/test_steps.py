@@ -386,6 +386,22 @@ def test_what_runs_code_comes_from_the_base_branch(runner: Runner, repo: Reposit
     assert config.variables == {"TEAM": "pay"}
 
 
+def test_a_branch_does_not_show_the_secret_of_a_masked_key_in_the_comment(
+    runner: Runner, repo: Repository, orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attacker gives the variable that the base's policies give to a masked key to another one."""
+    monkeypatch.setenv("TABLECTL_VAR_TOK", "hunter2")
+    repo.policies({"orders": "{properties: {svc.token: '${TOK}'}}"})
+    commit = base_commit()
+    repo.policies({"orders": "{properties: {harmless: '${TOK}'}}"})
+    runner.event(pull_request={"number": 5, "base": {"sha": commit}})
+    runner.environ["TABLECTL_BASE_CONFIG"] = runner.step("base")[1]["config"]
+    _, outputs = runner.step("plan")
+    report = Path(outputs["report"]).read_text()
+    assert "harmless" in report
+    assert "hunter2" not in report + runner.summary + runner.log
+
+
 @pytest.mark.parametrize("link", ["policies/keys.yaml", "policies/more", "policies"])
 def test_no_link_of_a_branch_leads_out_of_the_repository(
     runner: Runner, repo: Repository, orders: Path, tmp_path: Path, link: str
@@ -477,6 +493,57 @@ def test_no_branch_but_the_one_that_is_applied_is_a_base(
     assert "evil" in Path(runner.step("base", branch="x")[1]["config"]).read_text(), "the workflow names it"
     assert runner.step("base", branch="gone")[0] == 64
     assert runner.step("base", branch="--upload-pack=evil")[0] == 64
+
+
+def test_a_manual_plan_on_another_branch_has_the_configuration_of_the_default_branch(
+    runner: Runner, repo: Repository, orders: Path
+) -> None:
+    """The attacker starts the workflow by hand on his own branch, which brings no pull request and so no base."""
+    base_commit()
+    git("branch", "-M", "main")
+    git("remote", "add", "origin", str(repo.root))
+    (repo.root / "tablectl.yaml").write_text("engine: {remote: 'sc://evil.example:1'}\n")
+    runner.event(inputs={})
+    runner.environ |= {"GITHUB_EVENT_NAME": "workflow_dispatch", "GITHUB_REF": "refs/heads/attacker"}
+    assert runner.step("plan")[0] == 64
+    runner.environ["TABLECTL_BASE_CONFIG"] = runner.step("base")[1]["config"]
+    assert Path(runner.environ["TABLECTL_BASE_CONFIG"]).read_text() == ""
+    runner.environ |= {"GITHUB_REF": "refs/heads/main"}
+    assert runner.step("base")[1]["config"] == ""
+
+
+@pytest.mark.parametrize("ref", ["refs/heads/attacker", "refs/tags/main", "refs/pull/5/merge", ""])
+def test_no_plan_is_applied_but_on_the_branch_from_which_plans_are_applied(
+    runner: Runner, github: FakeGitHub, orders: Path, tmp_path: Path, ref: str
+) -> None:
+    """The attacker plans by hand on his own branch, and applies that plan there by its number: no review, no merge.
+    Policies and hooks of his branch would count.
+    """
+    runner.event(inputs={})
+    (tmp_path / "plan.json").write_bytes(dump_plan(tablectl.plan()))
+    name = ref.rpartition("/")[2]
+    github.kept("tablectl-plan", run=9, head=HEAD, event="workflow_dispatch", branch=name, files=tmp_path / "plan.json")
+    runner.environ |= {"GITHUB_EVENT_NAME": "workflow_dispatch", "GITHUB_REF": ref, "GITHUB_REF_NAME": name}
+    assert runner.step("find", plan_run=9)[0] == 64
+    assert "plans are applied on main alone" in runner.log
+    assert github.asked == []
+    reviewed = tmp_path / "runner" / "temp" / "tablectl-jobs" / "tablectl" / "reviewed"
+    reviewed.mkdir(parents=True)
+    shutil.copy(tmp_path / "plan.json", reviewed)
+    assert runner.step("apply", digest="chosen by hand")[0] == 64
+    assert "plans are applied on main alone" in runner.log
+    assert Logged(orders).properties == {"owner.team": "web"}
+
+
+def test_another_branch_that_the_job_names_is_the_one_that_is_applied(
+    runner: Runner, github: FakeGitHub, orders: Path, tmp_path: Path
+) -> None:
+    outputs = pull_request(runner)
+    keep(github, outputs, tmp_path)
+    github.merged(5, head=HEAD, commit=COMMIT)
+    runner.environ |= {"GITHUB_REF": "refs/heads/release", "INPUT_BRANCH": "release"}
+    fetch(runner)
+    assert runner.step("apply")[0] == 0
 
 
 def test_policies_that_are_gone_allow_nothing(

@@ -188,7 +188,10 @@ class LogEngine:
         tag: str = "",
         may_send: MaySend = always,
     ) -> None:
-        raise AssertionError("these tables hold no data")
+        """Sends the write, which fails: these tables hold no data."""
+        may_send()
+        self.sent.append(f"OVERWRITE {table.text}")
+        raise EngineError("these tables hold no data")
 
     def row(self, sql: str) -> tuple[str | None, ...]:
         raise AssertionError("these tables hold no data")
@@ -233,12 +236,13 @@ def _actions(sql: Sql, table: Logged) -> Actions:
         readers = writers & {"deletionVectors"}
         actions.append({"protocol": _protocol(3 if readers else 1, sorted(readers), sorted(writers))})
     metadata = table.last("metaData")
-    if sql.verb == "CLUSTER":
+    if sql.verb in {"CLUSTER", "REPLACE PARTITIONS"}:
         names = {field["name"] for field in json.loads(metadata["schemaString"])["fields"]}
         if not {column[0] for column in sql.columns} <= names:
             raise EngineError("no such column", "", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
         columns = json.dumps({"clusteringColumns": [list(column) for column in sql.columns]})
         domain = {"domain": "delta.clustering", "configuration": columns, "removed": False}
-        return [*actions, {"domainMetadata": domain}]
+        parted = [{"metaData": {**metadata, "partitionColumns": []}}] if sql.verb == "REPLACE PARTITIONS" else []
+        return [*actions, {"domainMetadata": domain}, *parted]
     metadata["configuration"] = changed_properties(sql, metadata["configuration"])
     return [*actions, {"metaData": metadata}]

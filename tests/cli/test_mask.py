@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 import tablectl
+from tablectl.attributes.masked_values import SECRET_KEYS, MaskedKeys
+from tablectl.delta.dialects import EVERY_DIALECT
+from tablectl.delta.properties import known_keys
 from tests.cli.conftest import Cli, FakeSpark, Repository, Result
 from tests.cli.log_lake import Logged, append, set_property
 from tests.cli.test_drift import rewrite
@@ -118,7 +121,7 @@ def test_drift_hides_commit_parameters_that_may_hold_a_masked_value(masked: Repo
     append(masked.lake / "orders", "SET TBLPROPERTIES", [])
     body = json.loads(check(cli("drift", "--format", "json")).out)
     since = [each["since"] for each in body["tables"][0]["differences"] if each["key"] == "app.token"]
-    assert since[0]["parameters"] == {"properties": "••••••", "conf": "••••••"}
+    assert since[0]["parameters"] == {"properties": '{"app.token": "••••••"}', "conf": "••••••"}
 
 
 RETENTION = "delta.logRetentionDuration"
@@ -244,3 +247,124 @@ def test_a_masked_list_of_columns_is_hidden_in_refusals_and_findings(masked: Rep
         if form in ("text", "json") or args[0] not in ("explain", "lint"):
             ran = cli(*args, "--format", form)
             assert "hunter2" not in ran.out + ran.err, args
+
+
+# Without `reports.mask`
+
+
+@pytest.fixture
+def secrets(repo: Repository, fake_spark: FakeSpark) -> Repository:
+    assert fake_spark is not None
+    found = {"password": f"{SECRET}-1", "fs.azure.account.key": f"{SECRET}-2", "svc.API-Key": f"{SECRET}-3"}
+    repo.table("orders", properties={**found, "primary_key": "id", "owner.team": "web", LEVEL: "Serializable"})
+    return repo
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_values_of_keys_like_secrets_are_hidden_without_being_asked(secrets: Repository, cli: Cli, form: str) -> None:
+    """Whoever reads the comment of a pull request must not read the passwords of the tables."""
+    policy = "{isolation: WriteSerializable, properties: {password: hunter2-new, primary_key: day, owner.team: data}}"
+    secrets.policies({"orders": policy})
+    for command in (["plan"], ["drift"], ["status"], ["apply", "--yes"]):
+        said = cli(*command, "--format", form)
+        assert "hunter2" not in said.out + said.err, command
+        assert said.out or "no format" in said.err
+
+
+@pytest.mark.parametrize("shown", ["primary_key", "owner.team", LEVEL])
+def test_what_is_not_like_a_secret_is_shown(secrets: Repository, cli: Cli, shown: str) -> None:
+    secrets.policies({"orders": "{isolation: WriteSerializable, properties: {primary_key: day, owner.team: data}}"})
+    (table,) = json.loads(cli("plan", "--format", "json").out)["tables"]
+    assert not any("••" in str(change) for change in table["changes"])
+    assert shown in json.dumps(table)
+
+
+def test_import_and_adopt_write_no_value_that_looks_like_a_secret(secrets: Repository, cli: Cli) -> None:
+    name = secrets.name("orders")
+    for said in (cli("import", name), cli("init", "new", name, "--ci", "none")):
+        assert said.code == 0, said.err
+    files = [cli("import", name).out, Path("new/policies/tables.yaml").read_text()]
+    for text in files:
+        assert "hunter2" not in text
+        assert text.count("`reports.mask` hides its value") == 3
+        assert "primary_key: id" in text
+    secrets.policies({"orders": "{properties: {password: hunter2-old-0, owner.team: data}}"})
+    adopted = cli("drift", "--adopt", "--yes")
+    assert "hunter2" not in adopted.out + adopted.err
+    policy = Path("policies/lake.yaml").read_text()
+    assert ("hunter2-old-0" in policy, "hunter2-old-1" in policy, "owner.team: web" in policy) == (True, False, True)
+
+
+def test_the_default_masks_can_be_switched_off(secrets: Repository, cli: Cli) -> None:
+    (secrets.root / "tablectl.yaml").write_text("reports: {mask: []}\n")
+    assert f"password: {SECRET}-1" in cli("import", secrets.name("orders")).out
+
+
+def test_no_key_that_delta_knows_looks_like_a_secret() -> None:
+    known = {key for dialect in EVERY_DIALECT for key in known_keys(dialect)}
+    assert len(known) > 30
+    assert [key for key in known if MaskedKeys(SECRET_KEYS).hides(key)] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "hidden"),
+    [
+        *((key, True) for key in ("db.Password", "oauth.client.secret", "app_token", "aws.accessKeyId", "signing.key")),
+        *((key, True) for key in ("private-key", "api_key", "encryption.key", "serviceAccountKey", "db.passwd")),
+        *((key, False) for key in ("primary_key", "partition.keys", "merge_key", "sort.key", "key", "keyboard")),
+    ],
+)
+def test_what_looks_like_a_secret(key: str, hidden: bool) -> None:
+    assert MaskedKeys(SECRET_KEYS).hides(key) is hidden
+
+
+# A variable of a masked key
+
+
+@pytest.fixture
+def variable(repo: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Repository:
+    """The base's policies give a masked key the value of ``TOK``; the branch gives it to other keys instead."""
+    assert fake_spark is not None
+    repo.table("orders", properties={"owner.team": "web"})
+    base = tmp_path / "base"
+    (base / "policies").mkdir(parents=True)
+    (base / "tablectl.yaml").write_text("engine: {dialect: oss}\n")
+    policy = f"version: 1\ntables: {{delta.`{repo.lake}/orders`: {{properties: {{svc.token: 'Bearer ${{TOK}}'}}}}}}\n"
+    (base / "policies" / "lake.yaml").write_text(policy)
+    monkeypatch.setenv("TABLECTL_BASE_CONFIG", str(base / "tablectl.yaml"))
+    monkeypatch.setenv("TABLECTL_VAR_TOK", "it's hunter2")
+    monkeypatch.setenv("TABLECTL_VAR_TEAM", "data")
+    return repo
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_value_of_a_masked_key_does_not_show_itself_under_another(
+    variable: Repository, cli: Cli, form: str
+) -> None:
+    """The attacker's branch takes the variable of the base's masked key, and reads the comment of its plan."""
+    properties = "harmless: 'x ${TOK}', owner.team: '${TEAM}'"
+    variable.policies({"orders": f"{{tags: ['${{TOK}}'], owner: 'a ${{TOK}}', properties: {{{properties}}}}}"})
+    for command in (["plan"], ["drift"], ["lint"], ["apply", "--yes"]):
+        said = cli(*command, "--format", form)
+        assert "hunter2" not in said.out + said.err, command
+    assert cli("plan", "--var", "TOK=other", "--var", "TEAM=ops", "--out", "p.json").code == 0
+    said = cli("show", "p.json", "--format", "text")
+    assert "ops" in said.out
+
+
+def test_without_a_base_the_policies_themselves_say_which_variables_are_secret(
+    variable: Repository, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TABLECTL_BASE_CONFIG")
+    variable.policies({"orders": "{properties: {svc.token: '${TOK}', harmless: '${TOK}', owner.team: '${TEAM}'}}"})
+    said = cli("plan")
+    assert "hunter2" not in said.out
+    assert "properties.owner.team  web → data" in said.out
+
+
+def test_all_variables_are_secret_where_the_policies_of_the_base_cannot_be_read(
+    variable: Repository, cli: Cli, tmp_path: Path
+) -> None:
+    (tmp_path / "base" / "policies" / "lake.yaml").write_text("version: 1\ntables: {a.b: {isolation: none}}\n")
+    variable.policies({"orders": "{properties: {harmless: '${TOK}'}}"})
+    assert "hunter2" not in cli("plan").out

@@ -247,7 +247,7 @@ def test_the_output_of_a_command_is_no_command_of_ci(cli: Cli, one: Repository, 
         (f"{{webhook: 'http://hooks.example.com/{SECRET}'}}", "needs https:// (http:// is for localhost alone)"),
         (f"{{webhook: 'ftp://hooks.example.com/{SECRET}'}}", "needs https://"),
         (f"{{webhook: 'https://user:{SECRET}@example.com/'}}", "needs a host and no user name"),
-        ("{webhook: 'https://x/y', events: [done]}", '"done" is not a value of `notify.1.events.1`'),
+        ("{webhook: 'https://x/y', events: [done]}", "this is not a value of `notify.1.events.1`"),
         ("{command: [a], timeout: 0}", "needs at least 1"),
     ],
 )
@@ -273,7 +273,9 @@ def test_a_branch_cannot_set_who_is_reported() -> None:
     [
         {"GITHUB_EVENT_NAME": "pull_request"},
         {"GITHUB_EVENT_NAME": "pull_request_target"},
+        {"GITHUB_EVENT_NAME": "merge_group"},
         {"CI_MERGE_REQUEST_IID": "7"},
+        {"CHANGE_ID": "7"},
     ],
 )
 def test_a_pull_request_without_a_base_runs_none_of_its_commands(
@@ -283,8 +285,8 @@ def test_a_pull_request_without_a_base_runs_none_of_its_commands(
         monkeypatch.setenv(name, value)
     configure(one, f"{{command: {saving('event.json')}}}")
     result = cli("drift")
-    assert result.code == 2
-    assert "no notification was sent: this is a pull request" in result.err
+    assert result.code == 64
+    assert "`notify` count only once they are merged" in result.err
     assert not Path("event.json").exists()
     base = Path("base.yaml")
     base.write_text(f"notify: [{{command: {saving('base.json')}}}]\n")

@@ -160,6 +160,7 @@ def test_what_is_printed_holds_to_the_schema_that_is_printed(cli: Cli, one: Repo
 
 
 def test_drift_in_every_format(cli: Cli, one: Repository) -> None:
+    (one.root / "tablectl.yaml").write_text("reports: {mask: []}\n")
     files = [f"out/drift{suffix}" for suffix in (".md", ".sarif", ".xml", ".html", ".json", ".txt")]
     result = cli("drift", *(word for file in files for word in ("--report", file)))
     assert (result.code, result.out) == (2, Path("out/drift.txt").read_text())
@@ -177,6 +178,7 @@ def test_drift_in_every_format(cli: Cli, one: Repository) -> None:
 
 
 def test_what_was_adopted_is_in_the_file_too(cli: Cli, one: Repository) -> None:
+    (one.root / "tablectl.yaml").write_text("reports: {mask: []}\n")
     result = cli("drift", "--adopt", "--yes", "--report", "drift.json")
     assert result.code == 0
     assert json.loads(Path("drift.json").read_text())["adoption"]["written"] is True
@@ -198,6 +200,7 @@ def test_what_is_wrong_in_policies_stands_at_its_line(cli: Cli, one: Repository)
 
 
 def test_conflicts_show_no_masked_value(cli: Cli, one: Repository) -> None:
+    (one.root / "tablectl.yaml").write_text("reports: {mask: []}\n")
     for form in ("text", "json"):
         assert "hunter2" in cli("conflicts", one.name("a"), "--format", form).out
     (one.root / "tablectl.yaml").write_text("reports: {mask: ['*.password']}\n")

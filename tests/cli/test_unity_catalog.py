@@ -89,6 +89,60 @@ def test_the_catalogs_of_a_branch_do_not_count_before_its_merge(
     assert len(unity.asked) == 1
 
 
+@pytest.mark.parametrize(
+    "command", [["plan"], ["drift"], ["status"], ["lint"], ["apply", "--yes"], ["import", "lake.s.t"]]
+)
+@pytest.mark.parametrize("job", [{"CI_MERGE_REQUEST_IID": "5"}, {"CHANGE_ID": "5"}, {"BUILD_REASON": "PullRequest"}])
+def test_a_branch_in_a_job_of_its_merge_request_sends_no_token_and_runs_no_command(
+    repo: Repository,
+    cli: Cli,
+    unity: UnityServer,
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    job: dict[str, str],
+) -> None:
+    """The attacker points the catalog at a server of his own. Without the base's file, nothing is used."""
+    for name, value in (job | {"UNITY_CATALOG_TOKEN": "t0ken-of-ci"}).items():
+        monkeypatch.setenv(name, value)
+    with serving(UnityServer()) as evil:
+        (repo.root / "tablectl.yaml").write_text(
+            f"catalogs: {{lake: {{type: unity, url: '{evil.url}'}}}}\nengine: {{catalog: lake}}\n"
+            "notify: [{command: [touch, stolen]}]\n"
+        )
+        policies(repo, "  lake.sales.man: {isolation: Serializable}\n")
+        done = cli(*command)
+        assert (done.code, evil.asked) == (64, [])
+    assert "tablectl.yaml: `catalogs`, `engine`, `notify` count only once they are merged" in done.err
+    assert "TABLECTL_BASE_CONFIG" in done.err
+    assert not (repo.root / "stolen").exists()
+    assert cli("validate").code == 0
+
+
+@pytest.mark.parametrize("name", ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "MY_UNITY_CATALOG_TOKEN", "TABLECTL_ENV"])
+def test_a_branch_at_home_sends_no_other_secret_of_the_environment(repo: Repository, cli: Cli, name: str) -> None:
+    (repo.root / "tablectl.yaml").write_text(
+        f"catalogs: {{lake: {{type: unity, url: 'https://x', token_variable: {name}}}}}\n"
+    )
+    done = cli("plan")
+    assert done.code == 1
+    assert "needs UNITY_CATALOG_TOKEN, or that with a suffix such as UNITY_CATALOG_TOKEN_PROD" in done.err
+
+
+def test_a_branch_at_home_sends_no_token_to_another_host_than_the_one_next_to_it(
+    repo: Repository, cli: Cli, unity: UnityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user names the host where the token is set, outside of every checkout."""
+    monkeypatch.setenv("UNITY_CATALOG_TOKEN", "t0ken-of-mine")
+    monkeypatch.setenv("UNITY_CATALOG_TOKEN_HOST", "unity.example.com")
+    policies(repo, "  lake.sales.man: {isolation: Serializable}\n")
+    done = cli("plan")
+    assert (done.code, unity.asked) == (64, [])
+    assert "UNITY_CATALOG_TOKEN_HOST allows unity.example.com alone" in done.err
+    monkeypatch.setenv("UNITY_CATALOG_TOKEN_HOST", "127.0.0.1")
+    assert cli("plan").code == 0
+    assert len(unity.asked) == 1
+
+
 @pytest.fixture
 def lake_log(repo: Repository, unity: UnityServer) -> Path:
     """The recorded log, at a place of this machine."""
@@ -170,7 +224,7 @@ def test_a_plan_shows_what_another_dialect_would_mean(repo: Repository, cli: Cli
         ("{type: unity}", "needs `url`"),
         ("{type: unity, url: 'https://u:p@x'}", "user or a password"),
         ("{type: unity, url: 'https://x', token: abc}", "unknown key"),
-        ("{type: unity, url: 'https://x', token_variable: 'dapi-12 34'}", "name of an environment variable"),
+        ("{type: unity, url: 'https://x', token_variable: 'dapi-12 34'}", "never the token itself"),
         ("{type: unity, url: 'https://x', profile: DEV}", "only `login: databricks`"),
         ("{type: spark, url: 'https://x'}", "engine.conf"),
     ],

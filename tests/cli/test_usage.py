@@ -281,6 +281,7 @@ def test_a_plan_with_masked_values_is_for_its_owner_alone(repo: Repository, cli:
     repo.policies({"orders": "{properties: {api.token: abcdef}}"})
     before = os.umask(0o022)
     try:
+        Path("tablectl.yaml").write_text("reports: {mask: []}\n")
         assert cli("plan", "--out", "open.json").code == 0
         Path("tablectl.yaml").write_text("reports: {mask: ['*token*']}\n")
         assert cli("plan", "--out", "p.json", "--report", "r.json").code == 0

@@ -26,7 +26,7 @@ def test_the_error_says_which_python_it_needs() -> None:
         "databricks-connect for today's runtimes exists for Python 3.12 only, and this is Python 3.11"
     )
     assert "Python 3.12" in error.hint
-    assert why_not_installed((3, 12)).hint == "pip install 'tablectl[databricks]'"
+    assert why_not_installed((3, 12)).hint == "install it with `pip install 'databricks-connect>=17.3,<20'`"
 
 
 class Builder:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tablectl.attributes.masked_values import SECRET_KEYS
 from tablectl.model.errors import InputError
 from tablectl.policies.branch import combined, ignored
 from tablectl.policies.config import ignored_keys, load_config
@@ -86,3 +87,58 @@ def test_environments_are_those_of_the_branch_with_the_keys_of_the_base() -> Non
         "env": {"prod": {"variables": {"A": "b"}, "engine": {"remote": "sc://ours"}}, "new": {}}
     }
     assert ignored(branch, base) == ("env.prod.engine", "env.prod.state", "env.new.state")
+
+
+JOBS = {
+    "GitHub": {"GITHUB_EVENT_NAME": "pull_request"},
+    "GitHub, of a fork": {"GITHUB_EVENT_NAME": "pull_request_target"},
+    "GitHub's merge queue": {"GITHUB_EVENT_NAME": "merge_group"},
+    "GitLab": {"CI_MERGE_REQUEST_IID": "5"},
+    "Jenkins": {"CHANGE_ID": "5"},
+    "Bitbucket": {"BITBUCKET_PR_ID": "5"},
+    "Azure Pipelines": {"BUILD_REASON": "PullRequest"},
+    "CircleCI": {"CIRCLE_PULL_REQUEST": "https://github.example/acme/lake/pull/5"},
+    "Buildkite": {"BUILDKITE_PULL_REQUEST": "5"},
+}
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("key", [*HOSTILE, "notify", "signatures", "cache"])
+def test_a_job_of_a_pull_request_knows_which_keys_the_branch_must_not_decide(files: Path, job: str, key: str) -> None:
+    given = {"notify": "[{command: [./steal]}]", "signatures": "{signers: mine}", "cache": "."}
+    (files / "tablectl.yaml").write_text(f"{key}: {(HOSTILE | given)[key]}\npolicies: mine\nlint: {{L001: warning}}\n")
+    assert load_config(files, JOBS[job]).unmerged == (key,)
+    assert load_config(files, JOBS[job] | environ(files)).unmerged == ()
+    assert load_config(files, {}).unmerged == ()
+
+
+@pytest.mark.parametrize(
+    "merged", [{"GITHUB_EVENT_NAME": "push"}, {"BUILD_REASON": "IndividualCI"}, {"BUILDKITE_PULL_REQUEST": "false"}]
+)
+def test_a_job_of_a_merged_branch_decides_by_itself(files: Path, merged: dict[str, str]) -> None:
+    (files / "tablectl.yaml").write_text("engine: {catalog: lake}\n")
+    assert load_config(files, merged).unmerged == ()
+
+
+def test_policies_of_a_pull_request_stay_inside_the_repository_without_a_base(files: Path) -> None:
+    (files / "tablectl.yaml").write_text("policies: ../elsewhere\n")
+    config = load_config(files, JOBS["Jenkins"])
+    assert (config.unmerged, config.confined_to) == (("policies",), str(files))
+
+
+@pytest.mark.parametrize("base", ["", "reports: {}\n", "env: {prod: {}}\n"])
+@pytest.mark.parametrize(
+    "mine", ["reports: {mask: [x]}\n", "reports: {mask: []}\n", "env: {prod: {reports: {mask: [x]}}}\n"]
+)
+def test_a_branch_does_not_replace_the_default_masks(tmp_path: Path, base: str, mine: str) -> None:
+    """The attacker lists one mask of his own, so that those that hold without a list no longer do."""
+    (tmp_path / "base.yaml").write_text(base)
+    (tmp_path / "tablectl.yaml").write_text(f"{mine}{'' if 'prod' in mine else 'env: {prod: {}}'}\n")
+    for env in ("", "prod"):
+        masks = load_config(tmp_path, environ(tmp_path), env).reports.mask
+        assert masks[: len(SECRET_KEYS)] == SECRET_KEYS
+
+
+def test_a_branch_does_not_replace_the_masks_of_the_top_in_an_environment(files: Path) -> None:
+    (files / "tablectl.yaml").write_text("env: {prod: {reports: {mask: ['x']}}}\n")
+    assert load_config(files, environ(files), "prod").reports.mask == ("*token*", "x")

@@ -240,7 +240,7 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
         ("env: {dev: {policies: }}", "1:13: `env.dev.policies` has no value"),
         (
             "window: {before: x}",
-            '1:10: `window.before` takes a list, not "x"\n  hint: put each of its items behind a dash',
+            "1:10: `window.before` takes a list, not text\n  hint: put each of its items behind a dash",
         ),
         ("window: {after: ['a \"b']}", "1:18: `window.after.1` is no command: no closing quotation"),
         (
@@ -310,7 +310,7 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
             "engine: {remote: host:15002}",
             (
                 "1:10: `engine.remote` needs the address of a Spark Connect server, "
-                'such as sc://host:15002, or databricks, not "host:15002"'
+                "such as sc://host:15002, or databricks, not this"
             ),
         ),
         ("engine: {conf: {a: no}}", '1:20: YAML reads no as true or false, not as text\n  hint: quote it: "no"'),
@@ -468,3 +468,42 @@ def test_the_pace_of_rewrites_is_a_size_above_nothing(root: Path) -> None:
     (root / FILE).write_text("window: {max_bytes_per_hour: 500 GB}\n")
     assert load_config(root, {}).window.max_bytes_per_hour == 500 * 1000**3
     assert "is not a size above 0" in wrong(root, "window: {max_bytes_per_hour: 0}\n")[0]
+
+
+SECRETS = [
+    "notify: https://hooks.example/T0/CANARY",
+    "notify: [https://hooks.example/T0/CANARY]",
+    "notify: [{https://hooks.example/T0/CANARY: x}]",
+    "notify: [{webhook: 'http://hooks.example/T0/CANARY'}]",
+    "notify: [{webhook: [https://hooks.example/T0/CANARY]}]",
+    "notify: [{events: [CANARY], command: [x]}]",
+    "notify: [{command: [x], timeout: CANARY}]",
+    "window: {before: ./pause.sh --token=CANARY}",
+    "window: {after: [{./resume.sh: CANARY}]}",
+    'window: {before: ["./pause.sh \'CANARY"]}',
+    "engine: {remote: 'https://h/;token=CANARY'}",
+    "engine: {remote: ['sc://h/;token=CANARY']}",
+    "engine: {remotes: 'sc://h/;token=CANARY'}",
+    "engine: {remotes: ['h/;token=CANARY']}",
+    "engine: {conf: CANARY}",
+    "engine: {conf: {spark.hadoop.password: [CANARY]}}",
+]
+
+
+@pytest.mark.parametrize("text", [*SECRETS, *(f"env: {{prod: {{{each}}}}}" for each in SECRETS)])
+def test_no_error_shows_a_value_of_a_key_that_can_hold_a_secret(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tablectl.yaml").write_text(text.replace(": https://hooks.example/T0/CANARY}", ": 'CANARY'}"))
+    with pytest.raises(InputError) as caught:
+        load_config(tmp_path, {})
+    assert "CANARY" not in str(caught.value)
+    assert "tablectl.yaml:1:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["notify: 1234567", "window: {before: [[./x, 1234.5]]}", "engine: {conf: {a: 1234.5}}"]
+)
+def test_no_error_shows_a_secret_that_yaml_reads_as_a_number(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tablectl.yaml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_config(tmp_path, {})
+    assert "1234" not in str(caught.value)

@@ -164,8 +164,10 @@ def runner_in(root: Path, cli: Callable[..., Any], github: FakeGitHub) -> Runner
         "GITHUB_API_URL": github.api,
         "GITHUB_SHA": MERGED,
         "GITHUB_REF_NAME": "main",
+        "GITHUB_REF": "refs/heads/main",
         "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/{WORKFLOW}@refs/heads/main",
         "INPUT_TOKEN": "ghs_token",
     }
     made = Runner(root, environ, run)
+    made.event()
     return made
