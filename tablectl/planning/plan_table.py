@@ -77,7 +77,7 @@ def consent_refusals(derived: DerivedTable, dialect: str) -> tuple[Refusal, ...]
     the product refuses on a catalog-managed table.
     """
     asked = protocol_refusals(derived) + partition_refusals(derived.changes, derived.basis)
-    return asked + catalog_refusals(derived.statements, derived.basis, dialect)
+    return asked + catalog_refusals(derived.changes, derived.statements, derived.basis, dialect)
 
 
 def derived_findings(derived: DerivedTable) -> tuple[RuleFinding, ...]:
