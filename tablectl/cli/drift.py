@@ -8,7 +8,7 @@ from dataclasses import replace
 from tablectl.cli.adoption import agreed, write_adoption
 from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import Started, selection_of, warn_unmatched
+from tablectl.cli.plan_reports import Started, selection_of
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest, DriftCommandOptions
@@ -34,7 +34,6 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
         started = Started()
         found = find_drift(project, specs, selection_of(request), options.look_back, on_read)
         context = started.timed(context_here())
-    warn_unmatched(specs, found.unmatched, out)
     mask = project.mask
     document = document_of_drift(found, mask, context)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import policies_and_selection, warn_unmatched
+from tablectl.cli.plan_reports import policies_and_selection
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode
@@ -28,5 +28,4 @@ def lint_command(request: CommandRequest, out: Output, form: ReportFormat, manif
     context = replace(context_here(), sources=sources)
     document = document_of_lint(linted, project.mask, context)
     out.result(render(document, form, out.style, context))
-    warn_unmatched(specs, linted.unmatched, out)
     return linted.exit_code
