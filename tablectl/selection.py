@@ -199,7 +199,8 @@ def _one_case_each(found: PatternMatches) -> PatternMatches:
     """
     names: dict[str, list[TableName]] = {}
     for name in found.tables:
-        names.setdefault(name.key, []).append(name)
+        if not name.is_path:  # a directory has several spellings
+            names.setdefault(name.key, []).append(name)
     several = [each for each in names.values() if len({found.tables[name] for name in each}) > 1]
     told = [(one, other) for each in several for one, other in zip(each, [*each[1:], each[0]], strict=True)]
     hint = "give one of them another name"

@@ -226,6 +226,12 @@ def test_names_that_differ_in_case_alone_are_both_named_and_none_is_dropped() ->
     }
 
 
+def test_two_spellings_of_one_directory_are_no_names_that_differ_in_case(tmp_path: Path) -> None:
+    create(tmp_path / "a")
+    found = placed(f"  delta.`{tmp_path}/*`:\n  delta.`file://{tmp_path}/?`:\n")
+    assert (len(found.tables), found.failures) == (1, ())
+
+
 def test_the_number_of_tables_of_a_pattern_outweighs_no_value_of_another_one() -> None:
     """Two patterns of equal rank may count differently: the count says nothing about a table."""
     found = placed("  sales.?b: {min_tables: 1}\n  sales.a?: {may_be_empty: true}\n", engine(ab="/w/ab"))

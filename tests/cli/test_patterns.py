@@ -83,7 +83,7 @@ def test_an_import_of_a_pattern_that_matches_nothing_is_never_green(cli: Cli, la
     assert "matches no table" in result.err
 
 
-def test_a_pattern_that_may_be_empty_is_told_and_passes(cli: Cli, lake: Repository) -> None:
+def test_a_pattern_that_may_be_empty_is_reported_and_passes(cli: Cli, lake: Repository) -> None:
     name = lake.name("rwa/*")
     (lake.lake / "rwa").mkdir()
     lake.policies({"rwa/*": "{isolation: Serializable, may_be_empty: true}"})

@@ -1,4 +1,4 @@
-"""Plan, apply beside guarded writers, drift and undo on tables of the real server, by Spark with its connector."""
+"""Plan, apply while guarded jobs write, drift and undo on tables of the real server, by Spark with its connector."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Writer:
                 self.began.set()
 
 
-def beside_writers(lake: Lake, tables: tuple[str, ...], run: Callable[[], Result]) -> Result:
+def while_jobs_write(lake: Lake, tables: tuple[str, ...], run: Callable[[], Result]) -> Result:
     """The result of an apply while guarded writers append to tables. Every row of theirs arrives, and none twice."""
     before = {table: lake.rows(table) for table in tables}
     writers = [Writer(lake, table) for table in tables]
@@ -131,14 +131,14 @@ def beside_writers(lake: Lake, tables: tuple[str, ...], run: Callable[[], Result
     return done
 
 
-def test_an_apply_beside_guarded_writers_and_its_undo(cli: Cli, place: Repository, lake: Lake) -> None:
+def test_an_apply_while_guarded_jobs_write_and_its_undo(cli: Cli, place: Repository, lake: Lake) -> None:
     doctor = json.loads(cli("doctor", "--engine", "--format", "json").out)["checks"]
     assert "Spark lists it, 1 schema" in [each["found"] for each in doctor if each["subject"] == "connector of lake"]
     plan = json.loads(cli("plan", "--format", "json", "--out", "p.json").out)
     assert [each["name"] for each in plan["tables"]] == [f"lake.sales.{name}" for name in (*EXTERNAL, *MANAGED)]
     assert not any(each["refusals"] for each in plan["tables"])
 
-    done = beside_writers(lake, ("man0", "ext0"), lambda: cli("apply", "p.json"))
+    done = while_jobs_write(lake, ("man0", "ext0"), lambda: cli("apply", "p.json"))
     assert done.code == 0, done.out + done.err
     summary = done.out.strip().splitlines()[-1]
     print(summary)  # noqa: T201
@@ -151,7 +151,7 @@ def test_an_apply_beside_guarded_writers_and_its_undo(cli: Cli, place: Repositor
     assert len(run["tables"]) == 6
     undone = cli("undo", run["run"], "--write", "--yes", "--out", "u.json")
     assert undone.code == 0, undone.out + undone.err
-    done = beside_writers(lake, ("man0", "ext0"), lambda: cli("apply", "u.json"))
+    done = while_jobs_write(lake, ("man0", "ext0"), lambda: cli("apply", "u.json"))
     assert done.code == 0, done.out + done.err
     found = dict(lake.spark.sql("SHOW TBLPROPERTIES lake.sales.man1").collect())
     assert "owner.team" not in found
