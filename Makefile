@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist
+.PHONY: demo test test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist
 
 demo: java install
 	rm -rf demo-lake
@@ -59,6 +59,13 @@ test-versions: java install $(VERSIONS:%=.venv-versions/%/installed)
 # The last two need these programs; without them their tests are skipped and say so.
 test-stores: java install
 	$(BIN)/python -m pytest tests/stores -m "slow or not slow"
+
+# The real server of Unity Catalog and its Spark connector, built with Maven from a checkout of github.com/unitycatalog/unitycatalog at the
+# tag of a release: `make test-unity UNITY_SOURCE=../unitycatalog`. Skipped without one (tools/unity_server.py).
+UNITY_SOURCE :=
+
+test-unity: java install
+	UNITY_SOURCE="$(UNITY_SOURCE)" $(BIN)/python -m pytest tests/unity -s -m "slow or not slow"
 
 # The recipes of docs/integrations.md, as printed, each in an environment of its own.
 INTEGRATIONS := airflow dagster dbt delta-rs
@@ -150,4 +157,4 @@ lock:
 	    --no-emit-index-url --no-emit-find-links --no-header --no-annotate locks/integrations/$$each.in -o locks/integrations/$$each.lock; done
 
 clean:
-	rm -rf .venv .venv-versions .venv-databricks .venv-integrations .unit.log .coverage demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-versions .venv-databricks .venv-integrations .unity .unit.log .coverage demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -31,6 +31,7 @@ from tablectl.project import Project
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
 from tablectl.reports.status import STATES, LakeStatus, TableStatus
 from tablectl.selection import LocatedTable, Selection, depth_for, locate
+from tablectl.workflow.tables import locate_tables
 
 _OLDEST = Protocol(1, 1)
 
@@ -69,7 +70,12 @@ def collect_status(
 
     A table that cannot be read is a row with its error. Raises as ``locate``.
     """
-    managed = locate(specs, selection, project.open_catalog, project.stores)
+    # Without policies, the others alone are asked for.
+    managed = (
+        locate(specs, selection, project.open_catalog, project.stores)
+        if others
+        else locate_tables(project, specs, selection)
+    )
     more = locate(others, Selection(), project.open_catalog, project.stores) if others else None
     further = _besides(managed, more) if more else None
     rows = list(_read(project, managed, further, options, on_read))

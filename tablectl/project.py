@@ -22,6 +22,7 @@ from tablectl.engine.port import Catalog, Engine
 from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.policies.branch import BASE, check_merged
+from tablectl.policies.catalog_config import connector_conf
 from tablectl.policies.config import ENV, FILE, Config, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec
@@ -158,7 +159,7 @@ class Engines:
         options = spark.SparkOptions(
             engine.dialect,
             remote,
-            engine.conf,
+            connector_conf(engine.conf, self._config.catalogs, os.environ),
             float(engine.heartbeat),
             float(engine.dead_after),
             bound,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -13,7 +14,7 @@ from tablectl.log.catalog import find_tables, locate_tables
 from tablectl.log.directories import find_paths
 from tablectl.log.pattern_matches import PatternMatches
 from tablectl.log.truncation import has_truncation
-from tablectl.model.errors import EngineError, TablectlError, UsageError
+from tablectl.model.errors import EngineError, LiveError, TablectlError, UsageError
 from tablectl.model.pattern_index import GlobBeginnings, NameGlobs, index_patterns
 from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
 from tablectl.model.plan import TableFailure
@@ -21,12 +22,18 @@ from tablectl.model.table import Depth, LiveTable
 from tablectl.one_table import of_table
 from tablectl.planning.diff import diff
 from tablectl.planning.merge_plans import Shard
+from tablectl.policies.declarations import Declaration
 from tablectl.policies.resolve import expand
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables
+from tablectl.reports.style import plural
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.places import real_place
 
 _DEFAULT_STORES = StoreOptions()
+_TOO_FEW = (
+    "check the pattern and the rights of the login: a catalog lists only the tables that the login may see. If there "
+    "are none yet, declare `may_be_empty: true` under the pattern"
+)
 
 
 @frozen
@@ -124,9 +131,9 @@ class LocatedTable:
 
     tables: tuple[tuple[TableSpec, str], ...]
     failures: tuple[TableFailure, ...]
-    """Tables that could not be located, and patterns that could not be looked up."""
+    """Tables that could not be located, and patterns that could not be looked up or match too few tables."""
     unmatched: tuple[str, ...]
-    """Patterns that match no live table."""
+    """Patterns that match no live table, and may."""
     others: tuple[str, ...] = ()
     """Why something that a pattern matches is no Delta table."""
     policies: str = ""
@@ -140,13 +147,16 @@ def locate(
 ) -> LocatedTable:
     """Expands patterns, selects tables, and locates them. Raises as ``expand`` and ``Selection.of``."""
     patterns = selection.concerned(specs.patterns)
-    found = _find(patterns, catalog, stores)
+    found = _one_case_each(_find(patterns, catalog, stores))
     selected = selection.of(expand(specs, found.tables), complete=not found.failures)
     failures = [failure_of(name, error) for name, error in found.failures]
     failed = {failure.name for failure in failures}
     index = index_patterns(patterns)
-    matched = {locate for name in found.tables for locate in index.candidates(name) if patterns[locate].matches(name)}
-    unmatched = (each.text for locate, each in enumerate(patterns) if locate not in matched and each.text not in failed)
+    counts = Counter(at for name in found.tables for at in index.candidates(name) if patterns[at].matches(name))
+    declared = {each.pattern: each for each in specs.declarations.patterns}
+    counted = [(declared[each], counts[at]) for at, each in enumerate(patterns) if each.text not in failed]
+    failures += [_too_few(each, count) for each, count in counted if not _fits(each, count)]
+    unmatched = (each.target.text for each, count in counted if not count and _fits(each, count))
     locations = _locate(selected, catalog)
     failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]
     known = ((spec, locations[spec.name]) for spec in selected)
@@ -163,6 +173,17 @@ def locate(
     )
 
 
+def _fits(pattern: Declaration, count: int) -> bool:
+    return count >= pattern.block.min_tables or (count == 0 and pattern.block.may_be_empty)
+
+
+def _too_few(pattern: Declaration, count: int) -> TableFailure:
+    """A catalog lists only what the login may see. So fewer tables than declared can mean a lost right."""
+    least, place = pattern.block.min_tables, f"{pattern.source.file}:{pattern.source.line}"
+    message = f"matches {plural(count, 'table')}, and `min_tables` is {least}" if count else "matches no table"
+    return TableFailure(name=pattern.target.text, message=f"{message} ({place})", hint=_TOO_FEW)
+
+
 def _find(patterns: Sequence[TablePattern], catalog: OpenCatalog, stores: StoreOptions) -> PatternMatches:
     found = find_paths([each for each in patterns if isinstance(each, PathPattern)], stores)
     named = [each for each in patterns if isinstance(each, CatalogPattern)]
@@ -172,6 +193,25 @@ def _find(patterns: Sequence[TablePattern], catalog: OpenCatalog, stores: StoreO
         return PatternMatches.all((found, find_tables(named, catalog())))
     except EngineError as error:  # the engine does not start
         return PatternMatches.all((found, PatternMatches(failures=tuple((each.text, error) for each in named))))
+
+
+def _one_case_each(found: PatternMatches) -> PatternMatches:
+    """The tables whose names differ in more than letter case. Policies, like Spark, take such names for one table, and
+    a catalog that keeps the case can hold both.
+    """
+    names: dict[str, list[TableName]] = {}
+    for name in found.tables:
+        if not name.is_path:  # a directory has several spellings
+            names.setdefault(name.key, []).append(name)
+    several = [each for each in names.values() if len({found.tables[name] for name in each}) > 1]
+    told = [(one, other) for each in several for one, other in zip(each, [*each[1:], each[0]], strict=True)]
+    hint = "give one of them another name"
+    errors = [
+        (one.text, LiveError(f"its name differs from {other.text} in letter case alone", hint)) for one, other in told
+    ]
+    twice = {one for one, _ in told}
+    tables = {name: where for name, where in found.tables.items() if name not in twice}
+    return PatternMatches(tables, (*found.failures, *errors), found.others)
 
 
 def _locate(specs: Sequence[TableSpec], catalog: OpenCatalog) -> Mapping[TableName, str | TablectlError]:

@@ -136,7 +136,7 @@ def test_executors_plan_by_the_configuration_of_the_base_branch(
     [
         ("AWS_SECRET_ACCESS_KEY", "hush"),
         ("TABLECTL_ENGINE_REMOTE", "sc://spark:15002/;token=hush"),
-        ("TABLECTL_GITHUB_TOKEN", "hush"),
+        ("TABLECTL_TEST_TOKEN", "hush"),
     ],
 )
 def test_no_credentials_of_this_process_are_sent(

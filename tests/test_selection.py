@@ -188,10 +188,54 @@ def test_directories_need_no_engine(tmp_path: Path) -> None:
     assert list(where(placed(f"  delta.`{tmp_path}/*`:\n"))) == [f"delta.`{tmp_path}/a`"]
 
 
-def test_a_pattern_that_matches_nothing_is_reported(tmp_path: Path) -> None:
-    found = placed(f"  sales.x*:\n  sales.*:\n  sales.b:\n  delta.`{tmp_path}/*`:\n", engine(b="/w/b"))
-    assert found.unmatched == (f"delta.`{tmp_path}/*`", "sales.x*")
+def test_a_pattern_that_matches_nothing_is_a_failure_unless_its_policy_says_that_it_may(tmp_path: Path) -> None:
+    empty = "{may_be_empty: true}"
+    tables = f"  sales.x*:\n  sales.*:\n  sales.b:\n  sales.y*: {empty}\n  delta.`{tmp_path}/*`:\n"
+    found = placed(tables, engine(b="/w/b"))
+    assert {name: message.partition(" (")[0] for name, message in failures(found).items()} == {
+        f"delta.`{tmp_path}/*`": "matches no table",
+        "sales.x*": "matches no table",
+    }
+    assert all("may_be_empty: true" in each.hint for each in found.failures)
+    assert found.unmatched == ("sales.y*",)
     assert list(where(found)) == ["sales.b"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("{}", ""),
+        ("{min_tables: 2}", ""),
+        ("{min_tables: 3}", "matches 2 tables, and `min_tables` is 3"),
+        ("{min_tables: 3, may_be_empty: true}", "matches 2 tables, and `min_tables` is 3"),
+    ],
+)
+def test_a_login_that_sees_fewer_tables_than_the_policy_counts_is_a_failure(entry: str, message: str) -> None:
+    found = placed(f"  sales.*: {entry}\n", engine(b="/w/b", c="/w/c"))
+    assert [each.message.partition(" (")[0] for each in found.failures] == ([message] if message else [])
+    assert list(where(found)) == ["sales.b", "sales.c"]  # those that it sees are looked at all the same
+
+
+def test_names_that_differ_in_case_alone_are_both_named_and_none_is_dropped() -> None:
+    """Server 0.6.0 of Unity Catalog holds ``UPPER`` and ``upper``. A policy takes them for one table."""
+    found = placed("  sales.*:\n", engine(UPPER="/w/1", upper="/w/2", other="/w/3"))
+    assert where(found) == {"sales.other": "/w/3"}
+    assert failures(found) == {
+        "sales.UPPER": "its name differs from sales.upper in letter case alone",
+        "sales.upper": "its name differs from sales.UPPER in letter case alone",
+    }
+
+
+def test_two_spellings_of_one_directory_are_no_names_that_differ_in_case(tmp_path: Path) -> None:
+    create(tmp_path / "a")
+    found = placed(f"  delta.`{tmp_path}/*`:\n  delta.`file://{tmp_path}/?`:\n")
+    assert (len(found.tables), found.failures) == (1, ())
+
+
+def test_the_number_of_tables_of_a_pattern_outweighs_no_value_of_another_one() -> None:
+    """Two patterns of equal rank may count differently: the count says nothing about a table."""
+    found = placed("  sales.?b: {min_tables: 1}\n  sales.a?: {may_be_empty: true}\n", engine(ab="/w/ab"))
+    assert (list(where(found)), found.failures) == (["sales.ab"], ())
 
 
 def test_a_schema_that_does_not_exist_is_a_failure_and_stops_no_other(tmp_path: Path) -> None:

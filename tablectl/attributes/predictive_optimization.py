@@ -63,11 +63,11 @@ class PredictiveOptimization(Attribute):
             return wrong
         if change.before != UNKNOWN:
             return None
-        return Refusal(
-            change=change.id,
-            reason="no catalog tells whether predictive optimization is on",
-            fix="configure the catalog as `type: unity` in tablectl.yaml (docs/unity-catalog.md), or leave it out",
-        )
+        fix = "configure the catalog as `type: unity` in tablectl.yaml (docs/unity-catalog.md), or leave it out"
+        if live.entry is not None and live.entry.managed is not None:
+            fix = "leave it out: the open-source server of Unity Catalog does not have the setting"
+        reason = "no catalog tells whether predictive optimization is on"
+        return Refusal(change=change.id, reason=reason, fix=fix)
 
     def act(self, change: Change, basis: Basis) -> Action:
         """One statement."""

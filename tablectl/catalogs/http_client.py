@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import field
+from dataclasses import dataclass, field
 from email.message import Message
 from http.client import HTTPException
 from ipaddress import ip_address
@@ -37,7 +37,7 @@ _READ_LENGTH = 4096
 _SHORTEST_SECRET = 6
 """Shorter texts are not hidden: they would blank out ordinary words."""
 _TRIES = 3
-_AGAIN = frozenset({429, 502, 503, 504})
+_AGAIN = frozenset({429, 500, 502, 503, 504})
 """Answers after which the same GET is sent again."""
 _LONGEST_PAUSE = 10.0
 _HINTS = {
@@ -61,6 +61,15 @@ class AnswerError(LiveError):
         self.status = status
         self.kind = kind
         """The catalog's own name of the error, such as ``NoSuchTableException``; empty if it has none."""
+
+
+@dataclass
+class Contact:
+    """Whether a server has answered in this run. Many tables wait for a dead one only once."""
+
+    answered: bool = False
+    error: LiveError | None = None
+    """That of a request without an answer."""
 
 
 class Secrets:
@@ -106,6 +115,7 @@ class HttpClient:
     secrets: Secrets = field(default_factory=Secrets)
     bounds: Bounds = field(default_factory=Bounds)
     opener: OpenerDirector = field(default_factory=lambda: build_opener(_NoRedirect()))
+    contact: Contact = field(default_factory=Contact)
 
     def get(self, path: str, **query: str) -> dict[str, Any]:
         """The JSON object at a path. Raises ``AnswerError`` for an error of the server, ``OversizeAnswerError`` for an
@@ -131,6 +141,8 @@ class HttpClient:
 
     def _within(self, call: Callable[[], bytes]) -> bytes:
         """The result of a call within the time. A server that sends one byte at a time keeps no caller waiting."""
+        if self.contact.error is not None and not self.contact.answered:
+            raise self.contact.error
         done: Future[bytes] = Future()
 
         def work() -> None:
@@ -156,17 +168,19 @@ class HttpClient:
         end = time.monotonic() + self.bounds.seconds
         try:
             with self.opener.open(request, timeout=self.bounds.silence) as answer:
+                self.contact.answered = True
                 return self._bounded(answer, self.bounds.bytes, end)
         except HTTPError as error:
+            self.contact.answered = True
             with error:
                 raise self._failed(error.code, error.headers, self._beginning(error)) from None
         except (OSError, HTTPException, ValueError) as error:
             reason = self.secrets.hide(printable(str(getattr(error, "reason", "") or error) or type(error).__name__))
-            raise LiveError(
-                f"{self.base}: no answer: {reason[:_MESSAGE_LENGTH]}", "check `url` and the network"
-            ) from None
+            message = f"{self.base}: no answer: {reason[:_MESSAGE_LENGTH]}"
+            self.contact.error = LiveError(message, "check `url` and the network")
+            raise self.contact.error from None
 
-    def _bounded(self, answer: IO[bytes], most: int, end: float) -> bytes:
+    def _bounded(self, answer: Any, most: int, end: float) -> bytes:
         parts, size = list[bytes](), 0
         while part := answer.read(_CHUNK):
             parts.append(part)
@@ -175,6 +189,8 @@ class HttpClient:
                 raise OversizeAnswerError(f"{self.base}: the answer is larger than {size_text(most)}")
             if time.monotonic() > end:
                 raise LiveError(f"{self.base}: no complete answer within {self.bounds.seconds:g} s", "try again")
+        if answer.length:  # what Content-Length promised and did not come: http.client reports no error
+            raise _BusyError(1.0, LiveError(f"{self.base}: the answer was cut short after {size:,} bytes", "try again"))
         return b"".join(parts)
 
     def _beginning(self, error: HTTPError) -> bytes:
@@ -187,7 +203,12 @@ class HttpClient:
         kind, said = _server_message(body)
         said = self.secrets.hide(printable(said[:_READ_LENGTH]))[:_MESSAGE_LENGTH]
         message = f"{self.base} answers {status}{f': {said}' if said else ''}"
-        error = AnswerError(status, kind, message, _HINTS.get(status, ""))
+        hint = _HINTS.get(status, "")
+        if 300 <= status < 400:
+            target = self.secrets.hide(printable(headers.get("Location", "").partition("?")[0]))
+            hint = "redirects are not followed, because the token would go along: set `url` to the server itself"
+            message += f", a redirect to {target[:_MESSAGE_LENGTH] or 'nowhere'}"
+        error = AnswerError(status, kind, message, hint)
         return _BusyError(_pause(headers.get("Retry-After", "")), error) if status in _AGAIN else error
 
     def _object(self, raw: bytes, path: str) -> dict[str, Any]:
@@ -204,7 +225,7 @@ class HttpClient:
 
 
 class _BusyError(Exception):
-    def __init__(self, wait: float, error: AnswerError) -> None:
+    def __init__(self, wait: float, error: LiveError) -> None:
         super().__init__(error.message)
         self.wait = wait
         self.error = error

@@ -163,8 +163,12 @@ class Catalogs:
         return table.location
 
     def _provided(self, table: CatalogTable, operation: Operation) -> dict[str, Any]:
-        """Credentials in obstore's form."""
-        found = self._credentials(table, operation)
+        """Credentials in obstore's form, which keeps the message of an error alone."""
+        try:
+            found = self._credentials(table, operation)
+        except TablectlError as error:
+            message = f"{error.message}; {error.hint}" if error.hint else error.message
+            raise LiveError(message, error.hint) from error
         return {**found.values, "expires_at": (found.expires or self.now() + _UNKNOWN_LIFE) - _MARGIN}
 
     def _credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:

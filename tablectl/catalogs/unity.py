@@ -131,9 +131,9 @@ class UnityCatalog:
         try:
             return self.http.get(f"{API}/tables/{segment('.'.join((catalog, *name.parts)))}")
         except AnswerError as error:
-            if error.status == 404:
+            if error.status == 404 and error.kind:
                 raise _missing(name) from None
-            raise LiveError(f"{name.text}: {error.message}", error.hint) from None
+            raise LiveError(f"{name.text}: {error.message}", error.hint or _no_unity(error)) from None
 
     def _entry(self, name: TableName, entry: Mapping[str, Any]) -> CatalogTable | TablectlError:
         """A table in the form of the list API."""
@@ -184,11 +184,11 @@ class UnityCatalog:
                     raise
                 sizes.pop(0)
             except AnswerError as error:
-                if error.status == 404:
+                if error.status == 404 and error.kind:
                     raise LiveError(
                         f"{what} does not exist", "check the name and `catalogs` in tablectl.yaml"
                     ) from None
-                raise LiveError(f"{what}: {error.message}", error.hint) from None
+                raise LiveError(f"{what}: {error.message}", error.hint or _no_unity(error)) from None
 
     def _vended(self, answer: Mapping[str, Any], table: CatalogTable) -> TemporaryCredentials:
         """The credentials of the Delta API: those whose prefix is the longest one that covers the table."""
@@ -287,6 +287,11 @@ def _name(entry: Mapping[str, Any], what: str) -> str:
     if not isinstance(name, str) or not name:
         raise LiveError(f"the catalog lists {what} without a name")
     return name
+
+
+def _no_unity(error: AnswerError) -> str:
+    """A hint for a server that knows no path of the API: Unity Catalog names the kind of each of its errors."""
+    return "" if error.kind or error.status != 404 else "this server is not a Unity Catalog: check `url`"
 
 
 def _missing(name: TableName) -> LiveError:

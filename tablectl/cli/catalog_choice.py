@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from importlib import metadata
 from pathlib import Path
 
 from tablectl.delta.names import DEFAULT_CATALOG
 from tablectl.frozen import frozen
 from tablectl.model.errors import UsageError
-from tablectl.policies.catalog_config import why_no_catalog
+from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
 
 
 class CatalogKind(StrEnum):
@@ -71,13 +72,28 @@ def with_catalog(config: str, choice: CatalogChoice, environ: Mapping[str, str])
         case CatalogKind.GLUE:
             return _with_entry(config, choice.catalog, _glue(environ))
         case CatalogKind.UNITY:
-            return _with_entry(config, choice.catalog, f"{{type: unity, url: {json.dumps(choice.url)}}}")
+            written = _with_entry(config, choice.catalog, f"{{type: unity, url: {json.dumps(choice.url)}}}")
+            return written.replace(_CONF_LINE, _connector(choice.catalog))
 
 
 def _with_entry(config: str, catalog: str, entry: str) -> str:
     name = json.dumps(catalog)
     section = f"catalogs: # docs/catalogs.md\n  {name}: {entry}\n\nengine:\n  catalog: {name}\n"
     return config.replace("# engine:\n", section).replace(_CATALOG_LINE, "")
+
+
+def _connector(catalog: str) -> str:
+    """The commented settings of the connector, of which a release has one for each minor version of Spark."""
+    try:
+        spark = ".".join(metadata.version("pyspark").split(".")[:2])
+    except metadata.PackageNotFoundError:
+        spark = "4.1"
+    lines = (
+        "  conf:                        # an apply needs the connector, for your Spark: docs/unity-catalog.md",
+        f"    spark.jars.packages: io.unitycatalog:unitycatalog-spark_{spark}_2.13:0.6.0",
+        f"    {json.dumps(f'spark.sql.catalog.{catalog}')}: {CONNECTOR}",
+    )
+    return "".join(f"# {line}\n" for line in lines)
 
 
 def _glue(environ: Mapping[str, str]) -> str:

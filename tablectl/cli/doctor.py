@@ -18,6 +18,7 @@ from tablectl.catalogs.opening import WITHOUT_SPARK
 from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.delta.credentials import server_text
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.engine.java import java_problem
 from tablectl.engine.port import CommitDriver
@@ -25,6 +26,7 @@ from tablectl.frozen import frozen
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.policies.branch import BASE, is_unmerged
+from tablectl.policies.catalog_config import CONNECTOR
 from tablectl.policies.spec import TableSpec
 from tablectl.project import Project
 from tablectl.reports.formats import ReportFormat
@@ -113,7 +115,7 @@ def _checks(request: CommandRequest, out: Output, options: DoctorOptions) -> Ite
     try:
         with request.open(out) as project:
             yield Check(Health.OK, "tablectl.yaml", f"dialect {project.dialect}, catalog {project.catalog}")
-            yield from _catalogs(project)
+            yield from _catalogs(project, options)
             yield from _engine(project, options)
             yield from _tables(project, request, options)
     except TablectlError as error:
@@ -147,14 +149,36 @@ def _without_spark(project: Project) -> list[str]:
     return [name for name, each in project.config.catalogs.items() if each.type in WITHOUT_SPARK]
 
 
-def _catalogs(project: Project) -> Iterator[Check]:
-    """Whether each catalog that needs no engine answers."""
+def _catalogs(project: Project, options: DoctorOptions) -> Iterator[Check]:
+    """Whether each catalog that needs no engine answers and shows a schema, and whether an apply reaches it."""
     for name in _without_spark(project):
         try:
             schemas = project.open_catalog().schemas(name)
-            yield Check(Health.OK, f"catalog {name}", f"it answers, {plural(len(schemas), 'schema')}")
         except TablectlError as error:
             yield _failure(f"catalog {name}", error)
+        else:
+            fix = "" if schemas else "give the login USE CATALOG and USE SCHEMA: a catalog lists what the login may see"
+            found = f"it answers, {plural(len(schemas), 'schema')}"
+            yield Check(Health.OK if schemas else Health.FAIL, f"catalog {name}", found, fix)
+        if not options.read_only:
+            yield from _connector(project, name, options)
+
+
+def _connector(project: Project, name: str, options: DoctorOptions) -> Iterator[Check]:
+    """Whether the engine knows a Unity Catalog, by which statements name its tables."""
+    config = project.config
+    if config.catalogs[name].type != "unity" or dialect_of(config.engine.dialect).maintains_managed:
+        return
+    key, subject = f"spark.sql.catalog.{name}", f"connector of {name}"
+    if options.engine:
+        try:
+            listed = project.engines.start().schemas(name)
+            yield Check(Health.OK, subject, f"Spark lists it, {plural(len(listed), 'schema')}")
+        except TablectlError as error:
+            yield _failure(subject, error)
+    elif not config.engine.servers and key not in config.engine.conf:
+        fix = f"set it to {CONNECTOR} (docs/unity-catalog.md); if spark-defaults.conf has it, --engine shows that"
+        yield Check(Health.FAIL, subject, f"engine.conf has no {key}, which an apply needs", fix)
 
 
 def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:

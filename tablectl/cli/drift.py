@@ -9,7 +9,7 @@ from functools import partial
 from tablectl.cli.adoption import agreed, write_adoption
 from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import Started, selection_of, warn_unmatched
+from tablectl.cli.plan_reports import Started, selection_of
 from tablectl.cli.report_files import ReportFiles, report_of
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest, DriftCommandOptions
@@ -33,7 +33,6 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
         started = Started()
         found = find_drift(project, specs, selection_of(request), options.look_back, on_read)
         context = started.timed(context_here())
-    warn_unmatched(specs, found.unmatched, out)
     mask = project.mask
     make = partial(document_of_drift, mask=mask, context=context)
     shown = report_of(found, make, context, verbose=request.verbose)

@@ -57,8 +57,6 @@ def _tell(found: Imported, out: Output) -> None:
         out.note(f"{name} is declared at {source.file}:{source.line} already: left out")
     for other in found.others:
         out.note(f"{other}: left out")
-    for pattern in found.unmatched:
-        out.note(f"warning: {pattern} matches no table")
     for failure in found.failures:
         out.error(TablectlError(f"{failure.name}: {failure.message}", failure.hint))
 
@@ -70,6 +68,5 @@ def _json(found: Imported) -> dict[str, object]:
         "left_out": {name: list(what) for name, what in found.left_out.items()},
         "skipped": [{"table": name, "file": at.file, "line": at.line} for name, at in found.skipped],
         "failures": [{"name": each.name, "message": each.message, "hint": each.hint} for each in found.failures],
-        "unmatched": list(found.unmatched),
         "not_delta": list(found.others),
     }

@@ -128,7 +128,6 @@ def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Outpu
     for other in found.others:
         out.note(f"{other}: left out")
     wrong = [Problem(each.name, 0, 0, each.message, each.hint) for each in found.failures]
-    wrong += [Problem(pattern, 0, 0, "matches no table") for pattern in found.unmatched]
     if wrong:
         raise InputError(tuple(wrong))
     if not found.text:

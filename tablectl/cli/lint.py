@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import policies_and_selection, warn_unmatched
+from tablectl.cli.plan_reports import policies_and_selection
 from tablectl.cli.report_files import ReportFiles, report_of
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
@@ -27,7 +27,6 @@ def lint_command(request: CommandRequest, out: Output, form: ReportFormat, manif
         linted = lint_tables(project, specs, selection, on_read, dbt)
     sources = policy_lines_of(specs, [table.name for table in linted.tables])
     context = replace(context_here(), sources=sources)
-    warn_unmatched(specs, linted.unmatched, out)
     make = partial(document_of_lint, mask=project.mask, context=context)
     ReportFiles(form).write(report_of(linted, make, context), out)
     return linted.exit_code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, replace
 from time import monotonic, time
 
@@ -57,16 +57,13 @@ def policies_and_selection(request: CommandRequest, project: Project) -> tuple[S
 def plan_with_progress(
     project: Project, specs: Specs, selection: Selection, request: CommandRequest, out: Output
 ) -> Plan:
-    """The plan of a command, with its progress, and a warning for each pattern that matches no table."""
+    """The plan of a command, with its progress."""
     if request.on_cluster:
         from tablectl.cluster_plan import plan_on_cluster  # noqa: PLC0415  # as few modules as the command needs
 
-        plan = plan_on_cluster(project, request.paths, selection)
-    else:
-        with out.progress() as on_read:
-            plan = make_plan(project, specs, selection, on_read)
-    warn_unmatched(specs, plan.unmatched, out)
-    return plan
+        return plan_on_cluster(project, request.paths, selection)
+    with out.progress() as on_read:
+        return make_plan(project, specs, selection, on_read)
 
 
 def check_limits(request: CommandRequest, plan: Plan) -> None:
@@ -81,14 +78,6 @@ def limit_exceeded(request: CommandRequest, plan: Plan) -> LimitError | None:
     except LimitError as error:
         return error
     return None
-
-
-def warn_unmatched(specs: Specs, unmatched: Sequence[str], out: Output) -> None:
-    """Warn about each pattern that matches no table, with its place."""
-    texts = frozenset(unmatched)
-    for each in specs.declarations.patterns:
-        if each.target.text in texts:
-            out.note(f"warning: {each.source.file}:{each.source.line}: {each.target.text} matches no table")
 
 
 def plan_context(

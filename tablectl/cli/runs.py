@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from tablectl.cli.adoption import agreed, write_adoption
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import selection_of, warn_unmatched
+from tablectl.cli.plan_reports import selection_of
 from tablectl.cli.request import CommandRequest, RunsOptions, UndoOptions
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import ExitCode, UsageError
@@ -37,7 +37,6 @@ def runs_command(request: CommandRequest, out: Output, form: ReportFormat, optio
     with request.open(out) as project:
         specs = project.policies(request.paths)
         found = find_runs(project, specs, selection_of(request), options.look_back, within)
-    warn_unmatched(specs, found.unmatched, out)
     if form is ReportFormat.JSON:
         out.result(json.dumps(runs_json(found), indent=2) + "\n")
     else:

@@ -246,6 +246,7 @@ _SWITCHES: Mapping[tuple[str, str], str] = MappingProxyType(
 )
 """Values of these keys that enable a protocol feature, folded."""
 
+WRITTEN = " is written by Delta itself"
 _WRITTEN_BY_DELTA = (
     keys.MAX_COLUMN_ID.lower(),
     "delta.rowtracking.materialized",
@@ -327,10 +328,15 @@ def why_never_declared(key: str) -> tuple[str, str] | None:
         return "a property key needs text without control characters", ""
     if folded.startswith("delta.constraints."):
         return f"{key} is a CHECK constraint, not a property", "use ALTER TABLE … ADD CONSTRAINT"
+    if folded in {"delta.feature.catalogmanaged", "delta.feature.catalogowned-preview"}:
+        return f"{key} is no setting of a policy", (
+            "remove it: no attribute turns catalog commits on. A table is created with them; from Databricks Runtime "
+            "18.0 on it can be altered, too"
+        )
     if folded.startswith("delta.feature."):
         return f"{key} raises the protocol", "declare what needs the feature, for example `deletion_vectors: enabled`"
     if folded.startswith(_WRITTEN_BY_DELTA):
-        return f"{key} is written by Delta itself", "remove it from the policy"
+        return f"{key}{WRITTEN}", "remove it from the policy"
     if folded in RESERVED:
         return f"{key} is reserved by Spark", "choose a key with a prefix of your own, for example `owner.team`"
     return None

@@ -8,12 +8,12 @@ from types import MappingProxyType
 from tablectl.attributes.policy import ATTRIBUTES, OWNED, why_refused
 from tablectl.attributes.properties import Properties
 from tablectl.attributes.value_types import ValueType
-from tablectl.delta import keys
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError
-from tablectl.delta.properties import canonical_key, find_known
+from tablectl.delta.properties import WRITTEN, canonical_key, find_known
 from tablectl.model.plan import Value
 from tablectl.model.table import LiveTable
 from tablectl.model.text import LONGEST_VALUE, is_cut, value_text
+from tablectl.planning.catalog_managed import FIXED
 from tablectl.planning.diff import diff
 from tablectl.policies.identifiers import read_column, read_location, why_unusable
 from tablectl.policies.new_policy_file import Declared, TableEntry
@@ -31,14 +31,10 @@ MOST_TEXT = 100_000
 """The maximum number of characters of all of them, with values."""
 _OF_CATALOG: Mapping[tuple[str, str], str] = MappingProxyType(
     {
-        ("deletion_vectors", ""): "enabled",
+        **FIXED,
         ("row_tracking", ""): "enabled",
         ("column_mapping", ""): "name",
-        (Properties.name, keys.CHECKPOINT_POLICY): "v2",
-        (Properties.name, keys.IN_COMMIT_TIMESTAMPS): "true",
         (Properties.name, "delta.randomizeFilePrefixes"): "true",
-        (Properties.name, "delta.checkpoint.writeStatsAsJson"): "true",
-        (Properties.name, "delta.checkpoint.writeStatsAsStruct"): "true",
     }
 )
 """What Unity Catalog 0.6.0 sets on a new managed table without being asked (tests/recordings)."""
@@ -60,7 +56,7 @@ def policy_of_table(
     refused = _refused(told, live, dialect)
     told = [refused.get(each[:2], each) if isinstance(each, tuple) else each for each in told]
     if live.catalog is not None:
-        told = [_unless_of_catalog(each) for each in told]
+        told = _without_catalogs(told)
     return TableEntry(
         key=table_key(live.name, catalog),
         location=_location(live) if located and not live.name.is_path else None,
@@ -93,11 +89,15 @@ def _refused(told: Iterable[_Imported], live: LiveTable, dialect: str) -> Mappin
     return {each: why[key] for each in given if (key := f"{each[0]}.{each[1]}" if each[1] else each[0]) in why}
 
 
-def _unless_of_catalog(told: _Imported) -> _Imported:
-    """Leaves out what Unity Catalog sets on each table that it manages: a policy without it keeps it."""
-    if isinstance(told, str) or _OF_CATALOG.get((told[0], told[1])) != told[2]:
-        return told
-    return f"{told[1] or told[0]} is {told[2]}, which the catalog sets by itself"
+def _without_catalogs(told: list[_Imported]) -> list[_Imported]:
+    """Leaves out, in one line, what the catalog and Delta set on each managed table: a policy without it keeps it."""
+    theirs = [each for each in told if not isinstance(each, str) and _OF_CATALOG.get(each[:2]) == each[2]]
+    written = [each for each in told if isinstance(each, str) and each.endswith(WRITTEN)]
+    names = [*(key or name for name, key, _ in theirs), *(each.removesuffix(WRITTEN) for each in written)]
+    line = (
+        f"{len(names)} settings of the catalog or Delta itself: {', '.join(each.rpartition('.')[2] for each in names)}"
+    )
+    return [*(each for each in told if each not in {*theirs, *written}), *([line] if names else [])]
 
 
 def _location(live: LiveTable) -> str | None:

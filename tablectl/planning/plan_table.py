@@ -79,7 +79,7 @@ def consent_refusals(derived: DerivedTable, dialect: str) -> tuple[Refusal, ...]
     """
     asked = protocol_refusals(derived) + partition_refusals(derived.changes, derived.basis)
     asked += size_refusals(derived.statements, derived.basis.options.max_bytes)
-    return asked + catalog_refusals(derived.statements, derived.basis, dialect)
+    return asked + catalog_refusals(derived.changes, derived.statements, derived.basis, dialect)
 
 
 def derived_findings(derived: DerivedTable) -> tuple[RuleFinding, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -59,6 +59,13 @@ _CONNECT_PORT = 15002
 """The port of a Spark Connect server whose address names none."""
 ENV = "TABLECTL_ENV"
 """Names the environment if nothing else does."""
+_PREFIXES = ("TABLECTL_VAR_", "TABLECTL_GUARD_", "TABLECTL_TEST_")
+"""Values of ``${NAME}`` in policies, what ``tablectl-guard run`` hands down, and what the project's own tests read."""
+_OF_HOOKS = (
+    *("TABLECTL_HOOK", "TABLECTL_TABLE", "TABLECTL_LOCATION", "TABLECTL_RUN", "TABLECTL_PLAN"),
+    *("TABLECTL_STREAMS", "TABLECTL_OUTCOME", "TABLECTL_EVENT"),
+)
+"""What hooks and commands of notifications find in their environment; they may call tablectl."""
 
 
 @frozen(kw_only=True)
@@ -595,6 +602,7 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     if not problems and chosen in sections.get("env", {}):
         _merge(values, sections["env"][chosen])
         places |= {keys[2:]: place for keys, place in places.items() if keys[:2] == ("env", chosen) and keys[2:]}
+    problems += _unknown_variables(environ, str(values))
     for variable, keys in environment_variables(CONFIG):
         # The variable may ask for signatures. It must not take back what a reviewed file asks for.
         if environ.get(variable) and (keys, environ[variable]) != (("signatures", "required"), "false"):
@@ -609,6 +617,19 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
         raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
     confined = _checkout_of(directory) if environ.get(BASE) or is_unmerged(environ) else ""
     return replace(config, env=known.env, environment=chosen, confined_to=confined, unmerged=unmerged)
+
+
+def _unknown_variables(environ: Mapping[str, str], config: str) -> Iterator[Problem]:
+    """Variables that set nothing, most likely by a typing error. A variable that the configuration names is the
+    user's.
+    """
+    known = [ENV, BASE, *(variable for variable, _ in environment_variables(CONFIG))]
+    for name in sorted(environ):
+        unknown = name.startswith("TABLECTL_") and not name.startswith(_PREFIXES) and name not in {*known, *_OF_HOOKS}
+        if unknown and environ[name] and name not in config:
+            meant = nearest(name, known)
+            hint = f"did you mean {meant}?" if meant else "give a variable of your own another beginning"
+            yield Problem(name, 0, 0, "no setting has this name, so the variable sets nothing", hint)
 
 
 def _checkout_of(directory: Path) -> str:

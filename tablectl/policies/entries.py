@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from types import MappingProxyType
+from typing import Any
 
 from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.properties import canonical_key, find_known
 from tablectl.frozen import frozen
-from tablectl.policies.policy_fields import INHERITED, OF_A_TABLE, read_field
+from tablectl.policies.policy_fields import INHERITED, OF_A_PATTERN, OF_A_TABLE, read_field
 from tablectl.policies.precedence import Declared
 from tablectl.policies.property_values import refused_hint
 from tablectl.policies.suggestions import did_you_mean, shown
@@ -18,15 +19,21 @@ from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar,
 
 _INHERITED = tuple(name for name in INHERITED if name not in {"tags", "profiles"})
 """The keys whose inherited value ``unmanaged`` can cancel. An empty list replaces inherited tags and profiles."""
+_NOT_A_PATTERN = dict.fromkeys(OF_A_PATTERN, "it belongs to a pattern, and says how many tables it matches")
 _TABLE_ONLY: Mapping[str, str] = MappingProxyType(
     {
+        **_NOT_A_PATTERN,
         "location": "a location belongs to one table",
         "unmanaged": "defaults inherit nothing: leave out what is not managed",
     }
 )
 _OF_A_PATTERN: Mapping[str, str] = MappingProxyType({"location": "a location belongs to one table, not to a pattern"})
 _OF_A_PROFILE: Mapping[str, str] = MappingProxyType(
-    {"location": "a location belongs to one table", "profiles": "a profile attaches no other: a table attaches both"}
+    {
+        **_NOT_A_PATTERN,
+        "location": "a location belongs to one table",
+        "profiles": "a profile attaches no other: a table attaches both",
+    }
 )
 
 
@@ -47,6 +54,10 @@ class AttributeEntries:
     """The names that occur, including those with invalid values."""
     unmanaged: Mapping[str, Cancelled] = field(default_factory=dict)
     """By attribute name or ``properties.<key>``."""
+    may_be_empty: bool = False
+    """Whether a pattern may match no table."""
+    min_tables: int = 1
+    """The fewest tables that a pattern matches."""
 
 
 def read_defaults(node: Node, reading: ValueReader) -> AttributeEntries:
@@ -76,8 +87,12 @@ def read_block(node: Node, reading: ValueReader, *, pattern: bool = False) -> At
         case Scalar() if node.is_null:
             return AttributeEntries()
         case MapNode():
-            known = (*INHERITED, "unmanaged", *(() if pattern else ("location",)))
-            return _read_map(node, reading, known, _OF_A_PATTERN if pattern else {})
+            known = (*INHERITED, "unmanaged", *(OF_A_PATTERN if pattern else ("location",)))
+            block = _read_map(node, reading, known, _OF_A_PATTERN if pattern else _NOT_A_PATTERN)
+            # They say nothing about a table, so no table inherits them.
+            of_tables = {key: given for key, given in block.declared.items() if key not in OF_A_PATTERN}
+            counts: dict[str, Any] = {key: block.declared[key].value for key in OF_A_PATTERN if key in block.declared}
+            return replace(block, declared=of_tables, **counts)
         case _:
             hint = f"for example {next(iter(VALUE_TYPES.values())).example}"
             reading.report(node.source, f"a table takes a map of attributes, not {kind_of(node)}", hint)

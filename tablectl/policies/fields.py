@@ -178,6 +178,8 @@ class Word(YamlField):
     """The values that words stand for, if not themselves."""
     later: tuple[str, ...] = ()
     """Words that are planned but not implemented."""
+    others: str = ""
+    """What to do about a word that resembles none of these, for its hint."""
 
     @property
     def takes(self) -> str:  # noqa: D102
@@ -200,7 +202,10 @@ class Word(YamlField):
             key = ".".join(name.keys)
             reading.report(node.source, f"`{key}: {word}` is not supported yet", f"for now {name} takes {self.takes}")
         else:
-            reading.report(node.source, f"{_told(word, name)} is not a value of {name}", did_you_mean(word, self.words))
+            hint = "" if nearest(word, self.words) else self.others
+            reading.report(
+                node.source, f"{_told(word, name)} is not a value of {name}", hint or did_you_mean(word, self.words)
+            )
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
         if self.words == _FLAG and not variables:
@@ -391,7 +396,7 @@ class Section(YamlField):
         if not isinstance(node, MapNode):
             self.refuse(node, name, reading, f"put its keys under {name}")
             return None
-        made, values = self.make(), dict[str, object]()
+        made, values, before = self.make(), dict[str, object](), len(reading.problems)
         for entry in node.entries:
             if entry.key not in self.keys:
                 self._refuse_key(entry, name, reading)
@@ -405,7 +410,7 @@ class Section(YamlField):
         absent = [key for key in self.required if key not in given]
         if absent:
             reading.report(node.source, f"{name} needs {' and '.join(f'`{key}`' for key in absent)}")
-        elif wrong := self.check(made):
+        elif len(reading.problems) == before and (wrong := self.check(made)):  # not of a default after a wrong value
             reading.report(node.source, f"{name} {wrong}")
         return made
 

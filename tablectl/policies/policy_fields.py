@@ -25,6 +25,8 @@ from tablectl.policies.fields import (
     Text,
     Word,
     YamlField,
+    flag,
+    whole,
 )
 from tablectl.policies.identifiers import read_column, read_location
 from tablectl.policies.property_values import PropertiesField
@@ -346,8 +348,16 @@ INHERITED: Mapping[str, YamlField] = MappingProxyType(
         "profiles": PROFILES,
     }
 )
-"""The fields of ``defaults`` and of a pattern."""
-OF_A_TABLE: Mapping[str, YamlField] = MappingProxyType({**INHERITED, "location": LOCATION})
+"""The fields of ``defaults``."""
+OF_A_PATTERN: Mapping[str, YamlField] = MappingProxyType(
+    {
+        "may_be_empty": flag("Whether the pattern may match no table; otherwise that is an error."),
+        "min_tables": whole(1, 1_000_000, "The fewest tables that the pattern matches; fewer are an error."),
+    }
+)
+"""What a pattern alone has: how many tables it matches. A catalog lists only what the login may see."""
+OF_A_TABLE: Mapping[str, YamlField] = MappingProxyType({**INHERITED, **OF_A_PATTERN, "location": LOCATION})
+"""The fields of a table and of a pattern. ``entries`` refuses what only the other one has."""
 
 
 def read_field(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:

@@ -20,7 +20,7 @@ from tablectl.reports.document import (
     Row,
 )
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PlanVerdict
+from tablectl.reports.wording import PlanVerdict, unread_title
 
 _HEAD = ("Table", "Advice", "Benefit", "Confidence")
 
@@ -34,7 +34,7 @@ def advice_document(advice: LakeAdvice) -> Document:
         f"{plural(total, 'recommendation') if total else 'no recommendation'} for {plural(len(advice.tables), 'table')}"
     ]
     if unread:
-        verdict = PlanVerdict("bad", "Not all tables can be read", tuple(parts))
+        verdict = PlanVerdict("bad", unread_title(advice.tables), tuple(parts))
     elif total:
         verdict = PlanVerdict("pending", "Recommendations", tuple(parts))
     else:

@@ -15,7 +15,7 @@ from tablectl.reports.findings_text import counted
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card, name_lines
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PlanVerdict
+from tablectl.reports.wording import PlanVerdict, unread_title
 
 _ORDER = ("error", "warning", "note")
 _TONES: dict[str, Tone] = {"error": "bad", "warning": "pending", "note": "quiet"}
@@ -55,7 +55,7 @@ def _verdict(linted: Linted) -> PlanVerdict:
     parts += [f"{plural(len(linted.tables), 'table')} checked"]
     parts += [f"{len(linted.failures)} not readable"] if linted.failures else []
     if linted.failures:
-        return PlanVerdict("bad", "Not all tables can be read", tuple(parts))
+        return PlanVerdict("bad", unread_title(linted.tables), tuple(parts))
     if linted.exit_code is not ExitCode.DONE:
         return PlanVerdict("bad", "Errors found", tuple(parts))
     if any(each.severity == "warning" for each in everything):

@@ -9,7 +9,7 @@ from tablectl.model.plan import Phase, Plan, TablePlan
 from tablectl.model.text import size_text
 from tablectl.reports.groups import LOCKOUT, Group, Weight, first_rewrites
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PlanVerdict, shown_findings
+from tablectl.reports.wording import PlanVerdict, shown_findings, unread_title
 
 
 @frozen
@@ -67,7 +67,7 @@ def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> Plan
         return PlanVerdict("bad", "Refused", (refused, *parts))
     todo = bool(_changed(plan))
     if plan.failures:
-        return PlanVerdict("bad", "Not all tables can be read", parts)
+        return PlanVerdict("bad", unread_title(plan.tables or plan.unchanged), parts)
     if any(table.refusals for table in plan.tables):
         return PlanVerdict("bad", "Refused in part" if todo else "Refused", parts)
     if todo:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tablectl.model.text import size_text, time_text
-from tablectl.reports.document import Block, Cell, Document, Grid, Lines, Names, Row, Tone
+from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone
 from tablectl.reports.status import STATES, LakeStatus, TableState, TableStatus
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PlanVerdict
+from tablectl.reports.wording import PlanVerdict, unread_title
 
 _TONES: dict[TableState, Tone] = {
     "not readable": "bad",
@@ -35,7 +35,7 @@ def status_document(status: LakeStatus) -> Document:
     parts = [f"{status.managed} of {plural(total, 'table')} have a policy"]
     parts += [f"{count} {state}" for state in STATES if (count := status.count(state))]
     if unread or status.failures:
-        verdict = PlanVerdict("bad", "Not all tables can be read", tuple(parts))
+        verdict = PlanVerdict("bad", unread_title(total), tuple(parts))
     elif drifted:
         verdict = PlanVerdict("pending", "Changed by others", tuple(parts))
     elif status.count("not applied yet", "never applied", "unknown"):
@@ -68,7 +68,7 @@ def _tail(status: LakeStatus) -> Iterator[Block]:
     if status.unmatched:
         yield Names(f"{plural(len(status.unmatched), 'pattern')} without a table", status.unmatched, warns=True)
     if status.failures:
-        yield Names("Not looked up", tuple(f"{each.name}: {each.message}" for each in status.failures))
+        yield Facts(tuple(("not looked up", f"{each.name}: {each.message}") for each in status.failures))
 
 
 def _row(table: TableStatus) -> Row:

@@ -157,11 +157,16 @@ def owner_facts(owners: Iterable[str]) -> list[tuple[str, str]]:
 _MOST_OWNERS = 10
 
 
+def unread_title(looked_at: object) -> str:
+    """The title of a report with failures. One that looked at no table at all must not pass for a small trouble."""
+    return "Not all tables can be read" if looked_at else "⚠ No table was looked at"
+
+
 def drift_verdict(drift: Drift) -> PlanVerdict:
     """The verdict on drift."""
     parts = tuple(text for text, _ in drift_parts(drift)) or ("no tables",)
     if drift.failures:
-        return PlanVerdict("bad", "Not all tables can be read", parts)
+        return PlanVerdict("bad", unread_title(drift.tables or drift.as_declared), parts)
     if drift.tables:
         return PlanVerdict("pending", "Drift found", parts)
     return PlanVerdict("good", "No drift", parts)

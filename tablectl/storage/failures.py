@@ -16,7 +16,7 @@ _STATUS = re.compile(r"Server returned (?:non-2xx status code|error response): (
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 _METADATA = ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "metadata.google.internal", "metadata/identity")
 """Where a cloud machine requests its identity. A request to these hosts means that no other credentials were found."""
-_PROVIDER = re.compile(r"External \w+ credential provider: (?:\w+: )?(.*)")
+_PROVIDER = re.compile(r"External \w+ credential provider: (?:(\w+): )?(.*)")
 _HOST = re.compile(r"(?:GET|PUT|POST|HEAD|DELETE) (https?://)(?:[^/\s@]*@)?([^/\s]+)")
 _QUERY = re.compile(r"(?<=\?)\S+")
 """The query of a URL. It can be a signature that grants access to the bucket."""
@@ -46,7 +46,9 @@ def explain(error: Exception, family: str) -> Failure:
         return Failure(first, denied=isinstance(error, PermissionError))
     first = _QUERY.sub("…", first)
     if provided := _PROVIDER.search(text):
-        return Failure(f"the credentials cannot be had: {provided[1]}", credentials_hint(family), lasting=True)
+        # What a catalog does not vend, no variable replaces: its error has a hint of its own.
+        hint = "" if provided[1] == "LiveError" else credentials_hint(family)
+        return Failure(f"the credentials cannot be had: {provided[2]}", hint, lasting=True)
     if any(name in text for name in _METADATA):
         return Failure("no credentials were found", credentials_hint(family), lasting=True)
     if any(name in text for name in _NO_BUCKET):

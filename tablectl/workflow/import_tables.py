@@ -34,7 +34,6 @@ class Imported:
     skipped: tuple[tuple[str, SourceFile], ...]
     """Tables that already have an entry, with its position."""
     failures: tuple[TableFailure, ...]
-    unmatched: tuple[str, ...]
     others: tuple[str, ...] = ()
     """Why something that a pattern matches is no Delta table."""
 
@@ -76,7 +75,6 @@ def import_policies(
         left_out={entry.key: entry.left_out for entry in entries if entry.left_out},
         skipped=tuple(skipped),
         failures=sorted_failures(failures),
-        unmatched=located.unmatched,
         others=located.others,
     )
 

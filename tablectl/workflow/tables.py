@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -26,9 +27,14 @@ def ignore_progress(_done: int, _all: int) -> None:
 
 
 def locate_tables(project: Project, specs: Specs, selection: Selection) -> LocatedTable:
-    """The selected tables with their locations. Raises as ``locate``."""
+    """The selected tables with their locations. Policies that name no table are a failure. Raises as ``locate``."""
     with collection_paused():
-        return locate(specs, selection, project.open_catalog, project.stores)
+        located = locate(specs, selection, project.open_catalog, project.stores)
+    if specs.tables or specs.patterns or selection.changed:
+        return located
+    hint = "declare tables or patterns under `tables:`; `tablectl import` writes policies of live tables"
+    nothing = TableFailure(name="*", message="no policy names a table", hint=hint)
+    return replace(located, failures=(*located.failures, nothing))
 
 
 def sorted_failures(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _UNGUARDED = "this write goes on without a look at the gate, and an apply may fail it"
 ENDING = "tablectl-guard-end"
 """The name of the threads that delete guards after their writes."""
-_NEW = "%s: there is no Delta table, and so no guard"
+_NEW = "%s: there is no Delta table, and so no guard: check the path, unless this write creates the table"
 
 _log = logging.getLogger(__name__)
 _Parameters = ParamSpec("_Parameters")
@@ -309,14 +309,14 @@ def _begin(terms: GuardOptions, location: str, on_entry: OnEntry | None) -> _Ent
     may_be_new = terms.target.location is not None and state is None
     on_disk = is_local(location)
     if may_be_new and on_disk and _is_surely_new(location):
-        _log.info(_NEW, terms.target.text)
+        _log.warning(_NEW, terms.target.text)
         return None
     # A bucket keeps no empty directories, so there it may be asked after the guard was put.
     entry = _Entry(terms, location, state, may_be_new=may_be_new and not on_disk)
     try:
         if not entry.begin(on_entry):
             entry.end()
-            _log.info(_NEW, terms.target.text)
+            _log.warning(_NEW, terms.target.text)
             return None
     except GuardTimeout:
         entry.end()

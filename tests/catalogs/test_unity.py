@@ -155,7 +155,7 @@ def test_no_server_is_an_error_that_names_its_url(server: UnityServer, unity: Op
 
 def test_a_busy_server_is_asked_three_times(server: UnityServer, unity: Open) -> None:
     server.add_external("sales.orders", "s3://lake/orders")
-    busy = [429, 503]
+    busy = [429, 500]
 
     def sometimes(handler: BaseHTTPRequestHandler) -> None:
         if busy:
@@ -168,6 +168,65 @@ def test_a_busy_server_is_asked_three_times(server: UnityServer, unity: Open) ->
     server.override[ORDERS_PATH] = lambda handler: send(handler, 429, {"message": "busy"}, Retry_After="999999999")
     assert "429: busy" in failed(lambda: unity().load(ORDERS)).message
     assert len(server.asked) == 6
+
+
+def test_an_answer_that_is_cut_short_is_asked_for_again_and_never_taken_for_another_form(
+    server: UnityServer, unity: Open
+) -> None:
+    """``http.client`` reports no error for fewer bytes than Content-Length promises."""
+    server.add_external("sales.orders", "s3://lake/orders")
+    cuts = [1, 1]
+
+    def cut(handler: BaseHTTPRequestHandler) -> None:
+        if not cuts:
+            send(handler, 200, server.loads["sales.orders"])
+            return
+        cuts.pop()
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        handler.wfile.write(b'{"a":')
+
+    server.override[ORDERS_PATH] = cut
+    assert unity().load(ORDERS).location == "s3://lake/orders"
+    cuts += [1, 1, 1]
+    assert "cut short after 5 bytes" in failed(lambda: unity().load(ORDERS)).message
+
+
+def hang(handler: BaseHTTPRequestHandler) -> None:
+    """Answers nothing until the client gives up."""
+    handler.rfile.read(1)
+
+
+def test_a_server_that_never_answered_is_waited_for_once(server: UnityServer, unity: Open) -> None:
+    server.override[ORDERS_PATH] = server.override[TABLES] = hang
+    reader = unity(silence=0.2)
+    first = failed(lambda: reader.load(ORDERS))
+    asked = len(server.asked)
+    assert failed(lambda: reader.tables("lake", "sales")).message.endswith(
+        first.message.removeprefix("lake.sales.orders")
+    )
+    assert len(server.asked) == asked == 1
+
+
+def test_a_server_that_answered_before_is_asked_for_each_table(server: UnityServer, unity: Open) -> None:
+    server.add_external("sales.orders", "s3://lake/orders")
+    reader = unity(silence=0.2)
+    reader.load(ORDERS)
+    server.override[ORDERS_PATH] = hang
+    failed(lambda: reader.load(ORDERS))
+    assert reader.schemas("lake") == ("sales",)
+
+
+def test_a_server_of_another_kind_is_never_a_table_that_does_not_exist(server: UnityServer, unity: Open) -> None:
+    """Each path of such a server is 404, without the kind of error that Unity Catalog gives."""
+    for path in (ORDERS_PATH, TABLES, f"{API}/schemas", f"{API}/tables/lake.sales.orders"):
+        server.override[path] = lambda handler: send(handler, 404, b"<html>Not Found</html>")
+    reader = unity()
+    for call in (lambda: reader.load(ORDERS), lambda: reader.tables("lake", "sales"), lambda: reader.schemas("lake")):
+        found = failed(call)
+        assert "does not exist" not in found.message
+        assert found.hint == "this server is not a Unity Catalog: check `url`"
 
 
 # Secrets
@@ -186,8 +245,13 @@ def test_the_token_goes_to_the_catalog_alone(server: UnityServer, unity: Open) -
         send(handler, 200, {})
 
     server.override["/elsewhere"] = elsewhere
-    server.override[ORDERS_PATH] = lambda handler: send(handler, 302, {}, Location=f"{server.url}/elsewhere")
-    assert "302" in failed(lambda: unity(SECRET).load(ORDERS)).message
+    server.override[ORDERS_PATH] = lambda handler: send(
+        handler, 302, {}, Location=f"{server.url}/elsewhere?token={SECRET}"
+    )
+    found = failed(lambda: unity(SECRET).load(ORDERS))
+    assert f"answers 302, a redirect to {server.url}/elsewhere" in found.message
+    assert "redirects are not followed" in found.hint
+    assert SECRET not in found.message
     assert received == []
 
 

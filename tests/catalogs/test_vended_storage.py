@@ -17,7 +17,7 @@ from tablectl.log.reader import newest_version, read_table
 from tablectl.model.errors import LiveError
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
-from tests.catalogs.unity_server import UnityServer
+from tests.catalogs.unity_server import API, UnityServer, send
 from tests.cli.log_lake import create
 from tests.s3 import S3Server
 
@@ -103,3 +103,15 @@ def test_a_refused_credential_is_the_error_of_the_table(server: UnityServer, ven
     with pytest.raises(LiveError, match="expired already"):
         read_table(ORDERS, location(server), options=vended)
     assert asked
+
+
+def test_what_a_catalog_does_not_vend_no_variable_of_the_environment_replaces(
+    server: UnityServer, vended: StoreOptions
+) -> None:
+    path = f"{API}/delta/v1/catalogs/lake/schemas/sales/tables/orders/credentials"
+    answer = {"error_code": "FAILED_PRECONDITION", "message": "S3 bucket configuration not found."}
+    server.override[path] = lambda handler: send(handler, 400, answer)
+    with pytest.raises(LiveError, match="S3 bucket configuration not found") as caught:
+        read_table(ORDERS, location(server), options=vended)
+    assert "credentials: environment" in caught.value.message
+    assert "AWS_ACCESS_KEY_ID" not in caught.value.message + caught.value.hint

@@ -94,7 +94,7 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
     body = github.comments[5][0]["body"]
     assert body.replace(f"\n\nplan digest: `{outputs['digest']}`", "").split() == report.split()
 
-    (Path("policies") / "lake.yaml").write_text("version: 1\ntables: {}\n")
+    (Path("policies") / "lake.yaml").write_text(f"version: 1\ntables:\n  delta.`{orders}`:\n")
     runner.step("comment", report=pull_request(runner)["report"])
     (comment,) = github.comments[5]
     assert comment["body"].startswith("**✅ Plan: ")
@@ -421,7 +421,8 @@ def test_no_link_of_a_branch_leads_out_of_the_repository(
     assert "hunter2" not in runner.summary + runner.log
     Path(link).unlink()
     Path("shared").mkdir(exist_ok=True)
-    Path("shared/p.yaml").write_text("version: 1\ntables: {}\n")
+    repo.table("more")
+    Path("shared/p.yaml").write_text(f"version: 1\ntables:\n  {repo.name('more')}:\n")
     Path(link).symlink_to(Path("shared/p.yaml" if link.endswith(".yaml") else "shared").resolve())
     assert runner.step("plan")[0] == 0, "a link inside"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tablectl.cli import doctor
 from tablectl.engine import spark
 from tablectl.model.errors import EngineError, WindowError
 from tablectl.storage.records import DiskRecords
+from tests.catalogs.unity_server import UnityServer, serving
 from tests.cli.conftest import Cli, Repository
 from tests.cli.log_lake import create
 from tests.s3 import S3Server
@@ -167,21 +169,67 @@ def test_commits_that_another_driver_can_overwrite(
     assert f"commits in {place}" not in checks(cli, "--read-only")
 
 
-def test_a_catalog_that_needs_no_spark_is_asked_itself(
-    cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Server:
+@pytest.fixture
+def unity(monkeypatch: pytest.MonkeyPatch) -> Iterator[UnityServer]:
+    """A Unity Catalog, and a Spark whose catalogs are those of ``engine.conf``."""
+
+    class Spark:
+        def __init__(self, conf: Mapping[str, str]) -> None:
+            self.conf = conf
+
         def schemas(self, catalog: str) -> tuple[str, ...]:
-            raise EngineError(f"the catalog {catalog} does not exist")
+            if f"spark.sql.catalog.{catalog}" not in self.conf:
+                raise EngineError(f"the catalog {catalog} does not exist")
+            return ("sales",)
 
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(spark, "open_spark", lambda _options, _stamp="": Server())
+    monkeypatch.setattr(spark, "open_spark", lambda options, _stamp="": Spark(options.conf))
+    with serving(UnityServer()) as server:
+        yield server
+
+
+def configure(url: str, conf: str = "{}", more: str = "") -> None:
     Path("tablectl.yaml").write_text(
-        "catalogs: {lake: {type: unity, url: 'http://127.0.0.1:1'}}\nengine: {catalog: lake}\n"
+        f"catalogs: {{lake: {{type: unity, url: '{url}'}}}}\nengine: {{catalog: lake, conf: {conf}{more}}}\n"
     )
+
+
+CONNECTOR = "{spark.sql.catalog.lake: io.unitycatalog.spark.UCSingleCatalog}"
+
+
+def test_a_catalog_that_needs_no_spark_is_asked_itself(cli: Cli, lake: Repository, unity: UnityServer) -> None:
+    configure("http://127.0.0.1:1", CONNECTOR)
     found = checks(cli, "--engine")
     assert found["catalog lake"]["health"] == "fail"
     assert "http://127.0.0.1:1" in found["catalog lake"]["found"]
     assert found["engine"] == {"health": "ok", "subject": "engine", "found": "a local Spark starts", "fix": ""}
+
+
+def test_a_catalog_that_shows_no_schema_is_not_healthy(cli: Cli, lake: Repository, unity: UnityServer) -> None:
+    """A Unity Catalog answers 200 with an empty list if the token's user lacks every right."""
+    configure(unity.url, CONNECTOR)
+    found = checks(cli)["catalog lake"]
+    assert (found["health"], found["found"]) == ("fail", "it answers, 0 schemas")
+    assert "USE CATALOG" in found["fix"]
+    unity.add_recorded()
+    assert checks(cli)["catalog lake"]["health"] == "ok"
+
+
+def test_a_connector_that_engine_conf_lacks_fails_before_an_apply_does(
+    cli: Cli, lake: Repository, unity: UnityServer
+) -> None:
+    configure(unity.url)
+    found = checks(cli)["connector of lake"]
+    assert (found["health"], found["found"]) == (
+        "fail",
+        "engine.conf has no spark.sql.catalog.lake, which an apply needs",
+    )
+    assert checks(cli, "--engine")["connector of lake"]["found"] == "the catalog lake does not exist"
+    assert "connector of lake" not in checks(cli, "--read-only")  # this machine only plans
+    configure(unity.url, CONNECTOR)
+    assert "connector of lake" not in checks(cli)
+    assert checks(cli, "--engine")["connector of lake"]["found"] == "Spark lists it, 1 schema"
+    configure(unity.url, more=", remote: 'sc://localhost:1'")
+    assert "connector of lake" not in checks(cli)  # the server has the settings

@@ -61,7 +61,7 @@ def test_an_empty_folder_becomes_a_repository(repo: Repository, cli: Cli) -> Non
         "  git init && git add --all && pre-commit install\n"
     )
     assert cli("validate").code == 0
-    assert cli("plan", "--detailed-exitcode").code == 0
+    assert "no policy names a table" in cli("plan").out
 
 
 def test_with_tables_its_first_plan_is_empty(repo: Repository, cli: Cli) -> None:
@@ -326,6 +326,21 @@ def test_glue_and_unity_are_entries_of_catalogs(repo: Repository, cli: Cli, monk
     found = engine_of("unity", "--catalog-url", "https://uc.example", "--catalog-name", "main", cli=cli)
     assert found["catalogs"] == {"main": {"type": "unity", "url": "https://uc.example"}}
     assert found["engine"] == {"catalog": "main"}
+
+
+def test_the_commented_connector_of_unity_catalog_is_valid_once_it_is_uncommented(repo: Repository, cli: Cli) -> None:
+    cli("init", "new", "--ci", "none", "--catalog", "unity", "--catalog-url", "https://uc.example")
+    file = Path("new/tablectl.yaml")
+    text = file.read_text()
+    begin = text.index("#   conf:")
+    lines = text[begin:].splitlines()[:3]
+    file.write_text(text.replace("\n".join(lines), "\n".join(line.removeprefix("# ") for line in lines)))
+    conf = load_config(Path("new"), {}).engine.conf
+    spark = ".".join(metadata.version("pyspark").split(".")[:2])
+    assert conf == {
+        "spark.jars.packages": f"io.unitycatalog:unitycatalog-spark_{spark}_2.13:0.6.0",
+        "spark.sql.catalog.lake": "io.unitycatalog.spark.UCSingleCatalog",
+    }
 
 
 @pytest.mark.parametrize(

@@ -55,17 +55,57 @@ def test_tables_are_selected_among_those_found(cli: Cli, lake: Repository, args:
     assert names(cli("plan", "--format", "json", *args).out) == found
 
 
-def test_a_pattern_that_matches_nothing_is_a_warning_in_every_form(cli: Cli, lake: Repository) -> None:
+COMMANDS = [["plan"], ["drift"], ["lint"], ["status"], ["plan", "--format", "markdown"], ["plan", "--format", "json"]]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_pattern_that_matches_nothing_is_never_green(cli: Cli, lake: Repository, command: list[str]) -> None:
+    (lake.lake / "rwa").mkdir()
+    lake.policies({"rwa/*": "{isolation: Serializable}", "raw/*": "{}"})
+    result = cli(*command)
+    assert result.code == 1
+    assert "matches no table" in result.out
+    assert "lake.yaml:3" in result.out or "markdown" in command
+    lake.policies({"rwa/*": "{isolation: Serializable, may_be_empty: true}", "raw/*": "{}"})
+    assert cli(*command).code == 0
+
+
+def test_an_apply_of_the_other_tables_ends_with_the_pattern_that_matches_nothing(cli: Cli, lake: Repository) -> None:
+    (lake.lake / "rwa").mkdir()
+    lake.policies({"rwa/*": "{isolation: Serializable}", "raw/*": "{}"})
+    assert cli("apply", "--yes").code == 1
+
+
+def test_an_import_of_a_pattern_that_matches_nothing_is_never_green(cli: Cli, lake: Repository) -> None:
+    (lake.lake / "rwa").mkdir()
+    result = cli("import", lake.name("rwa/*"))
+    assert (result.code, result.out) == (1, "")
+    assert "matches no table" in result.err
+
+
+def test_a_pattern_that_may_be_empty_is_reported_and_passes(cli: Cli, lake: Repository) -> None:
     name = lake.name("rwa/*")
     (lake.lake / "rwa").mkdir()
-    lake.policies({"rwa/*": "{isolation: Serializable}"})
+    lake.policies({"rwa/*": "{isolation: Serializable, may_be_empty: true}"})
     result = cli("plan", "--out", "p.json")
-    assert result.code == 0
-    assert result.out == f"? {name}  matches no table\n\nNo changes. No tables.\n"
-    assert f"warning: policies/lake.yaml:3: {name} matches no table\n" in result.err
+    assert (result.code, result.out) == (0, f"? {name}  matches no table\n\nNo changes. No tables.\n")
     assert json.loads((lake.root / "p.json").read_text())["unmatched"] == [name]
     assert cli("show", "p.json").out == result.out
-    assert f"warning: policies/lake.yaml:3: {name} matches no table\n" in cli("apply", "--yes").err
+
+
+@pytest.mark.parametrize("command", COMMANDS[:4], ids=" ".join)
+def test_policies_without_any_table_are_never_green(cli: Cli, lake: Repository, command: list[str]) -> None:
+    lake.policies("version: 1\ntables: {}\n")
+    result = cli(*command)
+    assert result.code == 1
+    assert "no policy names a table" in result.out
+
+
+def test_the_title_of_a_comment_says_that_no_table_was_looked_at(cli: Cli, lake: Repository) -> None:
+    (lake.lake / "rwa").mkdir()
+    lake.policies({"rwa/*": "{isolation: Serializable}"})
+    assert "⚠ No table was looked at" in cli("plan", "--format", "markdown").out.splitlines()[0]
+    assert "⚠ No table was looked at" in cli("drift", "--format", "markdown").out.splitlines()[0]
 
 
 def test_catalog_tables_are_listed_by_schema(cli: Cli, repo: Repository, fake_spark: FakeSpark) -> None:

@@ -198,7 +198,8 @@ def test_a_missing_folder_elsewhere_is_named_and_not_created(
 def test_a_missing_folder_below_the_current_one_is_created(
     cli: Cli, repo: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    repo.policies("version: 1\ntables: {}\n")
+    repo.table("orders")
+    repo.policies({"orders": "{}"})
     monkeypatch.chdir(repo.root)
     assert cli("plan", "--out", "plans/june/today.json").code == 0
     assert Path("plans/june/today.json").is_file()

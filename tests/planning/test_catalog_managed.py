@@ -63,6 +63,52 @@ def test_properties_can_be_changed(live: Callable[..., LiveTable]) -> None:
     assert plan.statements
 
 
+REQUIRED = {
+    "delta.enableDeletionVectors": "true",
+    "delta.checkpointPolicy": "v2",
+    "delta.enableInCommitTimestamps": "true",
+    "delta.checkpoint.writeStatsAsJson": "true",
+    "delta.checkpoint.writeStatsAsStruct": "true",
+}
+FORBIDDEN: list[tuple[str, dict[str, Any]]] = [
+    ("deletion_vectors", {"deletion_vectors": "disabled"}),
+    ("properties.delta.checkpointPolicy", {"properties": {"delta.checkpointPolicy": "classic"}}),
+    ("properties.delta.checkpointPolicy", {"properties": {"delta.checkpointPolicy": None}}),
+    ("properties.delta.enableInCommitTimestamps", {"properties": {"delta.enableInCommitTimestamps": "false"}}),
+    ("properties.delta.checkpoint.writeStatsAsJson", {"properties": {"delta.checkpoint.writeStatsAsJson": "false"}}),
+    ("properties.delta.checkpoint.writeStatsAsStruct", {"properties": {"delta.checkpoint.writeStatsAsStruct": None}}),
+]
+
+
+@pytest.mark.parametrize(("change", "policy"), FORBIDDEN)
+def test_a_value_that_the_catalogs_contract_forbids_poisons_no_table(
+    live: Callable[..., LiveTable], change: str, policy: dict[str, Any]
+) -> None:
+    """The server takes it, and then answers 400 to every commit that changes the protocol."""
+    table = live(protocol=MANAGED, properties=REQUIRED)
+    plan = planned(table, **policy)
+    assert [each.change for each in plan.refusals] == [change]
+    assert "refuses each later change of the table's protocol" in plan.refusals[0].reason
+    assert plan.statements == ()
+    assert planned(table, "databricks", **policy).refusals == ()
+    other = Protocol(3, 7, READ - {"catalogManaged"}, MANAGED.writer_features - {"catalogManaged"})
+    assert planned(live(protocol=other, properties=REQUIRED), **policy).refusals == ()
+
+
+def test_a_poisoned_table_can_be_repaired(live: Callable[..., LiveTable]) -> None:
+    table = live(protocol=MANAGED, properties={**REQUIRED, "delta.enableDeletionVectors": "false"}, vectors=0)
+    assert planned(table, deletion_vectors="enabled").refusals == ()
+    table = live(protocol=MANAGED, properties={**REQUIRED, "delta.enableInCommitTimestamps": "false"})
+    assert planned(table, properties={"delta.enableInCommitTimestamps": "TRUE"}).refusals == ()
+
+
+def test_no_refusal_recommends_what_another_one_refuses(live: Callable[..., LiveTable]) -> None:
+    table = live(protocol=MANAGED, properties=REQUIRED, vectors=0)
+    fixes = [each.fix for each in planned(table, deletion_vectors="dropped").refusals]
+    assert fixes
+    assert not any("deletion_vectors: disabled" in fix for fix in fixes)
+
+
 def test_databricks_runs_them(live: Callable[..., LiveTable]) -> None:
     table = live(protocol=MANAGED, vectors=3, properties={"delta.enableDeletionVectors": "true"})
     assert CONDITION not in [

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import InputError, UsageError
+from tablectl.policies.catalog_config import CatalogConfig, connector_conf
 from tablectl.policies.config import FILE, Config, EngineConfig, WindowConfig, load_config
 
 
@@ -117,7 +118,9 @@ def test_variables_win_over_the_file(root: Path) -> None:
         "TABLECTL_ENGINE_REMOTE": "",
         "TABLECTL_WINDOW_PARALLEL": "8",
         "TABLECTL_VAR_X": "not a setting",
-        "TABLECTL_UNKNOWN": "ignored",
+        "TABLECTL_VAR_LAKE": "a value of policies",
+        "TABLECTL_STREAMS": "of a hook",
+        "TABLECTL_EMPTY": "",
     }
     config = load_config(root, environ)
     assert (config.policies, config.state) == ("p", "/state")
@@ -507,3 +510,50 @@ def test_no_error_shows_a_secret_that_yaml_reads_as_a_number(tmp_path: Path, tex
     with pytest.raises(InputError) as caught:
         load_config(tmp_path, {})
     assert "1234" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("TABLECTL_ENGINE_CATALOGUE", "did you mean TABLECTL_ENGINE_CATALOG?"),
+        ("TABLECTL_ENGIN_CATALOG", "did you mean TABLECTL_ENGINE_CATALOG?"),
+        ("TABLECTL_ENVS", "did you mean TABLECTL_ENV?"),
+        ("TABLECTL_QQQQQQQQQQ", "another beginning"),
+    ],
+)
+def test_a_variable_that_sets_nothing_is_an_error(root: Path, name: str, hint: str) -> None:
+    (found,) = wrong(root, "", **{name: "x"})
+    assert found.startswith(f"{name}: no setting has this name")
+    assert hint in found
+
+
+def test_a_variable_that_the_configuration_names_is_the_users(root: Path) -> None:
+    (root / FILE).write_text("catalogs: {lake: {type: unity, url: 'https://uc', token_variable: TABLECTL_UC_TOKEN}}")
+    assert load_config(root, {"TABLECTL_UC_TOKEN": "t"}).catalogs["lake"].token_variable == "TABLECTL_UC_TOKEN"
+
+
+CONNECTOR = {"spark.sql.catalog.lake": "io.unitycatalog.spark.UCSingleCatalog"}
+
+
+@pytest.mark.parametrize(
+    ("conf", "added"),
+    [
+        (CONNECTOR, {"uri": "https://uc", "token": "secret"}),
+        ({}, {}),
+        ({"spark.sql.catalog.lake": "org.example.Other"}, {}),
+        ({**CONNECTOR, "spark.sql.catalog.lake.uri": "https://elsewhere"}, {}),  # a token goes nowhere else
+    ],
+)
+def test_the_connector_gets_the_address_and_the_token_of_its_catalog(
+    conf: dict[str, str], added: dict[str, str]
+) -> None:
+    catalogs = {"lake": CatalogConfig(type="unity", url="https://uc"), "other": CatalogConfig(type="glue")}
+    found = connector_conf(conf, catalogs, {"UNITY_CATALOG_TOKEN": "secret"})
+    assert found == {**conf, **{f"spark.sql.catalog.lake.{key}": value for key, value in added.items()}}
+
+
+@pytest.mark.parametrize("kind", ["polaris", "iceberg-rest", "lakekeeper", "gravitino", "nessie", "hms", "hive"])
+def test_a_catalog_of_an_unknown_type_gets_one_true_error(root: Path, kind: str) -> None:
+    (found,) = wrong(root, f"catalogs: {{p: {{type: {kind}, url: 'https://x'}}}}")
+    assert f'"{kind}" is not a value of `catalogs.p.type`' in found
+    assert "docs/catalogs.md" in found

@@ -85,10 +85,26 @@ def test_what_is_refused(table_wrong: Wrong, entry: str, problem: str) -> None:
     assert table_wrong(entry) == [f"policies.yaml:{problem}"]
 
 
+OF_PATTERNS = "it belongs to a pattern, and says how many tables it matches"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("defaults: {location: /x}", '2:12: "location" is not allowed here\n  hint: a location belongs to one table'),
+        *(
+            (
+                f"{place}: {{{key}: {value}}}{'}' * ends}",
+                f'{at}: "{key}" is not allowed here\n  hint: {OF_PATTERNS}',
+            )
+            for key, value in (("may_be_empty", "true"), ("min_tables", "2"))
+            for place, at, ends in (
+                ("defaults", "2:12", 0),
+                ("profiles: {gold", "2:19", 1),
+                ("tables: {a.b", "2:16", 1),
+            )
+        ),
+        ("tables: {a.*: {min_tables: 0}}", '2:28: `min_tables` needs at least 1, not "0"'),
         (
             "defaults: {unmanaged: [isolation]}",
             ('2:12: "unmanaged" is not allowed here\n  hint: defaults inherit nothing: leave out what is not managed'),

@@ -80,6 +80,7 @@ def test_it_takes_what_the_reader_takes(read: Read) -> None:
         "{version: 1, tables: {a.b: {tags: x}}}",
         "{version: 1, tables: {a.b: {location: lake/x}}}",
         "{version: 1, tables: {a.b: {rewrite: alowed}}}",
+        "{version: 1, tables: {'a.*': {min_tables: 0}}}",
     ],
 )
 def test_it_refuses_the_usual_mistakes_as_the_reader_does(wrong: Wrong, text: str) -> None:

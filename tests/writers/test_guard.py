@@ -101,15 +101,16 @@ def test_what_the_catalog_does_not_know_is_written_without_a_guard(
     assert "not a Delta table" in warning
 
 
-def test_where_there_is_no_table_yet_nothing_is_made(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Delta creates no table in a directory that holds something."""
-    caplog.set_level(logging.INFO)
+def test_where_there_is_no_table_a_warning_says_so_and_nothing_is_made(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Delta creates no table in a directory that holds something. A path with a typing error guards nothing."""
     locations = (tmp_path / "new", tmp_path)
     for location in locations:
         with tablectl.guard(None, location):
             assert list(tmp_path.iterdir()) == []
-    assert warnings(caplog) == []
-    assert caplog.messages == [f"{location}: there is no Delta table, and so no guard" for location in locations]
+    said = "there is no Delta table, and so no guard: check the path, unless this write creates the table"
+    assert warnings(caplog) == [f"{location}: {said}" for location in locations]
 
 
 # Gates
