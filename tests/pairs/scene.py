@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 from chaos.features import Feature
 from tablectl.applying.run_report import RunOutcome, RunReport
@@ -81,6 +81,7 @@ class GuardedWriter:
         self.waits_since: float | None = None
         self.error: BaseException | None = None
         self._scene, self._number = scene, number
+        self._clock: FakeClock = scene.run.clock
         self._wakes, self._over = scene.run.clock.now + number, False
         self._guard: StoredGuard | None = None
         self._renewed = 0.0
@@ -91,10 +92,10 @@ class GuardedWriter:
     # As a clock of the gate's code
 
     def monotonic(self) -> float:
-        return self._scene.run.clock.now
+        return self._clock.monotonic()
 
     def utc(self) -> datetime:
-        return self._scene.run.clock.utc()
+        return self._clock.utc()
 
     def sleep(self, seconds: float) -> None:
         self._wakes = self._scene.run.clock.now + seconds
@@ -138,7 +139,7 @@ class GuardedWriter:
         record = GuardRecord(f"{self._number:04x}{next(self._scene.ids):08x}", 0, "etl", GuardMode.ANY, _GUARD_TTL)
         self._guard = StoredGuard(store, record)
         self.waits_since = self._scene.run.clock.now
-        GateEntry(self._guard, self.table.name.text, None, self, lambda call: call()).enter()  # type: ignore[arg-type]
+        GateEntry(self._guard, self.table.name.text, None, self, lambda call: call()).enter()
         self.waits_since, self.inside = None, True
         self.began, self._renewed = self.table.live.version, self._scene.run.clock.now
         self.sleep(_WRITES_FOR)
@@ -155,7 +156,7 @@ class StepRenewer:
         self._scene, self.lease, self._may_renew = scene, lease, may_renew
         self._next = scene.run.clock.now + lease.record.ttl * RENEW_EVERY
 
-    def __enter__(self) -> StepRenewer:
+    def __enter__(self) -> Self:
         self._scene.leases.append(self)
         return self
 
@@ -320,7 +321,11 @@ class Scene:
         return all(each.outcome in _DONE for each in report.tables) and not any(each.owed for each in report.tables)
 
     def _hook(
-        self, _command: Sequence[str], environ: Mapping[str, str], _said: object, _stopped: Callable[[], bool]
+        self,
+        command: Sequence[str],  # the signature of ``RunHook``
+        environ: Mapping[str, str],
+        said: Callable[[str], None],
+        stopped: Callable[[], bool],
     ) -> str:
         locations = [environ["TABLECTL_LOCATION"]]
         if Feature.TOGETHER in self.features:  # the hooks of one table run for all that share its window
@@ -400,8 +405,8 @@ class Scene:
         """Whether a writer that comes now would wait, by the rule that writers follow."""
         last = tail(self.run.stores[table.live.location])
         guard = StoredGuard(self.run.stores[table.live.location], GuardRecord("ffffffff", 0, "", GuardMode.ANY))
-        entry = GateEntry(guard, "", None, self.run.clock, lambda call: call())  # type: ignore[arg-type]
-        return last is not None and entry._waits_at(last)  # noqa: SLF001  # the rule itself, not a copy of it
+        entry = GateEntry(guard, "", None, self.run.clock, lambda call: call())
+        return last is not None and entry._waits_at(last)  # the rule itself, not a copy of it
 
     def _end(self, plan: Plan) -> None:
         refused = {each.name for each in plan.tables if each.refusals}

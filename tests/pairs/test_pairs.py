@@ -6,6 +6,7 @@ A new feature is a line in `chaos/features.py` and a function in `tests/pairs/fe
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import combinations
 
 import pytest
@@ -14,6 +15,7 @@ from chaos.features import Feature
 from tablectl.applying import owed_hooks as owed_module
 from tablectl.applying import run as run_module
 from tablectl.applying import shared_window as together_module
+from tablectl.leases.lease import Lease
 from tablectl.planning import stream_stops
 from tests.pairs.features import ARRANGE
 from tests.pairs.scene import Scene, StepRenewer
@@ -47,7 +49,7 @@ def test_two_features_that_meet_keep_every_promise(
     random.seed(7)  # the pauses of retries have jitter
     scene = Scene(frozenset(features), moment or "sends")
 
-    def stepped(lease, wait=None, may_renew=lambda _lease: True):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    def stepped(lease: Lease, may_renew: Callable[[Lease], bool] = lambda _lease: True) -> StepRenewer:
         return StepRenewer(scene, lease, may_renew)
 
     for module in (run_module, owed_module):
