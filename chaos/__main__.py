@@ -1,5 +1,5 @@
-"""``python -m chaos``: rounds with faults, ``races``, ``sabotage``, the ``summary`` of the results so far, or the cause of
-a broken round: ``explain --seed 7 --cause harness --why "the probe gave up after 30 s"``.
+"""``python -m chaos``: rounds with faults, ``races``, ``sabotage``, the ``summary`` of the results so far, or the cause
+of a broken round: ``explain --seed 7 --cause harness --why "the probe gave up after 30 s"``.
 """
 
 from __future__ import annotations

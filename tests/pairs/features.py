@@ -9,11 +9,13 @@ from types import MappingProxyType
 
 from chaos.features import Feature
 from tablectl.applying.context import CanaryTerms, QuietTerms
-from tablectl.model.errors import EngineError
-from tablectl.model.plan import Plan, TablePlan
+from tablectl.leases.guards import GuardRecord
+from tablectl.model.errors import EngineError, WindowError
+from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.stop_condition import parse_stop_condition
 from tablectl.model.streams import StreamPosition
 from tablectl.model.table import CatalogFacts, Commit
+from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tests.applying.fake_lake import SPARK, FakeEngine, FakeTable
 from tests.pairs.scene import Scene
 
@@ -21,7 +23,19 @@ HOUR = 3600.0
 
 
 def _guarded_process(scene: Scene) -> None:
-    raise NotImplementedError
+    """Each statement is sent through a guard of the same process, as in a job under ``tablectl-guard run``."""
+
+    def guarded(_engine: FakeEngine, table: FakeTable) -> None:
+        began = scene.run.clock.now
+        guard = StoredGuard(scene.run.stores[table.live.location], GuardRecord("eeeeeeee", 0, "this job"))
+        try:
+            GateEntry(guard, table.name.text, None, scene.run.clock, lambda call: call()).enter()
+        except WindowError:
+            guard.withdraw()
+        if scene.run.clock.now - began > 1:
+            scene.broken.append(f"{table.name.text}: a guard waited for the gate of its own process")
+
+    scene.around_send.append(guarded)
 
 
 def _owed_hooks(scene: Scene) -> None:
@@ -144,7 +158,8 @@ def _runtime(scene: Scene) -> None:
 
 
 def _empty_pattern(scene: Scene) -> None:
-    raise NotImplementedError
+    failure = TableFailure(name="lake.sales.*", message="no table matches the pattern")
+    scene.edits.append(lambda plan: replace(plan, failures=(failure,)))
 
 
 ARRANGE: Mapping[Feature, Callable[[Scene], None]] = MappingProxyType(

@@ -394,6 +394,8 @@ class Scene:
         return (dict(live.properties), live.partition_columns, live.clustering, live.protocol, live.vectors)
 
     def _check_report(self, report: RunReport) -> None:
+        if report.failures and report.exit_code is ExitCode.DONE:
+            self.broken.append("exit code 0, and something was not looked at")
         for each in report.tables:
             table = next(table for table in self.tables if table.name.text == each.name)
             if each.outcome in _DONE - {RunOutcome.REFUSED} and self._planned(table) is not None:
