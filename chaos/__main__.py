@@ -1,5 +1,5 @@
-"""``python -m chaos``: rounds with faults, ``races``, the ``summary`` of the results so far, or the cause of a broken
-round: ``explain --seed 7 --cause harness --why "the probe gave up after 30 s"``.
+"""``python -m chaos``: rounds with faults, ``races``, ``sabotage``, the ``summary`` of the results so far, or the cause
+of a broken round: ``explain --seed 7 --cause harness --why "the probe gave up after 30 s"``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from chaos.check import Violation
 from chaos.harness import Harness
 from chaos.races import race
 from chaos.rounds import Outcome, Round
+from chaos.sabotage import report, sabotage
 from chaos.scenario import FAULTS, choose
 from chaos.server import ROOT
 
@@ -34,6 +35,8 @@ def main() -> int:
         of = "races" if "races" in (asked.only or ()) else "faults"
         results.explain(asked.results, results.Explanation(of, asked.seed, asked.cause, asked.why))
         return 0
+    if asked.mode == "sabotage":
+        return 1 if report(sabotage(rounds=3 if asked.rounds is None else asked.rounds)) else 0
     modes = {asked.mode, "races"} if "races" in (asked.only or ()) else {asked.mode}
     unused = max(results.next_seed(asked.results, mode) for mode in modes)
     first = asked.seed if asked.seed is not None else unused
@@ -88,7 +91,9 @@ def _short(violation: Violation) -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
-    parser.add_argument("mode", nargs="?", choices=("faults", "races", "summary", "explain"), default="faults")
+    parser.add_argument(
+        "mode", nargs="?", choices=("faults", "races", "sabotage", "summary", "explain"), default="faults"
+    )
     parser.add_argument("--rounds", type=int, help="how many (default: 10, or as --seconds allows)")
     parser.add_argument("--seconds", type=float, help="begin no round after so many seconds")
     parser.add_argument("--seed", type=int, help="of the first round (default: the first unused one)")

@@ -9,17 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from chaos.journal import Attempt
+from chaos.journal import Attempt, HookCall
 from chaos.replay import Commit, Log, Row, Settings, settings_after, settings_at
 from chaos.scenario import allowed
 
-Promise = Literal["rows", "metadata", "interleave", "free", "writers", "finish", "exits"]
+Promise = Literal["rows", "metadata", "interleave", "free", "writers", "jobs", "finish", "exits"]
 PROMISES: Mapping[Promise, str] = {
     "rows": "every row that a writer was told of is there exactly once",
     "metadata": "no metadata commit that the plan does not hold, and none twice",
     "interleave": "commits of two runs never interleave without a report",
     "free": "lease and guards are free in time",
     "writers": "no guarded writer failed because of an apply",
+    "jobs": "hooks resume jobs after the last statement, and always",
     "finish": "the same command finishes, and the plan is then empty",
     "exits": "exit codes and reports are true",
 }
@@ -224,6 +225,25 @@ def check_exits(told: Sequence[Told], logs: Mapping[str, Log]) -> list[Violation
             found.append(
                 Violation("exits", "", f"exit code {each.code}, and every table is {sorted(set(outcomes.values()))}")
             )
+    return found
+
+
+def check_jobs(log: Log, base: int, calls: Sequence[HookCall], *, shared: bool) -> list[Violation]:
+    """Jobs that a run has paused stay paused until its last commit, and are resumed at the end.
+
+    ``shared``: the tables share a window, so the hooks of one run for all of them.
+    """
+    of_table = [call for call in calls if shared or call.table == log.place.name]
+    found = []
+    for commit in log.since(base):
+        run = commit.stamp[0] if commit.stamp is not None else ""
+        before = [call for call in of_table if call.at <= commit.at]
+        paused = max((call.at for call in before if call.hook == "before" and call.run == run), default=None)
+        if paused is not None and any(call.hook == "after" and call.at > paused for call in before):
+            what = f"version {commit.version} ({commit.operation}) of run {run} came after its jobs were resumed"
+            found.append(Violation("jobs", log.place.name, what))
+    if of_table and of_table[-1].hook == "before":
+        found.append(Violation("jobs", log.place.name, "its jobs were never resumed"))
     return found
 
 

@@ -60,6 +60,25 @@ def read_journal(path: Path) -> list[Attempt]:
     return [Attempt(**facts) for facts in found.values() if "table" in facts]
 
 
+@dataclass(frozen=True, slots=True)
+class HookCall:
+    """One hook that ran."""
+
+    hook: str
+    """``before``: it paused the jobs of a table; ``after``: it resumed them."""
+    table: str
+    """The name of the table's folder."""
+    run: str
+    at: float
+    """When it began, in seconds since the epoch."""
+
+
+def read_hooks(path: Path) -> list[HookCall]:
+    """The hooks of a journal in their order."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [HookCall(**event) for event in _events(lines)]
+
+
 def _events(lines: Iterable[str]) -> Iterable[Mapping[str, Any]]:
     for line in lines:
         try:

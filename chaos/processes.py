@@ -21,11 +21,15 @@ from chaos.writer import KINDS
 class Command:
     """A run of the command line, its output in a file."""
 
-    def __init__(self, arguments: Sequence[str], folder: Path, log: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, log: Path, environ: Mapping[str, str], *, guarded: bool = False
+    ) -> None:
+        """``guarded``: it is started as a job whose writes are guarded, by ``tablectl-guard run``."""
         self.log = log
+        launcher = [sys.executable, "-W", "ignore", "-m", "tablectl_guard", "run", "--"] if guarded else []
         with log.open("ab") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "tablectl", *arguments],
+                [*launcher, sys.executable, "-W", "ignore", "-m", "tablectl", *arguments],
                 cwd=folder,
                 env={**environ, "PYTHONPATH": str(ROOT), "COLUMNS": "160"},
                 stdin=subprocess.DEVNULL,

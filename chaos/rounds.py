@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -17,17 +18,20 @@ from chaos.check import (
     check_attempts,
     check_exits,
     check_interleaving,
+    check_jobs,
     check_lost,
     check_metadata,
     check_rows,
     check_writers,
     expected_rows,
 )
+from chaos.features import Feature
 from chaos.harness import Harness
-from chaos.journal import Attempt, read_journal
+from chaos.journal import Attempt, read_hooks, read_journal
 from chaos.processes import Command
 from chaos.replay import Log, LogError, read_log, rows_at
 from chaos.scenario import FREE, PATIENCE, SLACK, TTL, Pending, Scenario, Strike, copy_table, policy_text
+from chaos.server import ROOT
 from chaos.watch import Bucket, Probe, Watch
 
 LONGEST_RUN = 150.0
@@ -114,7 +118,11 @@ class Round:
         (self.folder / "policies" / "all.yaml").write_text(
             policy_text({place: pending.policy for place, pending in self.tables.items()}), encoding="utf-8"
         )
-        config: dict[str, Any] = {"window": {"ttl": TTL, "drain": int(_DRAIN * self.harness.patience)}}
+        hook = [sys.executable, str(ROOT / "chaos" / "hook.py"), str(self.folder / "hooks.jsonl")]
+        window = {"ttl": TTL, "drain": int(_DRAIN * self.harness.patience), **self.scenario.window(hook)}
+        config: dict[str, Any] = {"window": window}
+        if Feature.REMOTES in self.scenario.features:
+            config["engine"] = {"remotes": [self.harness.remote, self.harness.server.url]}
         bucket = None
         if self.scenario.in_bucket:
             name = f"round-{self.scenario.seed}-{int(time.time())}"
@@ -161,7 +169,8 @@ class Round:
     # The command ---------------------------------------------------------------------------------------------------
 
     def _command(self, *arguments: str, log: str) -> Command:
-        made = Command(arguments, self.folder, self.folder / log, self.harness.through)
+        guarded = Feature.GUARDED_PROCESS in self.scenario.features
+        made = Command(arguments, self.folder, self.folder / log, self.harness.through, guarded=guarded)
         self.commands.append(made)
         return made
 
@@ -169,7 +178,8 @@ class Round:
         number = len(self.told) + 1
         self.told.append(Told(-9))
         report = f"report-{number}.json"
-        arguments = ("apply", "plan.json", "--yes", "--remote", self.harness.remote, "--report", report)
+        remote = () if Feature.REMOTES in self.scenario.features else ("--remote", self.harness.remote)
+        arguments = ("apply", "plan.json", "--yes", *remote, "--report", report, *self.scenario.arguments)
         return self._command(*arguments, log=f"apply-{number}.log"), number
 
     def _ended(self, command: Command, number: int, *, disturbed: bool, longer: float = 0.0) -> int | None:
@@ -244,7 +254,7 @@ class Round:
         return command.runs
 
     def _kill(self, strike: Strike, command: Command, number: int) -> None:
-        command.send(signal.SIGKILL)
+        command.send(signal.SIGINT if Feature.SIGNAL in self.scenario.features else signal.SIGKILL)
         killed = time.time()
         self._ended(command, number, disturbed=True)
         if strike.how == "later":
@@ -361,6 +371,9 @@ class Round:
         found += check_metadata(log, base, _plans(self.folder), self._keys(pending))
         found += check_interleaving(log, base, self.told, self.watch.acquired(table))
         found += check_lost(table, self.told, self.watch.lost(table))
+        if Feature.OWED_HOOKS in self.scenario.features:
+            shared = Feature.TOGETHER in self.scenario.features
+            found += check_jobs(log, base, read_hooks(self.folder / "hooks.jsonl"), shared=shared)
         failed, others = check_writers(log, attempts)
         self.times.setdefault("conflicts among writers", []).append(others)
         return found + failed
@@ -382,6 +395,7 @@ class Round:
                 {"moment": s.moment, "delay": round(s.delay, 2), "lasts": round(s.lasts, 1), "how": s.how}
                 for s in scenario.strikes
             ],
+            "features": [each.value for each in scenario.features],
             "records": "bucket" if scenario.in_bucket else "disk",
             "writers": list(scenario.kinds),
             "tables": [f"{each.kind} on {each.template}" for each in scenario.tables],

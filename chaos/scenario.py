@@ -8,8 +8,11 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from types import MappingProxyType
+from typing import Any, Literal, get_args
 from uuid import uuid4
+
+from chaos.features import Feature
 
 Fault = Literal["none", "kill", "pause", "cut", "server", "store"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
@@ -182,6 +185,49 @@ class Scenario:
     """Seed of the writers."""
     kinds: tuple[str, ...] = ("append", "rewrite")
     """Kinds of the writers: appends and rewrites always, a stream in a third of the rounds, else OPTIMIZE."""
+    features: tuple[Feature, ...] = ()
+    """What else meets in the runs of the command."""
+
+    def window(self, hook: Sequence[str]) -> dict[str, Any]:
+        """The settings below ``window`` that the features ask for; ``hook`` is the command that writes hooks down."""
+        settings: dict[str, Any] = {}
+        if Feature.OWED_HOOKS in self.features:
+            settings |= {"before": [[*hook, "before"]], "after": [[*hook, "after"]]}
+        if Feature.TOGETHER in self.features:
+            settings["together"] = ["delta.`*`"]
+        if Feature.PACE in self.features:
+            settings["max_bytes_per_hour"] = "1 TB"
+        return settings
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The options of ``apply`` that the features ask for."""
+        return ("--canary", "1", "--soak", "0.1") if Feature.CANARY in self.features else ()
+
+
+MEETS = (
+    Feature.GUARDED_PROCESS,
+    Feature.OWED_HOOKS,
+    Feature.SIGNAL,
+    Feature.REMOTES,
+    Feature.TOGETHER,
+    Feature.CANARY,
+    Feature.PACE,
+)
+"""The features that a round draws; ``NOT_DRAWN`` says where the others are."""
+NOT_DRAWN: Mapping[Feature, str] = MappingProxyType(
+    {
+        Feature.ORPHAN: "the fault `kill` leaves statements running",
+        Feature.FAILING_STORE: "it is the fault `store`",
+        Feature.REWRITE: "it is the kind of table `partition rewrite`",
+        Feature.QUIET: "a round is too short for a history that tells quiet hours",
+        Feature.STREAMS: "its checkpoint is another process's; tests/scenarios/test_streams.py has it on real Spark",
+        Feature.UNDO: "a round checks that no setting takes a value again that it had before",
+        Feature.MANAGED: "it needs a catalog server: `make test-unity`",
+        Feature.RUNTIME: "Databricks does not run here",
+        Feature.EMPTY_PATTERN: "the command ends with 1, which a round takes for unfinished",
+    }
+)
 
 
 def choose(seed: int, only: Fault | None = None) -> Scenario:
@@ -194,7 +240,8 @@ def choose(seed: int, only: Fault | None = None) -> Scenario:
     writers = chosen.randrange(1 << 30)
     strikes = tuple(_strike(fault, chosen) for _ in range(chosen.randint(*TIMES[fault])))
     kinds = ("append", "rewrite", chosen.choice(["stream", "optimize", "optimize"]))
-    return Scenario(seed, fault, tables, in_bucket, strikes, writers, kinds)
+    features = tuple(chosen.sample(MEETS, chosen.choice([0, 1, 2, 2])))
+    return Scenario(seed, fault, tables, in_bucket, strikes, writers, kinds, features)
 
 
 def _with_more(pending: Pending, chosen: random.Random) -> Pending:

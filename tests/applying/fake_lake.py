@@ -447,6 +447,8 @@ class FakeEngine:
 
     def interrupt(self, tag: str, address: str = "") -> bool | None:
         self.interrupted.append((tag, address))
+        if address and self.address and address != self.address:
+            return None  # another engine runs it
         return self.running.get(tag, self.running.get("*", False))
 
     def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:

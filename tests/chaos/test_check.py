@@ -15,13 +15,14 @@ from chaos.check import (
     check_attempts,
     check_exits,
     check_interleaving,
+    check_jobs,
     check_lost,
     check_metadata,
     check_rows,
     check_writers,
     expected_rows,
 )
-from chaos.journal import Attempt, Journal, read_journal
+from chaos.journal import Attempt, HookCall, Journal, read_journal
 from chaos.replay import Row, rows_at
 from tests.chaos.logs import HandMade, rows, stamp
 
@@ -276,3 +277,31 @@ def test_a_journal_gives_its_attempts_back_and_passes_over_a_line_that_was_cut_o
     assert (first.id, first.told, first.pairs) == ("w-0", "ok", ((10, 7),))
     assert first.waited is not None
     assert (second.act, second.told, second.waited) == ("delete", "unknown", None)
+
+
+# Jobs ----------------------------------------------------------------------------------------------------------------
+
+
+def called(*calls: tuple[str, str, float]) -> list[HookCall]:
+    return [HookCall(hook, "t0", run, at) for hook, run, at in calls]
+
+
+def test_jobs_that_are_resumed_after_the_last_statement_break_nothing(table: HandMade) -> None:
+    table.commit(table.metadata(stray=None), user=stamp("r1"), at=50)
+    calls = called(("before", "r1", 40), ("after", "r1", 60))
+    assert check_jobs(table.log(), 0, calls, shared=False) == []
+
+
+def test_a_statement_that_commits_after_its_jobs_were_resumed_by_the_next_run_is_found(table: HandMade) -> None:
+    table.commit(table.metadata(stray=None), user=stamp("r1"), at=50)
+    calls = called(("before", "r1", 40), ("after", "r2", 45))
+    (found,) = check_jobs(table.log(), 0, calls, shared=False)
+    assert (found.promise, found.what) == (
+        "jobs",
+        "version 1 (WRITE) of run r1 came after its jobs were resumed",
+    )
+
+
+def test_jobs_that_stay_paused_are_found(table: HandMade) -> None:
+    (found,) = check_jobs(table.log(), 0, called(("before", "r1", 40)), shared=False)
+    assert found.what == "its jobs were never resumed"

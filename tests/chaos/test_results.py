@@ -27,9 +27,9 @@ def test_the_summary_counts_rounds_faults_and_broken_promises(tmp_path: Path) ->
     append(path, facts, [Violation("rows", "t0", "lost"), Violation("rows", "t1", "lost")])
     append(path, {**facts, "fault": "server", "hits": 1}, [Violation("free", "t0", "99 s")])
     lines = summary(read(path)).splitlines()
-    assert lines[2] == "| kill -9 of the apply | 2 | 4 | 20 | 2 | 1 | 0 | 0 | 0 | 0 | 0 | 0 |"
-    assert lines[3] == "| kill -9 of the server | 1 | 1 | 10 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 0 |"
-    assert lines[4] == "| all | 3 | 5 | 30 | 3 | 1 | 0 | 0 | 1 | 0 | 0 | 0 |"
+    assert lines[2] == "| kill -9 of the apply | 2 | 4 | 20 | 2 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |"
+    assert lines[3] == "| kill -9 of the server | 1 | 1 | 10 | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 0 | 0 |"
+    assert lines[4] == "| all | 3 | 5 | 30 | 3 | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0 |"
 
 
 def test_a_broken_round_is_listed_with_its_cause_and_stays_counted(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_broken_round_is_listed_with_its_cause_and_stays_counted(tmp_path: Pat
     explain(path, Explanation("faults", 4, "harness", "an outcome was missing in its list"))
     append(path, facts, [])
     lines = summary(read(path)).splitlines()
-    assert lines[2] == "| kill -9 of the apply | 3 | 6 | 30 | 3 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |"
+    assert lines[2] == "| kill -9 of the apply | 3 | 6 | 30 | 3 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 1 |"
     assert lines[-2:] == [
         "* faults 4 (kill), exits: harness: an outcome was missing in its list; the same seed again: kept",
         "* faults 5 (kill), rows: not explained",

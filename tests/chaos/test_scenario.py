@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.scenario import FAULTS, KINDS, TEMPLATES, TIMES, allowed, choose, copy_table, policy_text
+from chaos.features import Feature
+from chaos.scenario import FAULTS, KINDS, MEETS, NOT_DRAWN, TEMPLATES, TIMES, allowed, choose, copy_table, policy_text
 from tablectl.model.errors import TablectlError
 from tablectl.policies.policy_document import load_specs
 from tests.chaos.logs import HandMade
@@ -22,6 +23,11 @@ def test_a_hundred_seeds_cover_every_fault_kind_and_template() -> None:
     assert {each.fault for each in rounds} == set(FAULTS)
     assert {table.kind for each in rounds for table in each.tables} == set(KINDS)
     assert {table.template for each in rounds for table in each.tables} == set(TEMPLATES)
+
+
+def test_rounds_draw_every_feature_that_is_not_left_out_for_a_reason() -> None:
+    assert {*MEETS, *NOT_DRAWN} == set(Feature)
+    assert {feature for seed in range(100) for feature in choose(seed).features} == set(MEETS)
 
 
 def test_a_fault_of_the_store_has_its_records_in_the_bucket() -> None:

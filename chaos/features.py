@@ -1,0 +1,46 @@
+"""What can meet in one run. `tests/pairs` combines these two by two on a fake lake, `make chaos` draws from them.
+
+A new feature of an apply gets a line here, an arrangement in `tests/pairs/features.py`, and one in `chaos/scenario.py`
+or a reason there why real processes cannot show it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Feature(Enum):
+    """One feature, or one thing that happens to a run."""
+
+    GUARDED_PROCESS = "guarded process"
+    """The apply runs in a process whose writes are guarded."""
+    OWED_HOOKS = "owed hooks"
+    """A dead run has paused jobs, and did not resume them."""
+    ORPHAN = "orphaned statement"
+    """A statement of a dead run still runs, and commits later."""
+    SIGNAL = "signal"
+    """The run is asked to stop while it works."""
+    FAILING_STORE = "store that fails"
+    """The lease records cannot be written for a while."""
+    REMOTES = "remotes"
+    """Two drivers, of which one stops answering."""
+    TOGETHER = "together"
+    """All tables share one window."""
+    CANARY = "canary"
+    """One table goes first, and is watched."""
+    QUIET = "quiet moment"
+    """Each table starts when few writes are expected to fail."""
+    STREAMS = "streams"
+    """A declared stream must first read the table."""
+    PACE = "pace"
+    """Rewritten bytes per hour are limited."""
+    REWRITE = "rewrite"
+    """All data is rewritten, by other partition columns."""
+    UNDO = "undo"
+    """The plan takes back what an earlier run did."""
+    MANAGED = "catalog-managed"
+    """Commits go through a catalog."""
+    RUNTIME = "runtime"
+    """Databricks, with a runtime that is known."""
+    EMPTY_PATTERN = "pattern without tables"
+    """A pattern of the policies matches no table."""

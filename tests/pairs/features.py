@@ -1,0 +1,184 @@
+"""How each feature is arranged on the fake lake. Every one of `chaos.features` has its function here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from types import MappingProxyType
+
+from chaos.features import Feature
+from tablectl.applying.context import CanaryTerms, QuietTerms
+from tablectl.leases.guards import GuardRecord
+from tablectl.model.errors import EngineError, WindowError
+from tablectl.model.plan import Plan, TableFailure, TablePlan
+from tablectl.model.stop_condition import parse_stop_condition
+from tablectl.model.streams import StreamPosition
+from tablectl.model.table import CatalogFacts, Commit
+from tablectl.writers.gate_entry import GateEntry, StoredGuard
+from tests.applying.fake_lake import SPARK, FakeEngine, FakeTable
+from tests.pairs.scene import Scene
+
+HOUR = 3600.0
+
+
+def _guarded_process(scene: Scene) -> None:
+    """Each statement is sent through a guard of the same process, as in a job under ``tablectl-guard run``."""
+
+    def guarded(_engine: FakeEngine, table: FakeTable) -> None:
+        began = scene.run.clock.now
+        guard = StoredGuard(scene.run.stores[table.live.location], GuardRecord("eeeeeeee", 0, "this job"))
+        try:
+            GateEntry(guard, table.name.text, None, scene.run.clock, lambda call: call()).enter()
+        except WindowError:
+            guard.withdraw()
+        if scene.run.clock.now - began > 1:
+            scene.broken.append(f"{table.name.text}: a guard waited for the gate of its own process")
+
+    scene.around_send.append(guarded)
+
+
+def _owed_hooks(scene: Scene) -> None:
+    scene.hooks = scene.dead_owes = True
+
+
+def _orphan(scene: Scene) -> None:
+    scene.dead_runs_statement = True
+
+
+def _signal(scene: Scene) -> None:
+    scene.at_moment.append(scene.run.stop.set)
+
+
+def _failing_store(scene: Scene) -> None:
+    def fail() -> None:
+        scene.store_fails_until = scene.run.clock.now + 20
+
+    scene.at_moment.append(fail)
+
+
+def _remotes(scene: Scene) -> None:
+    """Of two drivers, the first is lost with its first statement, which commits later."""
+    scene.run.drivers("one", "two")
+    left = [1]
+
+    def lose(engine: FakeEngine, _table: FakeTable, sql: str) -> None:
+        if left and engine is scene.run.more["one"]:
+            left.clear()
+            engine.is_alive, engine.running = False, {"*": None}
+            if not sql.startswith("OVERWRITE"):
+                scene.orphan(engine, "the lost statement", sql, run=engine.stamp.run)
+            raise EngineError("the connection broke", "", unanswered=True)
+
+    scene.lost.append(lose)
+
+
+def _together(scene: Scene) -> None:
+    scene.run.together = ("delta.`/lake/*`",)
+
+
+def _canary(scene: Scene) -> None:
+    groups = (tuple(table.name.text for table in scene.tables),)
+    terms = CanaryTerms(1, 120.0, parse_stop_condition("failed > 0"), groups)
+    scene.run.terms = replace(scene.run.terms, canary=terms)
+
+
+def _quiet(scene: Scene) -> None:
+    """Each table has a MERGE of half an hour at each full hour but for three hours from noon on."""
+    scene.run.terms = replace(scene.run.terms, quiet=QuietTerms(12 * HOUR, 0.1))
+    now = scene.run.clock.utc()
+    first = now.replace(minute=0, second=0) - timedelta(days=20)
+    took = MappingProxyType({"executionTimeMs": str(30 * 60_000)})
+    for table in scene.tables:
+        for hour in range(20 * 24):
+            begin = first + timedelta(hours=hour)
+            if begin.hour not in {12, 13, 14} and begin + timedelta(minutes=30) <= now:
+                version = table.live.version + 1
+                at = round((begin + timedelta(minutes=30)).timestamp() * 1000)
+                table.states.append(replace(table.live, version=version))
+                made = Commit(version, at, "MERGE", "etl", SPARK, changes_data=True)
+                table.history.append(replace(made, metrics=took))
+                table.rows.append(table.rows[-1])
+
+
+def _streams(scene: Scene) -> None:
+    scene.run.lake.positions["fraud"] = _position(-1)
+    scene.later(60, lambda: scene.run.lake.positions.update(fraud=_position(1_000)))
+
+    def declare(plan: Plan) -> Plan:
+        return replace(plan, tables=tuple(map(_with_stream, plan.tables)))
+
+    scene.edits.append(declare)
+
+
+def _position(version: int) -> Callable[[str], StreamPosition]:
+    return lambda checkpoint: StreamPosition("fraud", checkpoint, "q", max(version, 0), 0, version)
+
+
+def _with_stream(table: TablePlan) -> TablePlan:
+    options = replace(table.basis.options, streams=(("fraud", "/checkpoints/fraud"),))
+    return replace(table, basis=replace(table.basis, options=options))
+
+
+def _pace(scene: Scene) -> None:
+    scene.run.max_bytes_per_hour = 3000
+
+
+def _rewrite(scene: Scene) -> None:
+    scene.policy["partitioning"] = ("day",)
+    scene.options = replace(scene.options, rewrite="allowed")
+
+
+def _undo(scene: Scene) -> None:
+    for table in scene.tables:
+        properties = {"delta.isolationLevel": "Serializable", "owner.team": "web"}
+        table.commit("SET TBLPROPERTIES", "apply", properties=properties)
+    scene.policy.update({"isolation": "default", "properties": {"owner.team": None}})
+
+
+def _managed(scene: Scene) -> None:
+    for table in scene.tables:
+        _through_catalog(table)
+
+
+def _through_catalog(table: FakeTable) -> None:
+    commit = table.commit
+
+    def commit_through_catalog(operation: str, user: str = "ben", stamp: str = "", **facts: object) -> None:
+        commit(operation, user, stamp, **facts)
+        if facts:
+            table.states[-1] = replace(table.live, catalog=CatalogFacts(table.live.version))
+
+    table.states[-1] = replace(table.live, catalog=CatalogFacts(table.live.version))
+    table.commit = commit_through_catalog  # type: ignore[method-assign]
+
+
+def _runtime(scene: Scene) -> None:
+    scene.dialect, scene.runtime = "databricks", "18.1"
+
+
+def _empty_pattern(scene: Scene) -> None:
+    failure = TableFailure(name="lake.sales.*", message="no table matches the pattern")
+    scene.edits.append(lambda plan: replace(plan, failures=(failure,)))
+
+
+ARRANGE: Mapping[Feature, Callable[[Scene], None]] = MappingProxyType(
+    {
+        Feature.GUARDED_PROCESS: _guarded_process,
+        Feature.OWED_HOOKS: _owed_hooks,
+        Feature.ORPHAN: _orphan,
+        Feature.SIGNAL: _signal,
+        Feature.FAILING_STORE: _failing_store,
+        Feature.REMOTES: _remotes,
+        Feature.TOGETHER: _together,
+        Feature.CANARY: _canary,
+        Feature.QUIET: _quiet,
+        Feature.STREAMS: _streams,
+        Feature.PACE: _pace,
+        Feature.REWRITE: _rewrite,
+        Feature.UNDO: _undo,
+        Feature.MANAGED: _managed,
+        Feature.RUNTIME: _runtime,
+        Feature.EMPTY_PATTERN: _empty_pattern,
+    }
+)
