@@ -318,7 +318,9 @@ class Scene:
         self.reports.append(report)
         self.tick()
         self._check_report(report)
-        return all(each.outcome in _DONE for each in report.tables) and not any(each.owed for each in report.tables)
+        if any(each.owed or each.shut for each in report.tables):
+            return False  # as its exit code says: run it again
+        return all(each.outcome in _DONE for each in report.tables)
 
     def _hook(
         self,
