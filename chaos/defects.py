@@ -102,8 +102,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a second statement is announced while one may run",
         "tablectl/leases/lease.py",
-        "if self._record.running is not None and self._record.running.tag != running.tag:",
-        "if self._record.running is not None and not running.tag:",
+        "if before is not None and before.tag != running.tag:",
+        "if before is not None and not running.tag:",
         (_LEASES, _APPLYING),
     ),
     Defect(
@@ -123,8 +123,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "writers do not count the bound of a running statement",
         "tablectl/leases/lease_records.py",
-        "return (self.ttl + self.statement_bound) * PATIENCE",
-        "return self.ttl * PATIENCE",
+        "return self.silence + self.statement_bound * PATIENCE",
+        "return self.silence",
         (_LEASES, _WRITERS),
     ),
     Defect(
@@ -151,8 +151,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "dead guards are deleted without a record",
         "tablectl/applying/drain.py",
-        "options.note_dead(guards.dead)",
-        "_forget(guards.dead)",
+        "options.note_dead([each.id for each in guards.dead])",
+        "_forget([each.id for each in guards.dead])",
         (_APPLYING, _WRITERS),
     ),
     Defect(
@@ -207,7 +207,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a statement of a dead run is not ended first",
         "tablectl/applying/run_table.py",
-        "            end_inherited(session)\n",
+        "            end_inherited(window, lease, plan.name, plan.location, session.hooks.notes)\n",
         "",
         (_APPLYING,),
     ),
@@ -221,14 +221,14 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a plan is not approved under the lease",
         "tablectl/applying/run_table.py",
-        "            session.window.approve(session.plan)\n",
+        "            window.approve(plan)\n",
         "",
         (_APPLYING, "tests/test_approval.py"),
     ),
     Defect(
         "the name is not resolved under the lease",
         "tablectl/applying/run_table.py",
-        "            check_name(session.window, session.plan)\n",
+        "            check_name(window, plan)\n",
         "",
         (_APPLYING,),
     ),
@@ -336,5 +336,47 @@ DEFECTS: tuple[Defect, ...] = (
         "while len(self._names) > 2:",
         "while len(self._names) > 1:",
         (_WRITERS,),
+    ),
+    Defect(
+        "a release opens the gate of a statement that may still run",
+        "tablectl/leases/lease.py",
+        "kept = last.gate if running is not None and running.until > 0 else Gate.OPEN",
+        "kept = Gate.OPEN",
+        (_LEASES, _APPLYING),
+    ),
+    Defect(
+        "writers enter after a release that names a running statement",
+        "tablectl/leases/lease_records.py",
+        'if self.kind == "break" or not (self.held or self.statement_bound):',
+        'if self.kind == "break" or not self.held:',
+        (_LEASES, _APPLYING, _WRITERS),
+    ),
+    Defect(
+        "jobs are resumed while a statement may still run",
+        "tablectl/applying/hooks.py",
+        "if any(each.running is not None for each in (self._lease, *(together.leases if together else ()))):",
+        "if any(each.running is None and not each for each in (self._lease, together)):",
+        (_APPLYING,),
+    ),
+    Defect(
+        "a run that could not open its gate ends with 0",
+        "tablectl/applying/gate.py",
+        "    if not lease.shut_for:\n        return run",
+        "    if lease.shut_for >= 0:\n        return run",
+        (_APPLYING,),
+    ),
+    Defect(
+        "a guard waits for the apply that it is a part of",
+        "tablectl/writers/gate_entry.py",
+        "if seen.run == APPLYING.get():",
+        "if not seen.run:",
+        (_WRITERS,),
+    ),
+    Defect(
+        "old records are deleted newest first",
+        "tablectl/leases/lease_records.py",
+        "for old in _seqs(store):",
+        "for old in reversed(_seqs(store)):",
+        (_LEASES,),
     ),
 )

@@ -63,7 +63,7 @@ class SceneClock(FakeClock):
             self.now += step
             if self.now > 1000 + LONGEST_STORY:
                 raise EndlessError(f"still waiting after {LONGEST_STORY:g} s")
-            self._scene.tick()
+            self._scene.tick(patience=1.0)
             if self.now >= until:
                 return
 
@@ -140,8 +140,8 @@ class GuardedWriter:
         self._guard = StoredGuard(store, record)
         self.waits_since = self._scene.run.clock.now
         GateEntry(self._guard, self.table.name.text, None, self, lambda call: call()).enter()
+        self.began, self._renewed = self.table.live.version, self._clock.now
         self.waits_since, self.inside = None, True
-        self.began, self._renewed = self.table.live.version, self._scene.run.clock.now
         self.sleep(_WRITES_FOR)
         self.table.commit("WRITE", "etl")
         self.inside = False
@@ -339,13 +339,14 @@ class Scene:
 
     # What goes on meanwhile
 
-    def tick(self, moment: str = "") -> None:
+    def tick(self, moment: str = "", patience: float = 0.0) -> None:
         """Everything else that happens at this step: first the watch, then what is due, then the writers.
 
-        One thread at a time; another one does not wait for it, because it may hold a lock of the product.
+        One thread at a time. Another one may hold a lock of the product, so it waits at most ``patience`` seconds; the
+        clock gives each step a turn, because guards are renewed there.
         """
         self._look()
-        if not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(timeout=patience):
             return
         try:
             if moment == self.moment and not self._come:
