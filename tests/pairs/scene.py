@@ -1,4 +1,4 @@
-"""One apply after another over a fake lake beside guarded writers, and a watch over what the README promises.
+"""One apply after another over a fake lake with guarded writers, and a watch over what the README promises.
 
 Nothing here knows how the product keeps a promise. The watch looks at every commit as it lands, at every report, and at
 the end of the story.
@@ -48,7 +48,7 @@ class EndlessError(Exception):
 
 
 class SceneClock(FakeClock):
-    """Moves in small steps, stops when the run is asked to, and never moves for ever."""
+    """Moves in small steps, stops when the run is asked to, and raises an error where a story has no end."""
 
     def __init__(self, scene: Scene) -> None:
         super().__init__()
