@@ -57,7 +57,7 @@ def sabotage(defects: Iterable[Defect] = DEFECTS, rounds: int = 3) -> Iterator[N
 
 
 def _by_tests(defect: Defect, root: Path) -> str:
-    command = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not spark and not slow", *defect.tests]
+    command = ["-m", "pytest", "-x", "-rf", "-p", "no:cacheprovider", "-m", "not spark and not slow", *defect.tests]
     try:
         done = _python(command, root, _LONGEST)
     except subprocess.TimeoutExpired:
