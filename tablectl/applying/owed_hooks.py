@@ -40,6 +40,8 @@ class OwedHookTable:
     """Returns its tags. Called only if a table owes hooks."""
     sharing: Callable[[], tuple[OwedHookTable, ...]] = tuple
     """Returns the tables that share its window, itself included: the hooks of one are those of all. None by itself."""
+    applied: bool = False
+    """Whether the run applies it afterwards, which ends the statement that a run before may have left."""
 
 
 def with_shared_windows(places: Sequence[OwedHookTable], together: Sequence[str]) -> Sequence[OwedHookTable]:
@@ -66,12 +68,11 @@ def run_owed_hooks(
 ) -> dict[str, TableRun]:
     """Run what is owed on these tables, each under its lease. Returns a run by name for each table that owed hooks.
 
+    A table that is not applied afterwards, and on which a run before left a statement, opens its gate here, too.
     A table that cannot be read, or that another apply holds, is left to the next apply. ``parallel`` is the number of
     tables at a time. Waiting for a dead holder does not occupy a worker.
     """
-    if not window.terms.after:
-        return {}
-    by_name = {place.name: place for place in places}
+    by_name = {place.name: place for place in places if window.terms.after or not place.applied}
     seen: dict[str, Mapping[str, Sighting]] = {}
 
     def step(job: QueuedJob) -> TableRun | Later[TableRun | None] | None:
@@ -97,7 +98,7 @@ def _settle(
     seen: dict[str, Mapping[str, Sighting]],
 ) -> TableRun | Later[TableRun | None] | None:
     last = tail(records(place.location))
-    if last is None or not last.owed:
+    if last is None or not (last.owed or (last.statement_bound and not place.applied)):
         return None
     group = place.sharing() or (place,)
     # The jobs stay paused while a statement may run on any of these tables.
@@ -109,11 +110,12 @@ def _settle(
         if holder.alive or holder.patience > longest_watch(claim.ttl):
             return None
         seen[place.name] = taken.holders
+        left = "owes its after-hooks" if last.owed else "left a statement that may still run"
         pause = min(LONGEST_PAUSE, holder.record.ttl / 12)
         return Later(
             window.clock.monotonic() + pause,
             result=None,
-            words=f"a run before owes its after-hooks: {wait_text(holder)}",
+            words=f"a run before {left}: {wait_text(holder)}",
         )
     lease, streams = taken[place.name], distinct(each.streams() for each in group)
     hooks = TableHooks(window, place.name, place.location, lease, HookStreams(declared=streams))
@@ -125,7 +127,7 @@ def _settle(
             for each in needed:
                 end_inherited(window, taken[each.name], each.name, each.location, hooks.notes)
             hooks.settle()
-        except StopTableError as end:
+        except (StopTableError, TablectlError) as end:  # the store, the log, or a stop while it waited, among others
             hooks.owed = lease.record.owed
             hooks.notes.append(f"{end.message}: {end.hint}")
     run = TableRun(

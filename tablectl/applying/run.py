@@ -134,7 +134,8 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
 
 
 def _with_owed_hooks(table: TablePlan) -> OwedHookTable:
-    return OwedHookTable(table.name, table.location, lambda: table.basis.options.stream_names, lambda: table.tags)
+    streams = partial(getattr, table.basis.options, "stream_names")
+    return OwedHookTable(table.name, table.location, streams, lambda: table.tags, applied=table.applies)
 
 
 def _after_settled(run: TableRun, settled: TableRun | None) -> TableRun:

@@ -18,6 +18,7 @@ from tablectl.applying.context import WindowSettings
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.run_report import RunReport
 from tablectl.applying.statement import TAG
+from tablectl.leases.clock import StoppedError
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import Gate, RunningStatement, tail
@@ -255,6 +256,70 @@ def test_a_run_that_is_stopped_meanwhile_says_for_how_long_writers_wait_and_what
     assert int(report.exit_code) in {1, 5}
     stopped = case.run.clock.now
     assert case.entered_at() - stopped == pytest.approx(left, abs=3)
+
+
+def stopped_in_its_sleep(case: Orphan, plan: Plan) -> Plan:
+    """As the clock of the machine does it."""
+    sleep, until = case.run.clock.sleep, case.run.clock.now + 100
+
+    def interrupted(seconds: float) -> None:
+        if case.run.clock.now + seconds >= until:
+            case.run.stop.set()
+            raise StoppedError("stopped while waiting", "run it again")
+        sleep(seconds)
+
+    case.run.clock.sleep = interrupted
+    return plan
+
+
+def with_a_store_that_stays_down(case: Orphan, plan: Plan) -> Plan:
+    case.run.clock.later(100, lambda: setattr(case.store, "down", True))
+    return plan
+
+
+@pytest.mark.parametrize("end", [stopped_in_its_sleep, with_a_store_that_stays_down])
+@pytest.mark.parametrize("changes", [True, False], ids=["to apply", "unchanged"])
+def test_a_run_that_ends_while_it_settles_what_is_owed_says_that_the_gate_is_shut(
+    end: Callable[[Orphan, Plan], Plan],
+    changes: bool,
+) -> None:
+    case = Orphan(commits_after=None)
+    report = ended(lambda case, plan: end(case, plan if changes else plan_of()), case, owes=True, released=True)
+    run = only(report, "a")
+    assert run.owed == RESUME
+    assert run.shut_ms > 300_000
+    assert int(report.exit_code) in {1, 5}
+
+
+@pytest.mark.parametrize("end", [with_nothing_to_change, with_a_refused_plan])
+@pytest.mark.parametrize("hooks", [True, False], ids=["hooks", "no hooks"])
+@pytest.mark.parametrize("released", [True, False])
+def test_a_table_that_is_not_applied_opens_its_gate_too(
+    end: Callable[[Orphan, Plan], Plan],
+    hooks: bool,
+    released: bool,
+) -> None:
+    """Exit code 0 says that its writers may write."""
+    case = Orphan(commits_after=90)
+    if not hooks:
+        case.run.terms = WindowSettings()
+    report = ended(end, case, owes=False, released=released)
+    assert only(report, "a").shut == ""
+    assert case.let_in == []
+    assert 90 <= case.run.clock.now - case.since <= 92
+    arrived = case.run.clock.now
+    assert case.entered_at() == arrived
+
+
+def test_a_table_that_is_not_applied_and_that_another_run_holds_is_left_alone() -> None:
+    case = Orphan(commits_after=None)
+    other = case.run.hold("a")
+    other.gate(Gate.CLOSED)
+    other.announce(RunningStatement("connect host:1 s u", TAG_OF_THE_DEAD, BOUND, "r0", 0))
+    began = case.run.clock.now
+    case.run.apply(plan_of(), (OwedHookTable("delta.`/lake/a`", "/lake/a"),))
+    assert not other.lost
+    assert case.run.clock.now - began < 20
 
 
 @pytest.mark.parametrize("gate", [Gate.NO_SCHEMA, Gate.APPENDS_ONLY])
