@@ -23,6 +23,7 @@ from tablectl.leases.lease import random_id
 from tablectl.leases.lease_records import (
     ATTEMPTS,
     MOST_DEAD_GUARDS,
+    PATIENCE,
     LeaseRecord,
     RunningStatement,
     died,
@@ -352,9 +353,10 @@ class GateEntry:
         Then the write continues. The holder learns about it from the record that is put as soon as the store accepts
         it.
         """
-        silence = watch.seen.statement_silence
+        silence, patience = watch.seen.statement_silence, watch.seen.ttl * PATIENCE
         dead_for = now - watch.since - silence
-        if not watch.problem or (now - watch.last_contact < silence and dead_for < watch.seen.silence):
+        # A released gate may be near its end. But the next apply may have shut it, since when we cannot tell.
+        if not watch.problem or (now - watch.last_contact < max(silence, patience) and dead_for < patience):
             return False
         reason = (
             f"a writer could not use the records for {max(now - watch.last_contact, dead_for):.0f} s: {watch.problem}"

@@ -555,6 +555,32 @@ def test_a_writer_cut_off_from_the_store_goes_on_and_tells_the_holder_later(capl
         lease.prove(1)
 
 
+def test_nor_does_it_go_on_sooner_past_a_gate_that_a_release_left_shut() -> None:
+    """The next apply may have shut it meanwhile."""
+    table = Table()
+    lease = table.apply()
+    lease.gate(Gate.CLOSED)
+    lease.announce(replace(STATEMENT, until=4.0))
+    lease.release()
+    table.after(2, lambda: setattr(table.store, "down", True))
+    table.passage.enter()
+    assert 1076 <= table.clock.now < 1081
+
+
+def test_one_failure_does_not_let_a_writer_past_a_released_gate_without_a_guard() -> None:
+    table = Table()
+    lease = table.leaves_a_statement()
+    lease.release()
+    table.after(570 * 1.25 - 5, lambda: setattr(table.store, "down", True))
+    table.after(570 * 1.25 + 5, lambda: setattr(table.store, "down", False))
+    table.passage.enter()
+    assert table.guards
+    assert not table.drained
+    last = tail(table.store)
+    assert last is not None
+    assert last.kind == "dead"
+
+
 def test_a_writer_that_may_not_put_into_the_lease_is_not_shut_out_forever() -> None:
     class NoLease(MemoryRecords):
         def create(self, name: str, data: bytes) -> bool:
