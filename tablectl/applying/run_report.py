@@ -281,6 +281,8 @@ class TableRun:
             writers=earlier.writers or self.writers,
             quiet=self.quiet or earlier.quiet,
             owed=self.owed if self.epoch else earlier.owed,
+            shut_ms=self.shut_ms if self.epoch else earlier.shut_ms,
+            shut=self.shut if self.epoch else earlier.shut,
             notes=tuple(dict.fromkeys([*earlier.notes, *self.notes])),
         )
 

@@ -62,6 +62,9 @@ def test_a_window_of_unknown_length_stays_unknown_when_the_table_is_tried_again(
     first = TableRun(name="t", outcome=RunOutcome.UNKNOWN, epoch=1, window_ms=None, shut_ms=5, shut="writers may wait")
     again = TableRun(name="t", outcome=RunOutcome.ALREADY, epoch=2).following(first)
     assert (again.window_ms, again.shut_ms, again.shut) == (None, 0, "")
+    without_lease = TableRun(name="t", outcome=RunOutcome.HELD).following(first)
+    assert (without_lease.shut_ms, without_lease.shut) == (first.shut_ms, first.shut)
+    assert without_lease.code is ExitCode.PARTIAL
 
 
 @pytest.mark.parametrize("outcome", list(RunOutcome))
