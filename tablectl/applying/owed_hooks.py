@@ -21,6 +21,7 @@ from tablectl.applying.statement import end_inherited
 from tablectl.delta.names import parse_table
 from tablectl.frozen import frozen
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
+from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Renewer
 from tablectl.leases.lease_records import tail
 from tablectl.model.errors import BrokenTableError, TablectlError
@@ -120,6 +121,7 @@ def _settle(
     lease, streams = taken[place.name], distinct(each.streams() for each in group)
     hooks = TableHooks(window, place.name, place.location, lease, HookStreams(declared=streams))
     with ExitStack() as stack:
+        stack.callback(APPLYING.reset, APPLYING.set(claim.run))
         for held in taken.values():
             stack.callback(held.release)
             stack.enter_context(Renewer(held))

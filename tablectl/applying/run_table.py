@@ -73,14 +73,16 @@ def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
     session = TableSession.begin(window, plan, lease)
     before = APPLYING.set(lease.record.run)
     try:
-        run = _run_session(session)
+        try:
+            run = _run_session(session)
+        finally:
+            session.gate.leave()
+        try:
+            session.hooks.after(run.outcome)
+        except Exception as error:  # noqa: BLE001  # see the docstring
+            session.hooks.notes.append(unexpected(plan.name, error)[0])
     finally:
         APPLYING.reset(before)
-        session.gate.leave()
-    try:
-        session.hooks.after(run.outcome)
-    except Exception as error:  # noqa: BLE001  # see the docstring
-        session.hooks.notes.append(unexpected(plan.name, error)[0])
     return replace(run, owed=session.hooks.owed, notes=tuple(session.hooks.notes))
 
 

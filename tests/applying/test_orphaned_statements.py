@@ -15,6 +15,7 @@ from itertools import product
 import pytest
 
 from tablectl.applying.context import WindowSettings
+from tablectl.applying.events import RunEvent
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.run_report import RunReport
 from tablectl.applying.statement import TAG
@@ -27,7 +28,7 @@ from tablectl.model.errors import EngineError
 from tablectl.model.plan import Plan, Refusal
 from tablectl.model.stamp import Stamp
 from tablectl.storage.missing_rights import missing_right
-from tablectl.writers.gate_entry import GateEntry, StoredGuard
+from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
 from tests.applying.fake_lake import FakeEngine, FakeTable, Hook, parse_sql
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.leases.lease_fakes import MemoryRecords, claim, try_acquire
@@ -331,6 +332,25 @@ def test_the_gate_that_stays_is_the_one_of_the_statement(gate: Gate) -> None:
     assert case.entered_at(GuardMode.ANY) - case.since == pytest.approx(BOUND * 1.25, abs=2)
 
 
+@pytest.mark.parametrize("owes", [True, False])
+def test_a_guard_in_a_callback_does_not_wait_for_the_apply_that_it_is_in(owes: bool) -> None:
+    case = Orphan(commits_after=None)
+    plan, refused = case.run.plan(), list[str]()
+
+    def write(event: RunEvent) -> None:
+        if event.step == "statement left":
+            try:
+                case.entered_at()
+            except GuardTimeout as error:
+                refused.append(error.message)
+
+    case.leave(owes=owes, released=True)
+    case.run.notify = write
+    case.run.apply(plan, (OwedHookTable("delta.`/lake/a`", "/lake/a"),))
+    assert refused
+    assert "would wait for itself" in refused[0]
+
+
 # A statement of the run itself, whose answer did not come
 
 
@@ -427,6 +447,24 @@ def test_nor_while_a_statement_of_the_run_itself_may_commit(
     assert [at for at in case.resumed if at < case.over_at] == []
     assert only(report, "a").shut or case.run.clock.now >= case.over_at
     assert case.entered_at() >= case.over_at
+
+
+def test_a_callback_that_hears_of_the_shut_gate_does_not_wait_for_it() -> None:
+    case, refused = Unanswered(None), list[str]()
+
+    def write(event: RunEvent) -> None:
+        if event.step == "note" and case.since:
+            with pytest.raises(GuardTimeout, match="would wait for itself"):
+                case.entered_at()
+            refused.append(event.words)
+
+    case.run.notify = write
+    case.leave()
+    case.run.apply()
+    assert [words.split(":")[0] for words in refused] == [
+        "the gate is not open yet",
+        "a statement may still run in the engine",
+    ]
 
 
 def test_the_jobs_of_a_shared_window_stay_paused_while_a_statement_runs_on_any_of_its_tables() -> None:
