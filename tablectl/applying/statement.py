@@ -54,6 +54,11 @@ class Sent:
     single: bool
     """Whether one commit ends it."""
 
+    @property
+    def ends_above(self) -> int | None:
+        """One commit above this version ends it; ``None`` if it may make several."""
+        return self.version if self.single else None
+
 
 _IN_PARTS = frozenset({Kind.OPTIMIZE, Kind.REORG})
 """Delta may commit the files of these in several parts (``spark.databricks.delta.optimize.batchSize``)."""
@@ -182,7 +187,7 @@ def announced(session: TableSession, sent: Sent) -> Iterator[SendCheck]:
     bound = session.window.engine.bound or 0.0
     extra = 2 * ANNOUNCE_EVERY if bound else 0.0
     engine, run = session.window.engine.address or "this process", session.window.stamp.run
-    running = RunningStatement(engine, sent.tag, bound + extra, run, sent.version if sent.single else None)
+    running = RunningStatement(engine, sent.tag, bound + extra, run, sent.ends_above)
     session.lease.announce(running)
     check = SendCheck(session.lease, running)
     if not bound:
@@ -305,7 +310,7 @@ def _wait_for_end(session: TableSession, sent: Sent) -> bool:
         if window.engine.interrupt(sent.tag) is False:
             return True
         left = started + session.lease.record.ttl - window.clock.monotonic()
-        if left <= 0 or _has_committed(window, session.plan.location, window.stamp.run, sent.version):
+        if left <= 0 or _has_committed(window, session.plan.location, window.stamp.run, sent.ends_above):
             return False
         try:
             window.clock.sleep(min(_LOOK_EVERY, left))

@@ -9,12 +9,15 @@ import pytest
 
 from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.policy import Policy
+from tablectl.leases.lease_records import Gate, tail
+from tablectl.model.errors import EngineError
 from tablectl.model.plan import Phase, TablePlan
+from tablectl.model.stamp import Stamp
 from tablectl.model.table import ClusteringState, FileGroup
 from tablectl.model.table_options import Optimize, TableOptions
 from tablectl.planning.diff import diff
-from tests.applying.fake_lake import FakeTable, at, fails
-from tests.applying.world import Kill, World
+from tests.applying.fake_lake import FakeEngine, FakeTable, at, fails
+from tests.applying.world import DIGEST, Kill, World
 
 LOOSE = FileGroup(files=3, bytes=3000)
 BY_DAY = FileGroup(columns=("day",), files=9, bytes=9000)
@@ -153,3 +156,25 @@ def test_killed_anywhere_it_goes_on_from_there(optimize: Optimize, number: int, 
     assert made.run(rest).outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY}
     assert operations(made) == ["CLUSTER BY", "OPTIMIZE"]
     assert left(made) == []
+
+
+def test_one_commit_of_an_optimize_does_not_end_the_wait_for_its_end() -> None:
+    """It may make more, so the engine is asked until it says that nothing runs. Then the gate opens."""
+    made, lost_at = world("incremental"), list[float]()
+
+    class Ends(FakeEngine):
+        def interrupt(self, tag: str, address: str = "") -> bool | None:
+            return made.clock.now < lost_at[0] + 3
+
+    def lose(table: FakeTable, sql: str) -> None:
+        if sql.startswith("OPTIMIZE"):
+            lost_at.append(made.clock.now)
+            table.commit("OPTIMIZE", "ann", Stamp("ann", DIGEST).text())
+            raise EngineError("the connection was reset", unanswered=True)
+
+    made.engine, made.before = Ends, lose
+    run = made.run(made.plan(**POLICY))
+    assert (run.outcome, made.clock.now - lost_at[0]) == (RunOutcome.FAILED, 3)
+    last = tail(made.store)
+    assert last is not None
+    assert (last.running, last.shut) == (None, Gate.OPEN)
