@@ -480,3 +480,19 @@ def test_the_jobs_of_a_shared_window_stay_paused_while_a_statement_runs_on_any_o
     assert outcomes(report) == {"a": "applied", "b": "applied"}
     assert case.resumed[0] >= case.over_at
     assert case.let_in == []
+
+
+def test_a_gate_of_a_shared_window_that_stays_shut_is_reported_with_the_hooks() -> None:
+    case = Orphan(commits_after=None)
+    case.run.tables("b")
+    case.run.together = ("delta.`/lake/[ab]`",)
+    plan = case.run.plan()
+    case.leave(owes=False, released=True)
+    other = try_acquire(case.run.stores["/lake/b"], claim("ben"), case.run.clock)
+    assert isinstance(other, Lease)
+    other.owe((RESUME[0],))
+    other.release()
+    run = only(case.run.apply(stopped_in_its_sleep(case, plan)), "b")
+    assert run.owed == RESUME
+    assert run.shut_ms > 300_000
+    assert "window break 'delta.`/lake/a`'" in run.shut
