@@ -128,7 +128,7 @@ def test_the_connector_gets_the_address_and_the_token_of_its_catalog(
 def test_the_connector_gets_no_token_for_another_host_than_the_one_next_to_it() -> None:
     catalogs = {"lake": CatalogConfig(type="unity", url="https://evil.example")}
     environ = {"UNITY_CATALOG_TOKEN": "secret", "UNITY_CATALOG_TOKEN_HOST": "unity.example.com"}
-    with pytest.raises(UsageError, match="UNITY_CATALOG_TOKEN_HOST allows unity.example.com alone"):
+    with pytest.raises(UsageError, match="UNITY_CATALOG_TOKEN_HOST allows unity"):
         connector_conf(CONNECTOR, catalogs, environ)
 
 
