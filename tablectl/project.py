@@ -383,21 +383,21 @@ class Project:
 
     def _secret_values(self) -> frozenset[str]:
         """The values that masked keys take from variables: a policy can give them to another key, too. The policies of
-        the base branch decide along with those at hand; if they cannot be read, every variable counts.
+        the base branch decide along with those at hand; if any cannot be read, every variable counts.
         """
         if not self.variables.private_values():
             return frozenset()
-        found = [specs for _, specs in self._opened.values()]
         base = Path(self.environ.get(BASE, ""))
-        if base.name == FILE:
-            try:
+        try:
+            found = [specs for _, specs in self._opened.values()] or [self.any_policies()]
+            if base.name == FILE:
                 merged = load_config(base.parent, {}, "")
                 merged = merged.env.get(self.config.environment, merged)
                 if has_policies(merged, base.parent):
                     given = variables_for(merged, self.given, self.environ)
                     found.append(open_repository(None, merged, base.parent, given)[1])
-            except InputError:
-                return self.variables.private_values()
+        except InputError:
+            return self.variables.private_values()
         return self.variables.private_values({name for each in found for name in each.declarations.secret_variables})
 
     def records(self, location: str) -> RecordStore:
