@@ -43,6 +43,17 @@ def of_table(table: str, work: Callable[[], _Result]) -> _Result | TablectlError
 
 
 @contextmanager
+def no_panic(table: str) -> Iterator[None]:
+    """For code that catches every ``Exception``: raises a panic of a Rust library as one."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as error:  # noqa: BLE001  # see ``error_of``
+        raise error_of(table, error) from None
+
+
+@contextmanager
 def one_table(table: str) -> Iterator[None]:
     """For commands about a single table: raises an unexpected error as one that names the table."""
     try:

@@ -22,7 +22,6 @@ from tablectl.engine.port import Catalog, Engine
 from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.policies.branch import BASE, check_merged
-from tablectl.policies.catalog_config import connector_conf
 from tablectl.policies.config import ENV, FILE, Config, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec
@@ -151,7 +150,8 @@ class Engines:
     def _open(self, stamp: str, remote: str | None) -> CatalogEngine:
         if self._source.open is not None:
             return self._source.open(stamp)
-        from tablectl.engine import spark  # noqa: PLC0415  # see the module docstring
+        from tablectl.catalogs.opening import connector_conf  # noqa: PLC0415  # see the module docstring
+        from tablectl.engine import spark  # noqa: PLC0415  # as above
 
         check_merged(self._config.unmerged)
         engine = self._config.engine
@@ -383,21 +383,21 @@ class Project:
 
     def _secret_values(self) -> frozenset[str]:
         """The values that masked keys take from variables: a policy can give them to another key, too. The policies of
-        the base branch decide along with those at hand; if they cannot be read, every variable counts.
+        the base branch decide along with those at hand; if any cannot be read, every variable counts.
         """
         if not self.variables.private_values():
             return frozenset()
-        found = [specs for _, specs in self._opened.values()]
         base = Path(self.environ.get(BASE, ""))
-        if base.name == FILE:
-            try:
+        try:
+            found = [specs for _, specs in self._opened.values()] or [self.any_policies()]
+            if base.name == FILE:
                 merged = load_config(base.parent, {}, "")
                 merged = merged.env.get(self.config.environment, merged)
                 if has_policies(merged, base.parent):
                     given = variables_for(merged, self.given, self.environ)
                     found.append(open_repository(None, merged, base.parent, given)[1])
-            except InputError:
-                return self.variables.private_values()
+        except InputError:
+            return self.variables.private_values()
         return self.variables.private_values({name for each in found for name in each.declarations.secret_variables})
 
     def records(self, location: str) -> RecordStore:

@@ -273,7 +273,7 @@ def test_nothing_to_do_opens_no_engine(tmp_path: Path) -> None:
     create(tmp_path / "a", partitions=["day"])
     refused = planned(spec(f"delta.`{tmp_path}/a`", Policy(partitioning="none")), spec("sales.gone"))
     assert run(project(pytest.fail), refused, Control()).exit_code == 1
-    as_declared = planned(spec(f"delta.`{tmp_path}/a`"))
+    as_declared = planned(spec(f"delta.`{tmp_path}/a`", Policy()))
     assert run(project(pytest.fail), as_declared, Control()).exit_code == 0
 
 

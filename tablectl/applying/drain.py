@@ -14,6 +14,7 @@ from tablectl.leases.guards import HERE, GuardRecord, delete_dead_guard, newest_
 from tablectl.leases.lease import LeaseLost
 from tablectl.leases.lease_records import PATIENCE, Gate
 from tablectl.model.errors import WindowError
+from tablectl.model.text import listed
 from tablectl.storage.records import RecordStore
 
 _SHORTEST_PAUSE = 0.05
@@ -47,21 +48,16 @@ class DrainWait:
     @property
     def text(self) -> str:
         """The writers that the drain waits for, for people: ``nightly load (any), etl (append)``."""
-        return listed(map(named, self.guards)) or f"guards that cannot be read: {self.problem}"
+        return listed([*map(named, self.guards)], MOST_NAMED) or f"guards that cannot be read: {self.problem}"
 
 
-_NAMED = 5
+MOST_NAMED = 5
+"""How many writers a message names."""
 
 
 def named(guard: GuardRecord) -> str:
     """The writer of a guard, for people."""
     return f"{guard.writer or 'a writer without a name'} ({guard.mode})"
-
-
-def listed(writers: Iterable[str]) -> str:
-    """Some writers, for people."""
-    names = tuple(writers)
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _never(_waiting: DrainWait) -> bool:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.drain import DrainOptions, DrainWait, drain, listed, named
+from tablectl.applying.drain import MOST_NAMED, DrainOptions, DrainWait, drain, named
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
 from tablectl.applying.run_report import GateRun, PossibleFailure, RunOutcome, TableRun
@@ -23,6 +23,7 @@ from tablectl.leases.lease import RELEASE_PAUSES, Lease, LeaseLost
 from tablectl.leases.lease_records import PATIENCE, Gate
 from tablectl.model.errors import WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
+from tablectl.model.text import listed
 
 GATES: Mapping[Phase, Gate] = MappingProxyType(
     {Phase.FREE: Gate.NO_SCHEMA, Phase.REWRITE: Gate.APPENDS_ONLY, Phase.CLOSED: Gate.CLOSED}
@@ -347,7 +348,7 @@ class GateKeeper:
         fails = statement.fails or _FREE_FAILS
         self.possible_failures += [PossibleFailure(writer=name, reason=reason, fails=fails) for name, reason in silent]
         if silent:
-            writers = listed(name for name, _ in silent)
+            writers = listed([name for name, _ in silent], MOST_NAMED)
             self._hooks.notes.append(
                 f"no sign of life, and so taken for dead: {writers}; if alive, they need a longer ttl"
             )

@@ -17,6 +17,7 @@ from tablectl.applying.run_report import RunOutcome
 from tablectl.frozen import frozen
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import WindowError
+from tablectl.model.text import listed
 
 UNFINISHED = "unfinished"
 """``TABLECTL_OUTCOME`` for the after-hook of a run that died."""
@@ -198,5 +199,4 @@ def _short(text: str) -> str:
 
 def _few(texts: Sequence[str]) -> str:
     """Some hooks, for people, cut to a line or two."""
-    more = f" and {len(texts) - 2} more" if len(texts) > 2 else ""
-    return ", ".join(map(_short, texts[:2])) + more
+    return listed([*map(_short, texts)], 2)

@@ -54,7 +54,7 @@ from tablectl.leases.lease import Lease, Renewer
 from tablectl.model.errors import LiveError, PlanFileError, TablectlError, WindowError, one_line
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import minutes_text
-from tablectl.one_table import of_table
+from tablectl.one_table import no_panic, of_table
 from tablectl.storage.missing_rights import MissingRightError
 from tablectl.storage.places import real_place
 from tablectl.storage.records import RecordStore
@@ -339,7 +339,8 @@ class _Task:
         self.paced_for += 0.0 if self.paced_since is None else now - self.paced_since
         self.paced_since, self.sent = None, False
         try:
-            end = self._step()
+            with no_panic(self.tables[0].name):
+                end = self._step()
         except Exception as error:  # noqa: BLE001  # see above
             runs = [_failed(table, error) for table in self.tables]
             end = self._merged(runs)

@@ -57,7 +57,7 @@ from tablectl.model.errors import EngineError, TablectlError, WindowError, is_co
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
-from tablectl.one_table import error_of
+from tablectl.one_table import error_of, no_panic
 from tablectl.planning.change_state import ChangeState, change_state, why_stale
 
 _TRIES = 5
@@ -78,7 +78,8 @@ def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
         finally:
             session.gate.leave()
         try:
-            session.hooks.after(run.outcome)
+            with no_panic(plan.name):
+                session.hooks.after(run.outcome)
         except Exception as error:  # noqa: BLE001  # see the docstring
             session.hooks.notes.append(unexpected(plan.name, error)[0])
     finally:
@@ -90,12 +91,13 @@ def _run_session(session: TableSession) -> TableRun:
     window, plan, lease = session.window, session.plan, session.lease
     try:
         try:
-            end_inherited(window, lease, plan.name, plan.location, session.hooks.notes)
-            session.hooks.settle()
-            check_name(window, plan)
-            window.approve(plan)
-            reached = _run_statements(session)
-            session.gate.finish()
+            with no_panic(plan.name):
+                end_inherited(window, lease, plan.name, plan.location, session.hooks.notes)
+                session.hooks.settle()
+                check_name(window, plan)
+                window.approve(plan)
+                reached = _run_statements(session)
+                session.gate.finish()
         except Exception:
             session.gate.open()
             raise
@@ -111,7 +113,7 @@ def _run_session(session: TableSession) -> TableRun:
         return ended(session, StopTableError(RunOutcome.FAILED, *unexpected(plan.name, error)))
 
 
-def unexpected(table: str, error: BaseException) -> tuple[str, str]:
+def unexpected(table: str, error: Exception) -> tuple[str, str]:
     """Message and hint for an error of one table; the debug log has the traceback of an unexpected one."""
     found = error_of(table, error)
     again = "the same command goes on from the tables as they are then"

@@ -19,7 +19,6 @@ from itertools import islice
 from tablectl.attributes.base import NO_NEEDS, Action, Attribute, ChangeTarget, Needs, Step, is_true
 from tablectl.attributes.catalog_entry import why_no_catalog_setting
 from tablectl.attributes.column_lists import folded, paths_of, resolved
-from tablectl.attributes.rewrite_limits import why_too_large
 from tablectl.attributes.statistics import STATS_KEYS, has_order, has_statistics
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
@@ -161,7 +160,7 @@ def _check_data(change: Change, live: LiveTable, target: ChangeTarget) -> Refusa
     columns.
     """
     if change.attribute in target.changes or _names(live) == tuple(fact.column for fact in change.columns):
-        return why_too_large(change.id, "OPTIMIZE … FULL", live, target) if target.options.optimize == "full" else None
+        return None
     return Refusal(
         change=change.id,
         reason=f"the table is clustered by other columns now: {', '.join(_names(live)) or 'none'}",

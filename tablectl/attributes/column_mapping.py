@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
 from tablectl.attributes.base import NO_NEEDS, Action, ChangeTarget, Needs, Step, WordAttribute, is_true, put_back
-from tablectl.attributes.rewrite_limits import why_too_large
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
@@ -50,7 +49,7 @@ class ColumnMapping(WordAttribute):
         return (live.property(keys.COLUMN_MAPPING) or "none").lower()
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Refuses what Delta would reject, what Delta would break, and a rewrite of too much data."""
+        """Refuses what Delta would reject, and what Delta would break."""
         found = _against_mapping if change.after == "name" else _against_removal
         return next(found(change, live, target), None)
 
@@ -124,9 +123,6 @@ def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> I
             "keep that name for the clustering, and the table could not be optimized or clustered again",
             fix="apply `clustering: none` first, then `column_mapping: none`, then the clustering",
         )
-    refused = why_too_large(change.id, "removing the column mapping", live, target)
-    if refused:
-        yield refused
 
 
 def _mapped(path: ColumnPath, live: LiveTable) -> bool:

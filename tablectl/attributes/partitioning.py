@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tablectl.attributes.base import Action, Attribute, ChangeTarget, Needs, Step
-from tablectl.attributes.rewrite_limits import why_too_large
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.columns import Column, columns_of
@@ -116,9 +115,6 @@ _Problem = tuple[str, str, str]
 def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
     if any(isinstance(each, ReplacePartitions) for each in target.operations):
         return  # no data is rewritten
-    large = why_too_large(change.id, "another partitioning", live, target)
-    if large is not None:
-        yield large.reason, large.fix, large.condition
     if not dialect_of(target.dialect).rewrite_measured:
         yield from _hidden_from_reader(change, live, target)
         yield from _undocumented(live)

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
 from tablectl.attributes.base import Action, ChangeTarget, Needs, Step, WordAttribute, is_true
-from tablectl.attributes.rewrite_limits import why_too_large
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
@@ -193,10 +192,6 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
             fix="declare `deletion_vectors: purged` and apply that first; or `uniform: iceberg_v2`",
             condition=f"{_VIOLATION}.DELETION_VECTORS_NOT_PURGED",
         )
-    if version > 1:
-        refused = why_too_large(change.id, "the upgrade", live, target)
-        if refused:
-            yield refused
 
 
 def _readable(kind: str, version: int) -> bool:

@@ -7,7 +7,9 @@ import sys
 
 from tablectl.ci.job import CiJob
 from tablectl.ci.steps import STEPS, run_step
+from tablectl.cli.debug_log import print_debug_log
 from tablectl.model.errors import ExitCode
+from tablectl.one_table import DEBUG
 
 
 def main(args: list[str]) -> int:
@@ -15,6 +17,8 @@ def main(args: list[str]) -> int:
     if len(args) != 1 or args[0] not in STEPS:
         sys.stderr.write(f"usage: python -P -m tablectl.ci {'|'.join(STEPS)}\n")
         return ExitCode.USAGE
+    if os.environ.get(DEBUG):
+        print_debug_log()
     return run_step(args[0], CiJob(os.environ))
 
 

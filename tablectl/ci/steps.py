@@ -266,7 +266,7 @@ def run_step(name: str, job: CiJob) -> int:
     except OSError as error:
         job.tell("error", f"{error.filename or name}: {error.strerror or error}")
         return ExitCode.ERROR
-    except Exception as error:  # noqa: BLE001  # a traceback is for the debug log
+    except BaseException as error:  # noqa: BLE001  # see ``error_of``
         found = error_of(f"the step {name}", error)
         job.tell("error", f"{name}: {found.message}\nWhat to do: {found.hint}")
         return ExitCode.ERROR

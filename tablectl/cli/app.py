@@ -217,7 +217,7 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong with the tables.
         return ExitCode.ERROR
-    except Exception as error:  # noqa: BLE001  # a traceback is for the debug log
+    except BaseException as error:  # noqa: BLE001  # see ``error_of``
         found = error_of("tablectl", error)
         out.fail(found)
         return found.exit_code

@@ -22,6 +22,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
+from tablectl.model.text import listed
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
@@ -120,10 +121,9 @@ def _note_default_levels(specs: Specs, shown: str, own: str, out: Output) -> Non
     there, here = dialect_of(shown), dialect_of(own)
     names = [spec.name.text for spec in specs.tables if spec.policy.isolation == "default"]
     if names and there.default_level != here.default_level:
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         out.note(
             f"`isolation: default` means {there.default_level} on {there.title} and {here.default_level} on "
-            f"{here.title}: {', '.join(names[:_SHOWN])}{more}"
+            f"{here.title}: {listed(names, _SHOWN)}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 LONGEST_VALUE = 10_000
@@ -30,6 +31,12 @@ def cut(value: str) -> str:
 def is_cut(value: str) -> bool:
     """Whether a value is a result of ``cut`` for a long value. The original cannot be recovered from it."""
     return _CUT.fullmatch(value) is not None
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def printable(text: str) -> str:

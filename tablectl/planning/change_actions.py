@@ -8,7 +8,7 @@ from types import MappingProxyType
 from tablectl.attributes.base import Action, ChangeTarget
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import attribute
-from tablectl.attributes.rewrite_limits import without_consent
+from tablectl.attributes.rewrite_limits import rewrite_refusal
 from tablectl.model.plan import Basis, Change, Refusal
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
@@ -36,7 +36,7 @@ def refusals_for(
     ids = frozenset(change.id for change in changes)
     target = ChangeTarget(dialect, _properties_after(actions), options, ids, operations)
     found = (
-        attribute(each.change.attribute).check(each.change, live, target) or without_consent(each, basis)
+        attribute(each.change.attribute).check(each.change, live, target) or rewrite_refusal(each, basis)
         for each in actions
     )
     return tuple(refusal for refusal in found if refusal is not None)

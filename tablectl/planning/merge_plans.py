@@ -12,6 +12,7 @@ from tablectl.delta.names import canonical_location
 from tablectl.frozen import frozen
 from tablectl.model.errors import PlanFileError, UsageError
 from tablectl.model.plan import Plan
+from tablectl.model.text import listed
 
 MOST_SHARDS = 1000
 _SHARD = re.compile(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})")
@@ -95,8 +96,7 @@ def _check_complete(plans: Sequence[tuple[str, Plan]]) -> None:
         raise PlanFileError(f"the plans are shards of {' and of '.join(map(str, counts))}: {_files(plans)}", _AGAIN)
     missing = [str(number) for number in range(1, counts[0] + 1) if Shard(number, counts[0]) not in found]
     if missing:
-        what = ", ".join(missing[:_TOLD]) + (f" and {len(missing) - _TOLD} more" if len(missing) > _TOLD else "")
-        raise PlanFileError(f"shard {what} of {counts[0]} is missing", "give the plans of all shards")
+        raise PlanFileError(f"shard {listed(missing, _TOLD)} of {counts[0]} is missing", "give the plans of all shards")
 
 
 def _check_once(what: str, values: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tablectl.frozen import frozen
 from tablectl.model.errors import LimitError
-from tablectl.model.plan import Plan, Refusal, Statement
+from tablectl.model.plan import Plan, Statement
 
 
 @frozen
@@ -40,21 +40,6 @@ class PlanLimits:
             raise LimitError(
                 f"the plan rewrites up to {total:,} bytes, and at most {self.bytes:,} may be rewritten", _WAY_OUT
             )
-
-
-def size_refusals(statements: Sequence[Statement], limit: int | None) -> tuple[Refusal, ...]:
-    """A refusal for each statement that may rewrite more data of its table than the policy's ``max_bytes``."""
-    rewrites = ((each, each.rewrite.bytes_at_most) for each in statements if each.rewrite and limit is not None)
-    return tuple(
-        Refusal(
-            change=each.serves[0],
-            reason=f"{each.verb} rewrites {'an unknown number of' if size is None else f'at most {size:,}'} bytes, "
-            f"and `max_bytes` allows {limit:,}",
-            fix="raise `max_bytes`",
-        )
-        for each, size in rewrites
-        if size is None or size > (limit or 0)
-    )
 
 
 _WAY_OUT = "select fewer tables, or raise the limit if that is intended"

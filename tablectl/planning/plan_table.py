@@ -20,7 +20,6 @@ from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
 from tablectl.planning.lint_rules.linted_state import RuleFinding, table_subject
 from tablectl.planning.partition_writers import partition_findings, partition_refusals
-from tablectl.planning.plan_limits import size_refusals
 from tablectl.planning.protocol import protocol_findings, protocol_refusals
 from tablectl.planning.runtime_refusals import for_runtime
 from tablectl.planning.table_loss import table_loss
@@ -78,7 +77,6 @@ def consent_refusals(derived: DerivedTable, dialect: str) -> tuple[Refusal, ...]
     the product refuses on a catalog-managed table.
     """
     asked = protocol_refusals(derived) + partition_refusals(derived.changes, derived.basis)
-    asked += size_refusals(derived.statements, derived.basis.options.max_bytes)
     return asked + catalog_refusals(derived.changes, derived.statements, derived.basis, dialect)
 
 

@@ -87,5 +87,5 @@ def _ran(table: TableRun) -> Case:
     if table.code is ExitCode.DONE:
         return Case(table.name, card=card, seconds=seconds)
     result: Literal["error", "failure"] = "error" if table.outcome in _ERRORS else "failure"
-    said = table.message or outcome_text(table)
+    said = table.message or table.shut or outcome_text(table)
     return Case(table.name, result, str(table.outcome), said, card=card, seconds=seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tablectl.model.code_block import Code
-from tablectl.model.text import printable
+from tablectl.model.text import listed, printable
 from tablectl.reports.document import (
     Block,
     Card,
@@ -66,7 +66,7 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     state = style.paint(card.state.upper(), colour, "bold") if card.effects else style.paint(card.state, colour)
     lines = [f"{style.paint(card.mark, colour, 'bold')} {style.paint(name, 'bold')}  {state}".rstrip()]
     if len(card.names) > 1:
-        lines += style.prose("", _some(card.names, _EVERY_NAME if card.every_name else _FEW_NAMES), 1, 0)
+        lines += style.prose("", listed(card.names, _EVERY_NAME if card.every_name else _FEW_NAMES), 1, 0)
     for block in card.brief:
         if not (isinstance(block, Paragraph) and len(card.names) > 1):
             lines += _block(block, style, 4 if not isinstance(block, Paragraph) else 2, verbose=False)
@@ -80,11 +80,6 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     while not lines[-1]:
         lines.pop()
     return [line for index, line in enumerate(lines) if line or lines[index - 1]]
-
-
-def _some(names: Sequence[str], most: int) -> str:
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
 
 
 def _labelled(label: str, cells: Sequence[Cell], style: Style) -> list[str]:

@@ -16,6 +16,7 @@ from tablectl.attributes.policy import Policy
 from tablectl.attributes.retention import span_text
 from tablectl.delta import keys
 from tablectl.delta.sql import quote_text
+from tablectl.json_text import read_json
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
@@ -233,8 +234,8 @@ class Mask(MaskedKeys):
         if name in _HARMLESS:
             return text
         try:
-            values = json.loads(text)
-        except (ValueError, RecursionError):
+            values = read_json(text)
+        except ValueError:
             return HIDDEN
         if not isinstance(values, dict):
             return HIDDEN

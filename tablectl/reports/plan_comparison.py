@@ -13,7 +13,7 @@ from dataclasses import field
 
 from tablectl.frozen import frozen
 from tablectl.model.plan import Change, Plan, TableFailure
-from tablectl.model.text import natural_key, printable, value_text
+from tablectl.model.text import listed, natural_key, printable, value_text
 from tablectl.reports.groups import Group, plan_groups
 from tablectl.reports.style import Style, plural
 
@@ -169,5 +169,4 @@ def _effects(effects: OneSided) -> Iterator[str]:
 
 
 def _shown(names: Sequence[str]) -> str:
-    shown = ", ".join(map(printable, names[:_FEW]))
-    return f"{shown} and {len(names) - _FEW:,} more" if len(names) > _FEW else shown
+    return listed([*map(printable, names)], _FEW)

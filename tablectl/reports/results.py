@@ -83,7 +83,7 @@ def _of_finding(finding: Finding, table: str) -> Result:
 
 
 def run_results(report: RunReport) -> Iterator[Result]:
-    """What was not applied, which writers may have failed, and what others reverted."""
+    """What was not applied, which gates may still be shut, which writers may have failed, and what others reverted."""
     yield from map(_of_failure, report.failures)
     for run in report.tables:
         yield from _of_table_run(run)
@@ -93,6 +93,8 @@ def _of_table_run(run: TableRun) -> Iterator[Result]:
     if run.outcome not in GOOD:
         said = f"{outcome_text(run)}: {run.message}" if run.message else outcome_text(run)
         yield Result(_OF_OUTCOMES.get(run.outcome, "failed"), run.name, "", _with_hint(said, run.hint))
+    if run.shut:
+        yield Result("window", run.name, "", run.shut)
     for change in run.later:
         yield Result("undone", run.name, change, f"{change} was applied and verified, then changed by others")
     for each in run.possible_failures:

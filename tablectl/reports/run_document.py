@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from tablectl.applying.run_report import RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.model.code_block import read_code
 from tablectl.model.plan import Change, TablePlan
-from tablectl.model.text import natural_key, value_text
+from tablectl.model.text import listed, natural_key, value_text
 from tablectl.reports.context import Context
 from tablectl.reports.document import (
     Block,
@@ -130,8 +130,7 @@ def _result(group: Sequence[TableRun]) -> Iterator[Cell]:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-    return f"{plural(len(names), 'table')} ({', '.join(names[:_MOST_NAMES])}{more})"
+    return f"{plural(len(names), 'table')} ({listed(names, _MOST_NAMES)})"
 
 
 def _card(group: tuple[TableRun, ...], planned: dict[str, TablePlan], shared: Collection[str] = ()) -> Card:

@@ -100,7 +100,8 @@ RULES: Mapping[str, SarifRule] = {
             "error",
             "The window could not be opened",
             "Another apply holds the table, its writers did not finish in time, a hook failed, or the calendar does "
-            "not allow it now. Run the same command again, or with `--wait MINUTES`.",
+            "not allow it now. Run the same command again, or with `--wait MINUTES`. Or a gate may still be shut after "
+            "the run: the result says what opens it.",
         ),
         SarifRule(
             "failed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.model.text import size_text, time_text
+from tablectl.model.text import listed, size_text, time_text
 from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone
 from tablectl.reports.status import STATES, LakeStatus, TableState, TableStatus
 from tablectl.reports.style import plural
@@ -114,10 +114,7 @@ def _protocol(table: TableStatus) -> Iterator[Cell]:
     if table.reader is not None:
         yield Cell(f"{table.reader}, {table.writer}")
     if table.features:
-        shown = ", ".join(table.features[:_MOST])
-        yield Cell(
-            f"{shown} and {len(table.features) - _MOST} more" if len(table.features) > _MOST else shown, tone="quiet"
-        )
+        yield Cell(listed(table.features, _MOST), tone="quiet")
     yield from (Cell(each, tone="bad") for each in table.locked_out)
 
 

@@ -117,6 +117,8 @@ def run_verdict(report: RunReport) -> PlanVerdict:
             return PlanVerdict("pending", "Waiting for history to age", parts)
         case ExitCode.DONE:
             return PlanVerdict("good", "Applied and verified" if report.committed else "Nothing to apply", parts)
+        case ExitCode.PARTIAL if _only_shut(report):
+            return PlanVerdict("bad", "Done, and a gate may still be shut", parts)
         case ExitCode.PARTIAL:
             return PlanVerdict("bad", "Applied in part", parts)
         case ExitCode.WINDOW:
@@ -125,6 +127,12 @@ def run_verdict(report: RunReport) -> PlanVerdict:
             return PlanVerdict("bad", "Refused", parts)
         case _:
             return PlanVerdict("bad", "Failed", parts)
+
+
+def _only_shut(report: RunReport) -> bool:
+    """Whether all is done except for gates that may still be shut."""
+    good = all(table.outcome in GOOD for table in report.tables) and not report.failures
+    return good and any(table.shut for table in report.tables)
 
 
 def drift_parts(drift: Drift) -> list[tuple[str, str]]:

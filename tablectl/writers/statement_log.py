@@ -4,11 +4,11 @@ writer that waits for one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import islice
 
+from tablectl.json_text import read_json
 from tablectl.leases.lease_records import RunningStatement
 from tablectl.model.stamp import read_stamp
 from tablectl.storage.log_stores import Stores
@@ -57,7 +57,7 @@ def _runs(log: TableLog, after: int) -> Iterator[tuple[int, str]]:
 
 def _run(line: bytes) -> str:
     try:
-        stamp = read_stamp(json.loads(line)["commitInfo"]["userMetadata"])
-    except (ValueError, TypeError, LookupError, RecursionError):
+        stamp = read_stamp(read_json(line)["commitInfo"]["userMetadata"])
+    except (ValueError, TypeError, LookupError):
         return ""
     return stamp.run if stamp else ""

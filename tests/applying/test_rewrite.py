@@ -14,7 +14,7 @@ from tablectl.delta.schema import Schema, parse_schema
 from tablectl.model.errors import EngineError
 from tablectl.model.table_options import TableOptions
 from tests.applying.fake_lake import FakeEngine, FakeTable, at, fails
-from tests.applying.world import Kill, World
+from tests.applying.world import WITH_VECTORS, Kill, World
 
 DAY: dict[str, Any] = {"partitioning": ("day",)}
 
@@ -186,8 +186,19 @@ def test_a_table_that_outgrew_its_limit_is_not_written(world: World) -> None:
     world.table.commit("WRITE", bytes=5001)
     run = world.run(plan)
     assert (run.outcome, world.sent) == (RunOutcome.REFUSED, [])
-    assert run.message == (
-        "partitioning: another partitioning rewrites all data of the table, 5,001 bytes, and `max_bytes` allows 5,000"
+    assert run.message == "partitioning: it rewrites at most 5,001 bytes, and `max_bytes` allows 5,000"
+
+
+def test_a_purge_of_a_table_that_outgrew_its_limit_is_not_sent(world: World) -> None:
+    """The limit binds each rewrite, not only those of all data."""
+    world.lake.add(**WITH_VECTORS)
+    plan = world.plan(deletion_vectors="purged")
+    world.table.commit("WRITE", bytes=5001)
+    run = world.run(plan)
+    assert (run.outcome, run.message, world.sent) == (
+        RunOutcome.REFUSED,
+        "deletion_vectors: it rewrites at most 5,001 bytes, and `max_bytes` allows 5,000",
+        [],
     )
 
 

@@ -294,19 +294,28 @@ def test_a_failing_table_does_not_stop_the_others() -> None:
     assert run.released()
 
 
-def test_an_unforeseen_error_at_one_table_leaves_the_report_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+class PanicException(BaseException):
+    """As Rust's libraries raise it."""
+
+    __module__ = "pyo3_runtime"
+
+
+@pytest.mark.parametrize("error", [RuntimeError, PanicException])
+def test_an_unforeseen_error_at_one_table_leaves_the_report_of_the_others(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = Run(parallel=1).tables("abc")
     real = Renewer
 
     def renewer(lease: Lease, **more: Any) -> Any:
         if str(lease.record.epoch) == "1" and run.kinds("b") == ["acquire", "ann"] and not run.kinds("c"):
-            raise RuntimeError("can't start new thread")
+            raise error("can't start new thread")
         return real(lease, **more)
 
     monkeypatch.setattr(run_module, "Renewer", renewer)
     report = run.apply()
     assert outcomes(report) == {"a": "applied", "b": "failed", "c": "applied"}
-    assert only(report, "b").message == "unexpected error: RuntimeError: can't start new thread"
+    assert only(report, "b").message == f"unexpected error: {error.__name__}: can't start new thread"
     assert (report.exit_code, run.released()) == (5, True)
 
 

@@ -509,6 +509,25 @@ def test_an_error_that_no_one_foresaw_is_the_tables_own(world: World, caplog: py
     assert "ZeroDivisionError" in caplog.text
 
 
+class PanicException(BaseException):
+    """As Rust's libraries raise it."""
+
+    __module__ = "pyo3_runtime"
+
+
+def test_a_panic_of_a_library_costs_neither_the_report_nor_the_gate(world: World) -> None:
+    world.table.set_property("debug", "on")
+    plan = world.plan(**settle())
+
+    def panic(_table: FakeTable) -> None:
+        raise PanicException("poisoned")
+
+    world.before = at(2, panic)
+    run = world.run(plan)
+    assert (run.outcome, run.message) == (RunOutcome.FAILED, "unexpected error: PanicException: poisoned")
+    assert (len(run.commits), run.shut) == (1, "")
+
+
 # Names
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 import tablectl
 from tablectl.ci.__main__ import main
+from tablectl.one_table import DEBUG
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config import load_config
 from tests.ci.conftest import FakeGitHub, Runner, base_commit, git, zipped
@@ -753,3 +755,24 @@ def test_the_command_line_of_the_steps(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert main(["plan"]) == 64
     assert "is no name for an artifact" in capsys.readouterr().out
     assert sys.argv
+
+
+_BROKEN_STEP = """
+import sys
+from tablectl.ci import __main__ as entry, steps
+class PanicException(BaseException):  # as Rust's libraries raise it
+    __module__ = "pyo3_runtime"
+def broken(job):
+    raise PanicException("a bug")
+steps.STEPS["find"] = broken
+sys.exit(entry.main(["find"]))
+"""
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_a_step_prints_the_debug_log_that_its_unexpected_errors_name(debug: str) -> None:
+    command = [sys.executable, "-c", _BROKEN_STEP]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, DEBUG: debug})
+    assert ran.returncode == 1
+    assert f"{DEBUG}=1" in ran.stdout
+    assert ("Traceback" in ran.stderr) is bool(debug)

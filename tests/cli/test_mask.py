@@ -368,3 +368,14 @@ def test_all_variables_are_secret_where_the_policies_of_the_base_cannot_be_read(
     (tmp_path / "base" / "policies" / "lake.yaml").write_text("version: 1\ntables: {a.b: {isolation: none}}\n")
     variable.policies({"orders": "{properties: {harmless: '${TOK}'}}"})
     assert "hunter2" not in cli("plan").out
+
+
+def test_show_hides_what_plan_hides(variable: Repository, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command before it has read the policies, which say what is secret."""
+    monkeypatch.delenv("TABLECTL_BASE_CONFIG")
+    variable.policies({"orders": "{properties: {svc.token: '${TOK}', harmless: '${TOK}', owner.team: '${TEAM}'}}"})
+    cli("plan", "--out", "p.json")
+    done = cli("show", "p.json")
+    assert "hunter2" not in done.out
+    assert "data" in done.out
+    assert "hunter2" not in cli("show", "p.json", "--against", "p.json").out

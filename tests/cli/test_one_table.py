@@ -15,6 +15,7 @@ from zlib import crc32
 import pytest
 
 from tablectl.cli.app import app
+from tablectl.cli.request import CommandRequest
 from tablectl.one_table import DEBUG
 from tests.cli.conftest import Cli, FakeSpark, Repository, Result
 from tests.cli.log_lake import Logged, append
@@ -217,3 +218,28 @@ def test_in_worker_processes_too(lake: Lake, debug: str) -> None:
     assert "unexpected error: ZeroDivisionError: a bug" in ran.stdout
     assert all(f"{lake.repo.lake}/{name}" in ran.stdout for name in _TABLES)
     assert ("Traceback" in ran.stderr) is bool(debug)
+
+
+class PanicException(BaseException):
+    """As Rust's libraries raise it."""
+
+    __module__ = "pyo3_runtime"
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, PanicException])
+def test_what_concerns_no_table_is_a_line_without_a_traceback(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error("a bug")
+
+    monkeypatch.setattr(CommandRequest, "open", broken)
+    done = lake.cli("plan")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"error: unexpected error: {error.__name__}: a bug\n")
+
+
+def test_an_exit_ends_the_command(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CommandRequest, "open", lambda *_, **__: sys.exit(7))
+    with pytest.raises(SystemExit, match="7"):
+        lake.cli("plan")

@@ -10,12 +10,14 @@ import pytest
 
 from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, TableRun
 from tablectl.model.text import natural_key
+from tablectl.reports.cases import run_cases
 from tablectl.reports.context import Context
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.markdown import LIMIT
 from tablectl.reports.mask import Mask
+from tablectl.reports.results import run_results
 from tablectl.reports.style import Style
-from tablectl.reports.wording import commit_text, late_text
+from tablectl.reports.wording import commit_text, late_text, run_verdict
 from tests.reports.rendered import render_run, run_text
 
 Golden = Callable[[str, str], None]
@@ -49,6 +51,17 @@ def test_a_gate_that_may_still_be_shut_stands_with_its_table_alone() -> None:
     tables[1] = replace(tables[1], shut_ms=75_000, shut="writers may wait at its gate for 75 s at most", window_ms=None)
     text = run_text(RunReport(run="1", plan="2", tables=tuple(tables)), Style())
     assert text.count("writers may wait at its gate for 75 s at most") == 1
+
+
+def test_every_report_of_a_run_that_did_all_and_may_have_left_a_gate_shut_says_that() -> None:
+    words = "writers may wait at its gate for 75 s at most"
+    done = TableRun(name="a", outcome=RunOutcome.APPLIED, epoch=1, shut_ms=75_000, shut=words, window_ms=None)
+    report = RunReport(run="1", plan="2", tables=(done, replace(done, name="b", shut_ms=0, shut="")))
+    assert run_verdict(report).title == "Done, and a gate may still be shut"
+    assert [(each.rule, each.table, each.message) for each in run_results(report)] == [("window", "a", words)]
+    assert [(each.result, each.message) for each in run_cases(report)] == [("failure", words), ("passed", "")]
+    failed = replace(done, outcome=RunOutcome.FAILED, message="no")
+    assert run_verdict(replace(report, tables=(done, failed))).title != run_verdict(report).title
 
 
 def test_nothing_to_do() -> None:
