@@ -151,7 +151,8 @@ class Engines:
     def _open(self, stamp: str, remote: str | None) -> CatalogEngine:
         if self._source.open is not None:
             return self._source.open(stamp)
-        from tablectl.engine import spark  # noqa: PLC0415  # see the module docstring
+        from tablectl.catalogs.opening import bound_token  # noqa: PLC0415  # see the module docstring
+        from tablectl.engine import spark  # noqa: PLC0415  # as above
 
         check_merged(self._config.unmerged)
         engine = self._config.engine
@@ -159,7 +160,7 @@ class Engines:
         options = spark.SparkOptions(
             engine.dialect,
             remote,
-            connector_conf(engine.conf, self._config.catalogs, os.environ),
+            connector_conf(engine.conf, self._config.catalogs, partial(bound_token, environ=os.environ)),
             float(engine.heartbeat),
             float(engine.dead_after),
             bound,

@@ -73,14 +73,20 @@ WITHOUT_SPARK: Mapping[str, Callable[[str, CatalogConfig, Mapping[str, str]], Ca
 """
 
 
-def _by_token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> HttpClient:
+def bound_token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> str:
+    """The token of a catalog; empty if there is none. Raises ``UsageError`` if it must not be sent to its ``url``."""
     token = token_of(environ, settings.token_variable)
     if wrong := why_no_url(settings.url, token=bool(token)):
         raise UsageError(f"`catalogs.{key}.url` {wrong}", "set the address of the Unity Catalog server")
-    allowed = environ.get(f"{settings.token_variable}_HOST", "")
+    allowed = environ.get(f"{settings.token_variable}_HOST", "").lower()
     if token and allowed not in {"", host := urlsplit(settings.url).hostname}:
         message = f"`catalogs.{key}.url` names {host}, and {settings.token_variable}_HOST allows {allowed} alone"
         raise UsageError(message, "see who changed the address: the token is sent there")
+    return token
+
+
+def _by_token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> HttpClient:
+    token = bound_token(key, settings, environ)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return HttpClient(settings.url.rstrip("/"), lambda: headers)
 

@@ -27,6 +27,7 @@ from tablectl.model.own_rules import OWN_CODE, is_own_code
 from tablectl.model.stop_condition import ANY_FAILURE, LONGEST_SOAK, StopCondition, parse_stop_condition
 from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS
 from tablectl.model.table_options import parse_size
+from tablectl.one_table import DEBUG
 from tablectl.policies.branch import BASE, combined, ignored, is_unmerged
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
 from tablectl.policies.config_file import Places, as_node, read_values
@@ -623,7 +624,7 @@ def _unknown_variables(environ: Mapping[str, str], config: str) -> Iterator[Prob
     """Variables that set nothing, most likely by a typing error. A variable that the configuration names is the
     user's.
     """
-    known = [ENV, BASE, *(variable for variable, _ in environment_variables(CONFIG))]
+    known = [ENV, BASE, DEBUG, *(variable for variable, _ in environment_variables(CONFIG))]
     for name in sorted(environ):
         unknown = name.startswith("TABLECTL_") and not name.startswith(_PREFIXES) and name not in {*known, *_OF_HOOKS}
         if unknown and environ[name] and name not in config:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import InputError, UsageError
+from tablectl.one_table import DEBUG
 from tablectl.policies.catalog_config import CatalogConfig, connector_conf
 from tablectl.policies.config import FILE, Config, EngineConfig, WindowConfig, load_config
 
@@ -528,8 +529,8 @@ def test_a_variable_that_sets_nothing_is_an_error(root: Path, name: str, hint: s
 
 
 def test_a_variable_that_the_configuration_names_is_the_users(root: Path) -> None:
-    (root / FILE).write_text("catalogs: {lake: {type: unity, url: 'https://uc', token_variable: TABLECTL_UC_TOKEN}}")
-    assert load_config(root, {"TABLECTL_UC_TOKEN": "t"}).catalogs["lake"].token_variable == "TABLECTL_UC_TOKEN"
+    (root / FILE).write_text("engine: {conf: {spark.pause: TABLECTL_PAUSE}}")
+    assert load_config(root, {"TABLECTL_PAUSE": "t"}).engine.conf == {"spark.pause": "TABLECTL_PAUSE"}
 
 
 CONNECTOR = {"spark.sql.catalog.lake": "io.unitycatalog.spark.UCSingleCatalog"}
@@ -548,7 +549,7 @@ def test_the_connector_gets_the_address_and_the_token_of_its_catalog(
     conf: dict[str, str], added: dict[str, str]
 ) -> None:
     catalogs = {"lake": CatalogConfig(type="unity", url="https://uc"), "other": CatalogConfig(type="glue")}
-    found = connector_conf(conf, catalogs, {"UNITY_CATALOG_TOKEN": "secret"})
+    found = connector_conf(conf, catalogs, lambda _name, _settings: "secret")
     assert found == {**conf, **{f"spark.sql.catalog.lake.{key}": value for key, value in added.items()}}
 
 
@@ -557,3 +558,7 @@ def test_a_catalog_of_an_unknown_type_gets_one_true_error(root: Path, kind: str)
     (found,) = wrong(root, f"catalogs: {{p: {{type: {kind}, url: 'https://x'}}}}")
     assert f'"{kind}" is not a value of `catalogs.p.type`' in found
     assert "docs/catalogs.md" in found
+
+
+def test_the_variable_of_the_debug_log_is_known(root: Path) -> None:
+    assert load_config(root, {DEBUG: "1"}) == load_config(root, {})
