@@ -368,3 +368,13 @@ def test_all_variables_are_secret_where_the_policies_of_the_base_cannot_be_read(
     (tmp_path / "base" / "policies" / "lake.yaml").write_text("version: 1\ntables: {a.b: {isolation: none}}\n")
     variable.policies({"orders": "{properties: {harmless: '${TOK}'}}"})
     assert "hunter2" not in cli("plan").out
+
+
+@pytest.mark.parametrize("word", ["note", "warning", "error", "L020"])
+def test_a_variable_with_a_word_of_the_reports_breaks_none(repo: Repository, cli: Cli, word: str) -> None:
+    repo.table("orders", properties={"delta.logRetentionDuration": "60 days"})
+    repo.policies({"orders": "{retention: {log: 60 days}, properties: {app.token: '${WORD}'}}"})
+    for form in ("text", "json", "sarif", "markdown"):
+        for command in ("plan", "lint"):
+            if (command, form) != ("lint", "markdown"):
+                assert cli(command, "--format", form, "--var", f"WORD={word}").code == 0, (command, form)
