@@ -23,6 +23,7 @@ from tablectl.one_table import of_table
 from tablectl.planning.diff import diff
 from tablectl.planning.merge_plans import Shard
 from tablectl.policies.declarations import Declaration
+from tablectl.policies.requested_tables import ASKED
 from tablectl.policies.resolve import expand
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables
 from tablectl.reports.style import plural
@@ -30,10 +31,8 @@ from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.places import real_place
 
 _DEFAULT_STORES = StoreOptions()
-_TOO_FEW = (
-    "check the pattern and the rights of the login: a catalog lists only the tables that the login may see. If there "
-    "are none yet, declare `may_be_empty: true` under the pattern"
-)
+_RIGHTS = "check the pattern and the rights of the login: a catalog lists only the tables that the login may see"
+_TOO_FEW = f"{_RIGHTS}. If there are none yet, declare `may_be_empty: true` under the pattern"
 
 
 @frozen
@@ -179,6 +178,8 @@ def _fits(pattern: Declaration, count: int) -> bool:
 
 def _too_few(pattern: Declaration, count: int) -> TableFailure:
     """A catalog lists only what the login may see. So fewer tables than declared can mean a lost right."""
+    if pattern.source.file == ASKED:
+        return TableFailure(name=pattern.target.text, message="matches no table", hint=_RIGHTS)
     least, place = pattern.block.min_tables, f"{pattern.source.file}:{pattern.source.line}"
     message = f"matches {plural(count, 'table')}, and `min_tables` is {least}" if count else "matches no table"
     return TableFailure(name=pattern.target.text, message=f"{message} ({place})", hint=_TOO_FEW)

@@ -98,7 +98,7 @@ def _token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> str
     token = token_of(environ, settings.token_variable)
     if wrong := why_no_url(settings.url, token=bool(token)):
         raise UsageError(f"`catalogs.{key}.url` {wrong}", "set the address of the Unity Catalog server")
-    allowed = environ.get(f"{settings.token_variable}_HOST", "")
+    allowed = environ.get(f"{settings.token_variable}_HOST", "").lower()
     if token and allowed not in {"", host := urlsplit(settings.url).hostname}:
         message = f"`catalogs.{key}.url` names {host}, and {settings.token_variable}_HOST allows {allowed} alone"
         raise UsageError(message, "see who changed the address: the token is sent there")

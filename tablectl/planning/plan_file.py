@@ -9,7 +9,7 @@ from typing import Any
 from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
-from tablectl.json_text import MOST_VALUES, read_json
+from tablectl.json_text import MOST_VALUES, JsonBudgetError, check_json, read_json
 from tablectl.model.calendar import ALWAYS
 from tablectl.model.errors import PlanFileError
 from tablectl.model.json_codec import read_record
@@ -28,11 +28,15 @@ _PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan review
 
 def dump_plan(plan: Plan) -> bytes:
     """The plan file: sorted keys, no time, no host name. Equal plans give equal bytes, and the text is safe to print in
-    logs.
+    logs. Raises ``PlanFileError`` for a plan that ``load_plan`` would refuse as too large.
     """
     body = {**_body(plan), "sha256": digest_of(plan)}
-    text = json.dumps(body, default=json_form, sort_keys=True, indent=1, ensure_ascii=False)
-    return (escape_output(text) + "\n").encode()
+    text = escape_output(json.dumps(body, default=json_form, sort_keys=True, indent=1, ensure_ascii=False)) + "\n"
+    try:
+        check_json(text, MAX_BYTES, MOST_VALUES)
+    except JsonBudgetError as error:
+        raise PlanFileError(f"this plan of {len(plan.tables):,} tables: {error}", "select fewer tables") from None
+    return text.encode()
 
 
 def digest_of(plan: Plan) -> str:

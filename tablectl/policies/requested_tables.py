@@ -14,12 +14,15 @@ from tablectl.policies.table_keys import Target, read_table_key
 from tablectl.policies.variables import UndefinedVariableError, Variables
 from tablectl.policies.yaml_nodes import SourceFile
 
+ASKED = "the command line"
+"""What stands for the file of such specs."""
+
 
 def requested_tables(texts: Sequence[str], catalog: str, variables: Variables) -> Specs:
     """The specs of identifiers and patterns in policy syntax. Raises ``UsageError`` for other text."""
     targets = {target.key: target for target in (_target(text, catalog, variables) for text in texts)}
     declarations = Declarations.of(
-        Declaration(target, AttributeEntries(), AttributeEntries(), SourceFile("the command line", 1, number))
+        Declaration(target, AttributeEntries(), AttributeEntries(), SourceFile(ASKED, 1, number))
         for number, target in enumerate(targets.values(), 1)
     )
     problems: list[Problem] = []

@@ -105,4 +105,4 @@ def _tail(advice: LakeAdvice) -> Iterator[Block]:
     if advice.unmatched:
         yield Names(f"{plural(len(advice.unmatched), 'pattern')} without a table", advice.unmatched, warns=True)
     if advice.failures:
-        yield Names("Not looked up", tuple(f"{each.name}: {each.message}" for each in advice.failures), warns=True)
+        yield Facts(tuple(("not looked up", f"{each.name}: {each.message}") for each in advice.failures))

@@ -308,6 +308,10 @@ class _Secrets:
         return self._found.sub(HIDDEN, text) if self._found else text
 
 
+_WORDS = frozenset({"severity", "code"})
+"""Fields with words of ours, which reports look up."""
+
+
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:
     """A record with each text in it changed."""
     if type(value) is str:
@@ -317,7 +321,8 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
         return {_mapped(key, change): _mapped(each, change) for key, each in value.items()}
     if is_dataclass(value) and not isinstance(value, type | Policy):  # no report shows a whole policy
-        return replace(value, **{each.name: _mapped(getattr(value, each.name), change) for each in fields(value)})
+        names = (each.name for each in fields(value) if each.name not in _WORDS)
+        return replace(value, **{each: _mapped(getattr(value, each), change) for each in names})
     return value
 
 

@@ -233,3 +233,15 @@ def test_a_connector_that_engine_conf_lacks_fails_before_an_apply_does(
     assert checks(cli, "--engine")["connector of lake"]["found"] == "Spark lists it, 1 schema"
     configure(unity.url, more=", remote: 'sc://localhost:1'")
     assert "connector of lake" not in checks(cli)  # the server has the settings
+
+
+def test_a_token_that_is_bound_to_another_host_reaches_no_engine(
+    cli: Cli, lake: Repository, unity: UnityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(unity.url, CONNECTOR)
+    monkeypatch.setenv("UNITY_CATALOG_TOKEN", "secret")
+    monkeypatch.setenv("UNITY_CATALOG_TOKEN_HOST", "unity.example.com")
+    monkeypatch.setattr(spark, "open_spark", lambda _options, _stamp="": pytest.fail("Spark got the token"))
+    found = checks(cli, "--engine")
+    for subject in ("catalog lake", "connector of lake"):
+        assert "UNITY_CATALOG_TOKEN_HOST allows unity.example.com alone" in found[subject]["found"]

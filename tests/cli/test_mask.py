@@ -379,3 +379,13 @@ def test_show_hides_what_plan_hides(variable: Repository, cli: Cli, monkeypatch:
     assert "hunter2" not in done.out
     assert "data" in done.out
     assert "hunter2" not in cli("show", "p.json", "--against", "p.json").out
+
+
+@pytest.mark.parametrize("word", ["note", "warning", "error", "L020"])
+def test_a_variable_with_a_word_of_the_reports_breaks_none(repo: Repository, cli: Cli, word: str) -> None:
+    repo.table("orders", properties={"delta.logRetentionDuration": "60 days"})
+    repo.policies({"orders": "{retention: {log: 60 days}, properties: {app.token: '${WORD}'}}"})
+    for form in ("text", "json", "sarif", "markdown"):
+        for command in ("plan", "lint"):
+            if (command, form) != ("lint", "markdown"):
+                assert cli(command, "--format", form, "--var", f"WORD={word}").code == 0, (command, form)

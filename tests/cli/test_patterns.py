@@ -139,3 +139,14 @@ def test_patterns_that_contradict_each_other_are_told_with_their_places(cli: Cli
 def test_the_lease_of_a_table_that_a_pattern_found_is_shown(cli: Cli, lake: Repository) -> None:
     cli("apply", "--yes")
     assert "free; last held" in cli("window", "show", lake.name("raw/a")).out
+
+
+def test_a_pattern_of_the_command_line_is_told_nothing_of_policies(cli: Cli, lake: Repository) -> None:
+    name = f"delta.`{lake.lake}/raw/rwa*`"
+    for command in ("import", "status", "advise"):
+        result = cli(command, name)
+        said = " ".join((result.out + result.err).split())
+        assert result.code == 1
+        assert f"{name}: matches no table" in said
+        assert said.count("matches no table") == 1
+        assert "may_be_empty" not in said

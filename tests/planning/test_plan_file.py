@@ -363,3 +363,11 @@ def test_plans_of_other_versions_can_be_shown_and_not_applied(rich: Plan) -> Non
     data = dump_plan(replace(rich, tool="9.9.9"))
     assert load_plan(data, "p.json", to_apply=False).tool == "9.9.9"
     assert "made by tablectl 9.9.9" in _refused(data)
+
+
+def test_a_plan_that_could_not_be_read_again_is_not_written(rich: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = replace(rich, unchanged=tuple(f"lake.sales.t{number}" for number in range(4_000)))
+    assert dump_plan(large)
+    monkeypatch.setattr(plan_file, "MOST_VALUES", 1_000)
+    with pytest.raises(PlanFileError, match="too many of its kind"):
+        dump_plan(large)

@@ -542,3 +542,7 @@ def test_a_catalog_of_an_unknown_type_gets_one_true_error(root: Path, kind: str)
     (found,) = wrong(root, f"catalogs: {{p: {{type: {kind}, url: 'https://x'}}}}")
     assert f'"{kind}" is not a value of `catalogs.p.type`' in found
     assert "docs/catalogs.md" in found
+
+
+def test_the_variable_of_the_debug_log_is_known(root: Path) -> None:
+    assert load_config(root, {DEBUG: "1"}) == load_config(root, {})
