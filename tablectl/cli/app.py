@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from tablectl.cli import completion as complete
 from tablectl.cli.formats import (
     EVERY_FORMAT,
     OF_CONFLICTS,
@@ -55,7 +54,6 @@ app = typer.Typer(
     help="Manage table policies for Delta Lake: plan the difference from the live tables "
     "and apply it in one protected window.\n\nExample: tablectl plan --out plans/today.json",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -77,7 +75,6 @@ SelectOpt = Annotated[
         "--select",
         metavar="GLOB",
         help="Include only tables whose name matches. Repeatable.",
-        autocompletion=complete.tables,
     ),
 ]
 ExcludeOpt = Annotated[
@@ -86,7 +83,6 @@ ExcludeOpt = Annotated[
         "--exclude",
         metavar="GLOB",
         help="Exclude tables whose name matches. Repeatable.",
-        autocompletion=complete.tables,
     ),
 ]
 MaxTablesOpt = Annotated[
@@ -98,9 +94,7 @@ MaxBytesOpt = Annotated[
 ]
 TagOpt = Annotated[
     list[str] | None,
-    typer.Option(
-        "--tag", metavar="TAG", help="Include only tables with this tag. Repeatable.", autocompletion=complete.tags
-    ),
+    typer.Option("--tag", metavar="TAG", help="Include only tables with this tag. Repeatable."),
 ]
 EnvOpt = Annotated[
     str | None,
@@ -108,7 +102,6 @@ EnvOpt = Annotated[
         "--env",
         metavar="NAME",
         help="Environment of tablectl.yaml. Default: the variable TABLECTL_ENV.",
-        autocompletion=complete.environments,
     ),
 ]
 VarOpt = Annotated[
@@ -129,9 +122,7 @@ NoCacheOpt = Annotated[
     bool,
     typer.Option("--no-cache", help="Read every table from its log alone, and keep nothing for the next command."),
 ]
-TableArg = Annotated[
-    str, typer.Argument(metavar="TABLE", help="Table identifier, as in policies.", autocompletion=complete.tables)
-]
+TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table identifier, as in policies.")]
 
 
 def _format_of(known: frozenset[ReportFormat]) -> Callable[[typer.Context, ReportFormat], ReportFormat]:
@@ -198,8 +189,8 @@ _PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
 
 def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a command line; the exit code is the command's (docs/exit-codes.md), 64 for wrong usage."""
-    if complete.ASKED in environ:
-        complete.answer(app)
+    if "_TABLECTL_COMPLETE" in environ:  # set by the script of --show-completion; ends the process
+        app(args=[], prog_name="tablectl")
     out = Output(environ)
     try:
         return _run(args, out)
@@ -572,7 +563,7 @@ def drift(
 @app.command()
 def rename(
     ctx: typer.Context,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The table's old name.", autocompletion=complete.tables)],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The table's old name.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
     paths: PathsArg = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for confirmation.")] = False,
@@ -720,7 +711,6 @@ def explain(
             metavar="TABLE | WORD",
             help="A table identifier, as in policies; or an exception, a DELTA_… error class, an isolation level, a "
             "property or the code of a finding.",
-            autocompletion=complete.tables_and_words,
         ),
     ],
     paths: PathsArg = None,
@@ -730,7 +720,6 @@ def explain(
             "--table",
             metavar="TABLE",
             help="Explain the term for this live table.",
-            autocompletion=complete.tables,
         ),
     ] = None,
     var: VarOpt = None,
@@ -786,7 +775,6 @@ def conflicts(
             "--operation",
             metavar="NAME",
             help="Show one operation only: insert, merge, optimize, add-columns …",
-            autocompletion=complete.operations,
         ),
     ] = None,
     everything: Annotated[
@@ -807,7 +795,6 @@ def conflicts(
             metavar="CLIENT",
             help="Client to assume instead of those in the table's history: 'delta-spark 4.0', "
             "'databricks 14.2 photon', kernel, delta-rs. Repeatable.",
-            autocompletion=complete.clients,
         ),
     ] = None,
     auto_compact: Annotated[
@@ -843,7 +830,6 @@ def status(
         typer.Argument(
             metavar="TABLES",
             help="Further tables and patterns; they need no policy.",
-            autocompletion=complete.tables,
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
@@ -898,7 +884,6 @@ def advise(
         typer.Argument(
             metavar="TABLES",
             help="Tables and patterns; they need no policy. Default: all tables of the policies.",
-            autocompletion=complete.tables,
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
@@ -1053,19 +1038,6 @@ def schema(
     Example: tablectl schema > policies.schema.json
     """
     ctx.obj.result(json.dumps(schema_of(of), indent=2) + "\n")
-    return ExitCode.DONE
-
-
-@app.command()
-def completion(
-    ctx: typer.Context,
-    shell: Annotated[complete.Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
-) -> int:
-    """Print a shell completion script. It completes commands, options, tables, tags and environments.
-
-    Example: tablectl completion bash > ~/.local/share/bash-completion/completions/tablectl
-    """
-    ctx.obj.result(complete.script(shell))
     return ExitCode.DONE
 
 

@@ -104,7 +104,6 @@ _ABOUT_NO_TABLE = {
     "doctor": "checks the installation",
     "lock": "writes a list of packages",
     "schema": "prints a schema",
-    "completion": "prints a script",
     "demo": "makes tables of its own",
 }
 _APPLIED_BEFORE = {"runs", "undo"}

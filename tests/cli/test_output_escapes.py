@@ -101,7 +101,6 @@ COMMANDS = [
     ["init", EVIL],
     ["sign", EVIL, "--key", EVIL],
     ["show", EVIL, "--against", EVIL],
-    ["completion", EVIL],
     [EVIL],
 ]
 
