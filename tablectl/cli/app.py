@@ -580,27 +580,6 @@ def rename(
 
 
 @app.command()
-def owners(
-    ctx: typer.Context,
-    paths: PathsArg = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: Annotated[  # noqa: A002
-        str, typer.Option("--format", metavar="text|json|codeowners", help="The format of the output.")
-    ] = "text",
-) -> int:
-    """List the owners of tables, or print them as lines of a CODEOWNERS file. Reads no table.
-
-    Example: tablectl owners --format codeowners >> .github/CODEOWNERS
-    """
-    from tablectl.cli.owners import OwnersFormat, owners_command  # noqa: PLC0415
-
-    if format not in set(OwnersFormat):
-        raise UsageError(f"--format {format!r} is no format of owners", "use text, json or codeowners")
-    return owners_command(_request(paths, var, env), ctx.obj, OwnersFormat(format))
-
-
-@app.command()
 def runs(
     ctx: typer.Context,
     paths: PathsArg = None,

@@ -98,7 +98,6 @@ _ABOUT_NO_TABLE = {
     "show": "renders a plan as `plan` does",
     "sign": "signs a file",
     "rename": "edits policies",
-    "owners": "reads policies",
     "explain": "explains one policy or one word",
     "init": "imports, as `import`",
     "doctor": "checks the installation",
