@@ -19,9 +19,7 @@ from tablectl.cli.formats import (
     OF_LINT,
     OF_STATUS,
     OF_VALIDATE,
-    STATUS_ROWS,
     TEXT_AND_JSON,
-    StatusFormat,
     check_format,
 )
 from tablectl.cli.output import Output, flush_streams
@@ -142,23 +140,8 @@ def _format_option(known: frozenset[ReportFormat], note: str = " With json, erro
     return typer.Option("--format", callback=_format_of(known), metavar=metavar, help=f"Output format.{note}")
 
 
-def _check_status_format(ctx: typer.Context, value: StatusFormat) -> StatusFormat:
-    if isinstance(ctx.obj, Output):
-        ctx.obj.json = value is StatusFormat.JSON
-    check_format("status", value, STATUS_ROWS)
-    return value
-
-
 FormatOpt = Annotated[ReportFormat, _format_option(TEXT_AND_JSON)]
-StatusFormatOpt = Annotated[
-    StatusFormat,
-    typer.Option(
-        "--format",
-        callback=_check_status_format,
-        metavar="[text|json|markdown|html|parquet]",
-        help="Output format. With json, errors are JSON too.",
-    ),
-]
+StatusFormatOpt = Annotated[ReportFormat, _format_option(OF_STATUS)]
 FormOpt = Annotated[ReportFormat, _format_option(EVERY_FORMAT)]
 ValidateFormatOpt = Annotated[ReportFormat, _format_option(OF_VALIDATE, "")]
 LintFormatOpt = Annotated[ReportFormat, _format_option(OF_LINT, "")]
@@ -818,9 +801,6 @@ def status(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with all rows.")
     ] = None,
-    parquet: Annotated[
-        Path | None, typer.Option("--parquet", metavar="FILE", help="Also write the rows as Parquet.")
-    ] = None,
     to: Annotated[
         str | None,
         typer.Option("--to", metavar="LOCATION", help="Append the rows to a Delta table (needs the extra `status`)."),
@@ -834,7 +814,7 @@ def status(
     tag: TagOpt = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: StatusFormatOpt = StatusFormat.TEXT,  # noqa: A002
+    format: StatusFormatOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
@@ -845,13 +825,11 @@ def status(
     """
     from tablectl.cli.status import StatusRequest, status_command  # noqa: PLC0415
 
-    shown = ReportFormat.TEXT if format is StatusFormat.PARQUET else ReportFormat(format)
-    reports = ReportFiles.of(shown, [*(report or ()), *([html] if html else [])])
-    reports = replace(reports, shown=format is not StatusFormat.PARQUET)
+    reports = ReportFiles.of(format, [*(report or ()), *([html] if html else [])])
     for _, each in reports.files:
         check_format("status", each, OF_STATUS)
     request = replace(_request(None, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
-    asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, parquet, to, not reports.shown)
+    asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, to)
     return status_command(request, ctx.obj, reports, asked)
 
 
