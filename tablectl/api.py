@@ -114,8 +114,6 @@ class ApplyOptions(Tables, total=False):
     """The reason to run outside the calendar."""
     wait: float
     """Minutes for which to retry tables whose window could not be opened."""
-    watch: float
-    """Minutes to wait for earlier writers to come back."""
     when: str
     """``"quiet"`` to start each table at a moment when few writes are expected to fail."""
     within: str
@@ -202,7 +200,6 @@ class _ApplyOptions(_TableOptions):
     proceed: str = ""
     override: str = ""
     wait: float = 0
-    watch: float = 0
     when: str = ""
     within: str = ""
     canary: int | None = None
@@ -225,7 +222,6 @@ class _ApplyOptions(_TableOptions):
             proceed=self.proceed or given.proceed,
             override=self.override or given.override,
             wait=self.wait or given.wait,
-            watch=self.watch or given.watch,
             quiet=given.quiet if quiet is None else quiet,
             canary=given.canary if canary == NO_CANARY else canary,
         )
@@ -251,7 +247,7 @@ def apply(plan_or_paths: Plan | Paths = None, **options: Unpack[ApplyOptions]) -
     A ready plan is compared with the policies it was made from: those at ``policies``, by default those of
     ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) if it contains anything
     that they do not declare, and each table is planned again under its lease. Options: those of ``plan``, and
-    ``driver``, ``proceed``, ``override``, ``wait``, ``watch``, ``when``, ``within``, ``canary``, ``soak``, ``stop_if``,
+    ``driver``, ``proceed``, ``override``, ``wait``, ``when``, ``within``, ``canary``, ``soak``, ``stop_if``,
     ``max_tables``, ``max_bytes``, ``policies``, ``without_policies``, ``require_signature``, ``control`` (see
     ``ApplyOptions``).
 

@@ -111,8 +111,6 @@ class WindowSettings:
     """Whether the configuration states that concurrent commits of several drivers exclude each other."""
     wait: float = 0.0
     """Seconds for which tables whose window could not be opened are retried."""
-    watch: float = 0.0
-    """Seconds to watch, after the run, for writers that commit again."""
     canary: CanaryTerms | None = None
     """The tables that are changed first; ``None`` to start all alike."""
 

@@ -137,8 +137,6 @@ class WriterRun:
     """How many of its commits were found."""
     last: int
     """When it last committed before the run, in milliseconds since the epoch."""
-    back: bool
-    """Whether it has committed since the run."""
 
 
 @frozen(kw_only=True)
@@ -236,8 +234,6 @@ class TableRun:
     """The writers that the run may have failed."""
     writers: tuple[WriterRun, ...] = ()
     """The writers before the run, according to the table's history."""
-    watched: bool = False
-    """Whether the run waited for the writers to commit again."""
     streams: tuple[StreamRun, ...] = ()
     """The declared streaming queries that read the table, if the run made a commit."""
     quiet: QuietStart | None = None

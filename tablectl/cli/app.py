@@ -424,12 +424,6 @@ def apply(
         str | None,
         typer.Option("--within", metavar="6h", help="How long to wait for that moment: 90m, 6h, 2d. Default: 6h."),
     ] = None,
-    watch: Annotated[
-        float,
-        typer.Option(
-            "--watch", metavar="MINUTES", min=0, help="After the run, wait up to MINUTES for writers to return."
-        ),
-    ] = 0,
     canary: Annotated[
         int | None,
         typer.Option(
@@ -504,7 +498,7 @@ def apply(
     reasons = reason("--proceed", proceed), reason("--override", override)
     quiet = quiet_within(when, within)
     first = canary_options(canary, soak, stop_if)
-    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature, quiet, first)
+    options = ApplyCommandOptions(yes, *reasons, wait, without_policies, require_signature, quiet, first)
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 

@@ -61,7 +61,6 @@ def apply_command(
                 proceed=options.proceed,
                 override=options.override,
                 wait=options.wait,
-                watch=options.watch,
                 quiet=options.quiet,
                 canary=options.canary or NO_CANARY,
             )

@@ -77,8 +77,7 @@ class ApplyCommandOptions:
     proceed: str = ""
     override: str = ""
     wait: float = 0
-    """Minutes, like ``watch``."""
-    watch: float = 0
+    """Minutes."""
     without_policies: bool = False
     """Whether a saved plan is applied without comparing it with the policies."""
     require_signature: bool = False

@@ -155,8 +155,6 @@ class Control:
     """The reason to run outside the calendar; empty to respect it."""
     wait: float = 0
     """Minutes for which to retry tables whose window could not be opened."""
-    watch: float = 0
-    """Minutes for which to wait for writers to come back after the run."""
     quiet: float | None = None
     """Seconds within which each table is started at a quiet moment; ``None`` to start at once."""
     canary: CanaryOptions = NO_CANARY
@@ -270,7 +268,6 @@ def _context(
         exclusive_commits=config.engine.exclusive_commits,
         wait=control.wait * 60,
         quiet=None if control.quiet is None else QuietTerms(control.quiet, config.window.quiet),
-        watch=control.watch * 60,
         canary=canary,
     )
     return RunContext(
