@@ -29,7 +29,7 @@ from tablectl.policies.requested_tables import declared_already, requested_table
 from tablectl.policies.spec import Specs
 from tablectl.project import SHARED, EngineSource, Project
 from tablectl.reports.status import LakeStatus
-from tablectl.saved_plan import read_plan, required_signers
+from tablectl.saved_plan import read_plan
 from tablectl.selection import Selection
 from tablectl.workflow.apply import NO_CANARY, Control, approval_of, canary_options, quiet_within, run
 from tablectl.workflow.conflicts import read_conflicts
@@ -131,9 +131,6 @@ class ApplyOptions(Tables, total=False):
     """The policies that a ready plan was made from, by default those of ``tablectl.yaml``."""
     without_policies: bool
     """Whether to trust a ready plan: its author then decides what is changed, where, and with which consent."""
-    require_signature: bool
-    """Whether to refuse all but a plan file with a signature next to it, ``PLAN.sig``, by one of ``signatures.signers``
-    in ``tablectl.yaml``; ``signatures.required`` there does the same."""
     control: Control | None
     """Lets the caller follow the run and stop it."""
 
@@ -209,7 +206,6 @@ class _ApplyOptions(_TableOptions):
     max_bytes: int | None = None
     policies: Paths = None
     without_policies: bool = False
-    require_signature: bool = False
     control: Control | None = field(default=None)
 
     @property
@@ -248,7 +244,7 @@ def apply(plan_or_paths: Plan | Paths = None, **options: Unpack[ApplyOptions]) -
     ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) if it contains anything
     that they do not declare, and each table is planned again under its lease. Options: those of ``plan``, and
     ``driver``, ``proceed``, ``override``, ``wait``, ``when``, ``within``, ``canary``, ``soak``, ``stop_if``,
-    ``max_tables``, ``max_bytes``, ``policies``, ``without_policies``, ``require_signature``, ``control`` (see
+    ``max_tables``, ``max_bytes``, ``policies``, ``without_policies``, ``control`` (see
     ``ApplyOptions``).
 
     ``RunReport.exit_code`` is the result. Raises ``PlanFileError`` for a plan that was edited or comes from another
@@ -280,8 +276,7 @@ def _ready_plan(plan_or_paths: Plan | Paths, given: _ApplyOptions) -> tuple[Plan
     file = Path(str(paths)) if isinstance(paths, str | Path) and str(paths).endswith(".json") else None
     if (plan or file) and (given.select or given.tags or given.exclude):
         raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
-    signers = required_signers(file, given.directory, required=given.require_signature)
-    ready = read_plan(file, signers=signers) if file else plan
+    ready = read_plan(file) if file else plan
     if ready is None and (given.policies or given.without_policies):
         raise UsageError("`policies` and `without_policies` are for ready plans", "name the policies to plan first")
     return ready, paths

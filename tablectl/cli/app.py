@@ -370,23 +370,6 @@ def show(
 
 
 @app.command()
-def sign(
-    ctx: typer.Context,
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `tablectl plan --out` wrote.")],
-    key: Annotated[
-        Path, typer.Option("--key", metavar="FILE", help="An SSH key: private, or public with an ssh-agent.")
-    ],
-) -> int:
-    """Sign a saved plan with an SSH key, as PLAN.sig in the same folder. Look at it first: tablectl show PLAN.
-
-    Example: tablectl sign plans/today.json --key ~/.ssh/id_ed25519
-    """
-    from tablectl.cli.sign import sign_command  # noqa: PLC0415
-
-    return sign_command(saved_plan(plan_file), key, ctx.obj)
-
-
-@app.command()
 def apply(
     ctx: typer.Context,
     targets: Annotated[
@@ -467,10 +450,6 @@ def apply(
             help="Apply a saved plan without comparing it with the policies. Whoever can write the plan file decides.",
         ),
     ] = False,
-    require_signature: Annotated[
-        bool,
-        typer.Option("--require-signature", help="Refuse a plan without a signature of one of `signatures.signers`."),
-    ] = False,
 ) -> int:
     """Run a plan in one protected window.
 
@@ -489,8 +468,6 @@ def apply(
         raise UsageError("a saved plan is applied as it is", "give one plan, without --select, --exclude or --tag")
     if without_policies and (not saved or policies):
         raise UsageError("--without-policies is for a saved plan alone", "for example: apply p.json --without-policies")
-    if require_signature and not saved:
-        raise UsageError("--require-signature is for a saved plan", "for example: apply p.json --require-signature")
     request = _request(policies, var, env, remote, (select, tag, exclude))
     bounds = max_tables, size("--max-bytes", max_bytes)
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=True, verbose=verbose)
@@ -498,7 +475,7 @@ def apply(
     reasons = reason("--proceed", proceed), reason("--override", override)
     quiet = quiet_within(when, within)
     first = canary_options(canary, soak, stop_if)
-    options = ApplyCommandOptions(yes, *reasons, wait, without_policies, require_signature, quiet, first)
+    options = ApplyCommandOptions(yes, *reasons, wait, without_policies, quiet, first)
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 

@@ -20,7 +20,7 @@ from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.frozen import frozen
 from tablectl.model.calendar import Calendar, Rule
-from tablectl.model.errors import InputError, PlanFileError, Problem, UsageError
+from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.own_rules import OWN_CODE, is_own_code
@@ -193,16 +193,6 @@ class InstallConfig:
 
 
 @frozen(kw_only=True)
-class SignaturesConfig:
-    """Who may sign plans. At the top alone: a plan names its environment, and must not choose who vouches for it."""
-
-    signers: str | None = None
-    """An allowed-signers file of OpenSSH."""
-    required: bool = False
-    """Whether only signed plans are applied."""
-
-
-@frozen(kw_only=True)
 class Config:
     """The configuration of one repository. Relative paths are relative to its directory."""
 
@@ -223,7 +213,6 @@ class Config:
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     notify: tuple[NotifyConfig, ...] = ()
     """The receivers of messages about applies and drift."""
-    signatures: SignaturesConfig = field(default_factory=SignaturesConfig)
     install: InstallConfig = field(default_factory=InstallConfig)
     lint: Mapping[str, LintSetting] = field(default_factory=dict)
     """The severity of finding codes, if it differs from the default."""
@@ -533,6 +522,10 @@ _KEYS: Mapping[str, YamlField] = {
 """Every key of the top level and of an environment. A new key needs a field of its dataclass and an entry here, and
 nothing else.
 """
+_GONE: Mapping[str, str] = {
+    "signatures": "remove it: plans have no signatures. `apply` compares a plan with the merged policies; to prove "
+    "where a plan was made, use `gh attestation` (docs/recipes.md)"
+}
 _AT_THE_TOP: Mapping[str, YamlField] = {
     "plans": Text(parse=_clean, description="The folder of plan files that are named without a folder."),
     "install": Section(
@@ -547,16 +540,8 @@ _AT_THE_TOP: Mapping[str, YamlField] = {
         },
         description="Where tablectl is installed from.",
     ),
-    "signatures": Section(
-        make=SignaturesConfig,
-        keys={
-            "signers": Text(parse=_clean, description="An allowed-signers file of OpenSSH."),
-            "required": flag("Whether only signed plans are applied."),
-        },
-        description="Who may sign plans.",
-    ),
     "env": MapOf(
-        of=Section(make=Config, keys=_KEYS, only_at_the_top=("plans", "install", "signatures", "env")),
+        of=Section(make=Config, keys=_KEYS, only_at_the_top=("plans", "install", "env"), gone=_GONE),
         why_not=_why_no_environment,
         description="Environments by name; `--env NAME` selects one, and its values override those above.",
     ),
@@ -564,6 +549,7 @@ _AT_THE_TOP: Mapping[str, YamlField] = {
 CONFIG = Section(
     make=Config,
     keys={**_KEYS, **_AT_THE_TOP},
+    gone=_GONE,
     description="Where the policies of a repository are, and how tablectl reaches and changes its tables.",
 )
 """The whole file."""
@@ -604,8 +590,7 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
         places |= {keys[2:]: place for keys, place in places.items() if keys[:2] == ("env", chosen) and keys[2:]}
     problems += _unknown_variables(environ, str(values))
     for variable, keys in environment_variables(CONFIG):
-        # The variable may ask for signatures. It must not take back what a reviewed file asks for.
-        if environ.get(variable) and (keys, environ[variable]) != (("signatures", "required"), "false"):
+        if environ.get(variable):
             _set(values, keys, environ[variable])
             places[keys] = SourceFile(variable, 0, 0)
     config = _read(values, places, file, problems)
@@ -636,25 +621,6 @@ def _checkout_of(directory: Path) -> str:
     """The checkout of a directory, or itself outside of one, with links resolved."""
     here = Path(os.path.realpath(directory))
     return str(next((each for each in (here, *here.parents) if (each / ".git").exists()), here))
-
-
-def signers_of(directory: Path, environ: Mapping[str, str], *, required: bool = False) -> Path | None:
-    """The allowed-signers file by which plans are checked; ``None`` where plans need no signature.
-
-    ``required`` is what the caller asks for; the configuration may ask for it too. The environment of a plan has no
-    say. A relative name counts from the directory of the file that decides: that of ``TABLECTL_BASE_CONFIG``, if any.
-    Raises as ``load_config``, and ``PlanFileError`` where a signature is required and no file says whose.
-    """
-    signatures = load_config(directory, environ, "").signatures
-    if not (required or signatures.required):
-        return None
-    if signatures.signers is None:
-        raise PlanFileError(
-            "only signed plans may be applied, and nothing says who may sign",
-            f"add `signatures: {{signers: FILE}}` to {FILE}, an allowed-signers file of OpenSSH",
-        )
-    base = environ.get(BASE)
-    return (Path(base).parent if base else directory) / signatures.signers
 
 
 def config_values(directory: Path, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -96,7 +96,6 @@ COMMANDS: dict[str, tuple[Args, Done]] = {
 _ABOUT_NO_TABLE = {
     "validate": "reads policies",
     "show": "renders a plan as `plan` does",
-    "sign": "signs a file",
     "rename": "edits policies",
     "explain": "explains one policy or one word",
     "init": "imports, as `import`",
