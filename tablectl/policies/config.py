@@ -171,12 +171,10 @@ NOTIFY_EVENTS: tuple[NotifyEvent, ...] = get_args(NotifyEvent)
 
 @frozen(kw_only=True)
 class NotifyConfig:
-    """One receiver of notifications. Either ``webhook`` or ``command`` is set."""
+    """One receiver of notifications."""
 
     events: tuple[NotifyEvent, ...] = NOTIFY_EVENTS
     """The events that it gets."""
-    webhook: str = ""
-    """An address in which ``${NAME}`` stands for an environment variable. Never shown: it is a secret."""
     command: tuple[str, ...] = ()
     timeout: int = 10
     """Seconds."""
@@ -337,46 +335,17 @@ _LINT = Section(
 )
 
 
-def _no_receiver(made: NotifyConfig) -> str:
-    """Called with a whole entry, because an error in a single value would show the value, which is a secret here."""
-    if bool(made.webhook) == bool(made.command):
-        return "needs either `webhook` or `command`"
-    if made.webhook and not made.webhook.startswith("${") and why_no_webhook(made.webhook):
-        return f"has a `webhook` that {why_no_webhook(made.webhook)}"
-    return ""
-
-
-def why_no_webhook(address: str) -> str:
-    """What is wrong with the address of a webhook, without the address; empty if it can be used.
-
-    Plain HTTP is for this machine alone: the address is a password, and HTTP sends it in clear text.
-    """
-    try:
-        split = urlsplit(address)
-        host, _ = split.hostname, split.port
-    except ValueError:
-        return "is no address"
-    if not host or "@" in split.netloc:
-        return "needs a host and no user name"
-    if split.scheme == "https" or (split.scheme == "http" and host in _THIS_MACHINE):
-        return ""
-    return "needs https:// (http:// is for localhost alone)"
-
-
-_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _NOTIFY = Section(
     make=NotifyConfig,
     keys={
         "events": ListOf(
             of=Word(words=NOTIFY_EVENTS), description="What to report: applied, failed, drift, refused; default: all."
         ),
-        "webhook": Text(
-            parse=_clean, description="An https:// address that takes Slack's JSON; ${NAME} is an environment variable."
-        ),
         "command": CommandLine(description="A command that gets the event as JSON on its standard input."),
         "timeout": whole(1, 120, "Seconds after which it is given up; default: 10."),
     },
-    check=_no_receiver,
+    required=("command",),
+    gone={"webhook": "give a `command` that posts the event with curl, as in docs/recipes.md (Post to Slack)"},
 )
 
 

@@ -84,7 +84,7 @@ _SECRETS: tuple[Keys, ...] = (
     ("window", "before"),
     ("window", "after"),
 )
-"""Settings whose values can hold secrets: addresses of webhooks and servers, commands, settings of Spark."""
+"""Settings whose values can hold secrets: addresses of servers, commands, settings of Spark."""
 
 
 def is_secret(keys: Keys) -> bool:
@@ -420,7 +420,7 @@ class Section(YamlField):
         meant = nearest(entry.key, (*self.keys, *self.only_at_the_top)) if self.only_at_the_top else None
         elsewhere = f"`{meant}:` goes at the top level of the file: it is one for all environments"
         hint = self.gone.get(entry.key) or (elsewhere if meant in self.only_at_the_top else "")
-        key = "…" if is_secret(name.keys) and meant is None else entry.key
+        key = "…" if is_secret(name.keys) and meant is None and entry.key not in self.gone else entry.key
         reading.refuse(entry, self.later, tuple(self.keys), {}, name=".".join((*name.keys, key)), hint=hint)
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102

@@ -492,7 +492,6 @@ SECRETS = [
     "notify: [https://hooks.example/T0/CANARY]",
     "notify: [{https://hooks.example/T0/CANARY: x}]",
     "notify: [{webhook: 'http://hooks.example/T0/CANARY'}]",
-    "notify: [{webhook: [https://hooks.example/T0/CANARY]}]",
     "notify: [{events: [CANARY], command: [x]}]",
     "notify: [{command: [x], timeout: CANARY}]",
     "window: {before: ./pause.sh --token=CANARY}",
