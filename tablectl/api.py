@@ -122,8 +122,10 @@ class ApplyOptions(Tables, total=False):
     """How many tables to change first, at least one of each group of equal changes; 0 to start all alike."""
     soak: float | None
     """Minutes for which the logs of these tables are watched before the others start."""
-    stop_if: str | None
-    """When the others do not start: ``"failed > 0"``."""
+    stop_if_failed: int | None
+    """The number of failed tables at which the others do not start; 0 for no limit. Default: 1."""
+    stop_if_silent: int | None
+    """The number of silent writers at which the others do not start; 0, the default, for no limit."""
     max_tables: int | None
     max_bytes: int | None
     """The maximum size of the plan: tables that it changes, bytes that it rewrites."""
@@ -201,7 +203,8 @@ class _ApplyOptions(_TableOptions):
     within: str = ""
     canary: int | None = None
     soak: float | None = None
-    stop_if: str | None = None
+    stop_if_failed: int | None = None
+    stop_if_silent: int | None = None
     max_tables: int | None = None
     max_bytes: int | None = None
     policies: Paths = None
@@ -212,7 +215,7 @@ class _ApplyOptions(_TableOptions):
     def run_control(self) -> Control:
         given = self.control or Control()
         quiet = quiet_within(self.when, self.within)
-        canary = canary_options(self.canary, self.soak, self.stop_if)
+        canary = canary_options(self.canary, self.soak, self.stop_if_failed, self.stop_if_silent)
         return replace(
             given,
             proceed=self.proceed or given.proceed,
@@ -243,7 +246,8 @@ def apply(plan_or_paths: Plan | Paths = None, **options: Unpack[ApplyOptions]) -
     A ready plan is compared with the policies it was made from: those at ``policies``, by default those of
     ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) if it contains anything
     that they do not declare, and each table is planned again under its lease. Options: those of ``plan``, and
-    ``driver``, ``proceed``, ``override``, ``wait``, ``when``, ``within``, ``canary``, ``soak``, ``stop_if``,
+    ``driver``, ``proceed``, ``override``, ``wait``, ``when``, ``within``, ``canary``, ``soak``, ``stop_if_failed``,
+    ``stop_if_silent``,
     ``max_tables``, ``max_bytes``, ``policies``, ``without_policies``, ``control`` (see
     ``ApplyOptions``).
 

@@ -21,7 +21,7 @@ from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import TablePlan
 from tablectl.model.stamp import Stamp
-from tablectl.model.stop_condition import ANY_FAILURE, StopCondition
+from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.data_files import DataFile
@@ -87,7 +87,7 @@ class CanaryTerms:
     """How many tables are changed first."""
     soak: float
     """Seconds for which their logs are watched before the other tables start."""
-    stop_if: StopCondition = ANY_FAILURE
+    stop_if: StopCondition = StopCondition()
     """When no further table starts."""
     groups: tuple[tuple[str, ...], ...] = ()
     """The names of the plan's tables in groups of equal changes, the most important group first."""

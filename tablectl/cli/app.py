@@ -423,13 +423,22 @@ def apply(
             "--soak", metavar="MINUTES", min=0, help="How long to watch them (`window.soak`). Default: 10 minutes."
         ),
     ] = None,
-    stop_if: Annotated[
-        str | None,
+    stop_if_failed: Annotated[
+        int | None,
         typer.Option(
-            "--stop-if",
-            metavar="CONDITION",
-            help="Start no other table if this holds, such as `failed > 0 or silent > 2` (`window.stop_if`). "
-            "Default: `failed > 0`.",
+            "--stop-if-failed",
+            metavar="N",
+            min=0,
+            help="Start no other table if N of them failed (`window.stop_if_failed`). 0: no limit. Default: 1.",
+        ),
+    ] = None,
+    stop_if_silent: Annotated[
+        int | None,
+        typer.Option(
+            "--stop-if-silent",
+            metavar="N",
+            min=0,
+            help="Start no other table if N of their writers are silent (`window.stop_if_silent`). Default: no limit.",
         ),
     ] = None,
     select: SelectOpt = None,
@@ -474,7 +483,7 @@ def apply(
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
     quiet = quiet_within(when, within)
-    first = canary_options(canary, soak, stop_if)
+    first = canary_options(canary, soak, stop_if_failed, stop_if_silent)
     options = ApplyCommandOptions(yes, *reasons, wait, without_policies, quiet, first)
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 

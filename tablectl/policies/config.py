@@ -24,7 +24,7 @@ from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.own_rules import OWN_CODE, is_own_code
-from tablectl.model.stop_condition import ANY_FAILURE, LONGEST_SOAK, StopCondition, parse_stop_condition
+from tablectl.model.stop_condition import LONGEST_SOAK
 from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS
 from tablectl.model.table_options import parse_size
 from tablectl.policies.branch import BASE, combined, ignored, is_unmerged
@@ -129,8 +129,10 @@ class WindowConfig:
     """How many tables an apply changes before the others; 0 to start all alike."""
     soak: float = 10.0
     """Minutes for which the logs of these tables are watched before the others start."""
-    stop_if: StopCondition = ANY_FAILURE
-    """When the others do not start."""
+    stop_if_failed: int = 1
+    """The number of failed tables at which the others do not start; 0 for no limit."""
+    stop_if_silent: int = 0
+    """The number of silent writers at which the others do not start; 0 for no limit."""
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
@@ -396,6 +398,7 @@ _ENGINE = Section(
 )
 _WINDOW = Section(
     make=WindowConfig,
+    gone={"stop_if": "write `stop_if_failed: N`, `stop_if_silent: N` or both (docs/canary.md)"},
     description="How the protected window runs.",
     keys={
         "parallel": whole(1, 64, "The number of tables that are changed in parallel."),
@@ -423,10 +426,9 @@ _WINDOW = Section(
         "soak": number(
             0, LONGEST_SOAK, "Minutes for which the logs of these tables are watched before the others start."
         ),
-        "stop_if": Text(
-            parse=parse_stop_condition,
-            noun="a condition",
-            description="When the others do not start, such as `failed > 0 or silent > 2`.",
+        "stop_if_failed": whole(0, 100_000, "How many failed tables keep the others from starting; default: 1."),
+        "stop_if_silent": whole(
+            0, 100_000, "How many silent writers keep the others from starting; default: 0, which is no limit."
         ),
         "allow": ListOf(of=_RULE, description="Periods in which a window may open; default: always."),
         "deny": ListOf(of=_RULE, description="Periods in which no window may open."),
