@@ -29,7 +29,7 @@ from tablectl.policies.requested_tables import declared_already, requested_table
 from tablectl.policies.spec import Specs
 from tablectl.project import SHARED, EngineSource, Project
 from tablectl.reports.status import LakeStatus
-from tablectl.saved_plan import read_plan, required_signers
+from tablectl.saved_plan import read_plan
 from tablectl.selection import Selection
 from tablectl.workflow.apply import NO_CANARY, Control, approval_of, canary_options, quiet_within, run
 from tablectl.workflow.conflicts import read_conflicts
@@ -114,8 +114,6 @@ class ApplyOptions(Tables, total=False):
     """The reason to run outside the calendar."""
     wait: float
     """Minutes for which to retry tables whose window could not be opened."""
-    watch: float
-    """Minutes to wait for earlier writers to come back."""
     when: str
     """``"quiet"`` to start each table at a moment when few writes are expected to fail."""
     within: str
@@ -124,8 +122,10 @@ class ApplyOptions(Tables, total=False):
     """How many tables to change first, at least one of each group of equal changes; 0 to start all alike."""
     soak: float | None
     """Minutes for which the logs of these tables are watched before the others start."""
-    stop_if: str | None
-    """When the others do not start: ``"failed > 0"``."""
+    stop_if_failed: int | None
+    """The number of failed tables at which the others do not start; 0 for no limit. Default: 1."""
+    stop_if_silent: int | None
+    """The number of silent writers at which the others do not start; 0, the default, for no limit."""
     max_tables: int | None
     max_bytes: int | None
     """The maximum size of the plan: tables that it changes, bytes that it rewrites."""
@@ -133,9 +133,6 @@ class ApplyOptions(Tables, total=False):
     """The policies that a ready plan was made from, by default those of ``tablectl.yaml``."""
     without_policies: bool
     """Whether to trust a ready plan: its author then decides what is changed, where, and with which consent."""
-    require_signature: bool
-    """Whether to refuse all but a plan file with a signature next to it, ``PLAN.sig``, by one of ``signatures.signers``
-    in ``tablectl.yaml``; ``signatures.required`` there does the same."""
     control: Control | None
     """Lets the caller follow the run and stop it."""
 
@@ -202,30 +199,28 @@ class _ApplyOptions(_TableOptions):
     proceed: str = ""
     override: str = ""
     wait: float = 0
-    watch: float = 0
     when: str = ""
     within: str = ""
     canary: int | None = None
     soak: float | None = None
-    stop_if: str | None = None
+    stop_if_failed: int | None = None
+    stop_if_silent: int | None = None
     max_tables: int | None = None
     max_bytes: int | None = None
     policies: Paths = None
     without_policies: bool = False
-    require_signature: bool = False
     control: Control | None = field(default=None)
 
     @property
     def run_control(self) -> Control:
         given = self.control or Control()
         quiet = quiet_within(self.when, self.within)
-        canary = canary_options(self.canary, self.soak, self.stop_if)
+        canary = canary_options(self.canary, self.soak, self.stop_if_failed, self.stop_if_silent)
         return replace(
             given,
             proceed=self.proceed or given.proceed,
             override=self.override or given.override,
             wait=self.wait or given.wait,
-            watch=self.watch or given.watch,
             quiet=given.quiet if quiet is None else quiet,
             canary=given.canary if canary == NO_CANARY else canary,
         )
@@ -251,8 +246,9 @@ def apply(plan_or_paths: Plan | Paths = None, **options: Unpack[ApplyOptions]) -
     A ready plan is compared with the policies it was made from: those at ``policies``, by default those of
     ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) if it contains anything
     that they do not declare, and each table is planned again under its lease. Options: those of ``plan``, and
-    ``driver``, ``proceed``, ``override``, ``wait``, ``watch``, ``when``, ``within``, ``canary``, ``soak``, ``stop_if``,
-    ``max_tables``, ``max_bytes``, ``policies``, ``without_policies``, ``require_signature``, ``control`` (see
+    ``driver``, ``proceed``, ``override``, ``wait``, ``when``, ``within``, ``canary``, ``soak``, ``stop_if_failed``,
+    ``stop_if_silent``,
+    ``max_tables``, ``max_bytes``, ``policies``, ``without_policies``, ``control`` (see
     ``ApplyOptions``).
 
     ``RunReport.exit_code`` is the result. Raises ``PlanFileError`` for a plan that was edited or comes from another
@@ -284,8 +280,7 @@ def _ready_plan(plan_or_paths: Plan | Paths, given: _ApplyOptions) -> tuple[Plan
     file = Path(str(paths)) if isinstance(paths, str | Path) and str(paths).endswith(".json") else None
     if (plan or file) and (given.select or given.tags or given.exclude):
         raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
-    signers = required_signers(file, given.directory, required=given.require_signature)
-    ready = read_plan(file, signers=signers) if file else plan
+    ready = read_plan(file) if file else plan
     if ready is None and (given.policies or given.without_policies):
         raise UsageError("`policies` and `without_policies` are for ready plans", "name the policies to plan first")
     return ready, paths

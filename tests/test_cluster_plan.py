@@ -158,10 +158,10 @@ def test_no_credentials_of_this_process_are_sent(
 def test_executors_get_nothing_of_the_configuration_but_what_planning_needs(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever can read a disk of the cluster would read webhooks, tokens and commands there."""
+    """Whoever can read a disk of the cluster would read tokens and commands there."""
     hushed = """
 engine: {remote: 'sc://h/;token=hush', conf: {spark.password: hush}, catalog: lake}
-notify: [{webhook: 'https://hooks.example/hush'}]
+notify: [{command: [./post.sh, hush]}]
 window: {before: [./pause.sh hush], after: [./resume.sh hush]}
 catalogs: {lake: {type: unity, url: 'https://hush.example'}}
 """

@@ -15,14 +15,14 @@ from tablectl.leases.clock import StoppedError
 from tablectl.model.errors import ExitCode, TablectlError, one_line
 from tablectl.model.plan import TablePlan
 from tablectl.model.stamp import read_stamp
-from tablectl.model.stop_condition import Count, Counts, StopCondition
+from tablectl.model.stop_condition import Count, Counts, StopCondition, Term
 from tablectl.model.table import Commit
 from tablectl.model.text import minutes_text
 from tablectl.one_table import of_table
 
 STOPPED_HINT = (
     "find out what failed on the tables that were changed first. The same command looks at them again and goes on if "
-    "the condition does not hold any more; without `--canary` it goes on in any case; `tablectl undo` reverts them"
+    "the threshold is not reached any more; without `--canary` it goes on in any case; `tablectl undo` reverts them"
 )
 _LOOKS = 20
 _SHORTEST_LOOK, _LONGEST_LOOK = 5.0, 60.0
@@ -78,7 +78,7 @@ def soak(
     runs: Mapping[str, TableRun],
     rest: Sequence[TablePlan],
 ) -> CanaryRun:
-    """Watches tables that were changed, until the condition holds or the time is over.
+    """Watches tables that were changed, until a threshold is reached or the time is over.
 
     If an earlier run of the same plan changed a table, its time counts from that change. Without other tables that
     could be stopped, nothing is watched. A run that is stopped ends it.
@@ -182,12 +182,10 @@ def _failed(seen: CanaryTable, runs: Mapping[str, TableRun]) -> bool:
 
 def _counts(seen: Sequence[CanaryTable], runs: Mapping[str, TableRun]) -> Counts:
     failed = [_failed(each, runs) for each in seen]
-    log = any(each.writes is None for each in seen)
+    log, streams = any(each.writes is None for each in seen), any(each.unknown_streams for each in seen)
     return {
         "failed": Count(sum(failed), any(each.unknown and not bad for each, bad in zip(seen, failed, strict=True))),
-        "orphans": Count(sum(each.orphans or 0 for each in seen), any(each.orphans is None for each in seen)),
-        "silent": Count(sum(len(each.silent) for each in seen), log),
-        "stopped": Count(sum(len(each.stopped) for each in seen), log or any(each.unknown_streams for each in seen)),
+        "silent": Count(sum(len(each.silent) + len(each.stopped) for each in seen), log or streams),
     }
 
 
@@ -200,15 +198,19 @@ def _stops(
     over: bool,
 ) -> str:
     """Why no other table starts; empty if they may. What is unknown may become known, so it counts at the end only."""
-    holding = condition.holding(counts)
-    if holding:
-        numbers = ", ".join(f"{each.text}: {counts[each.term].number}" for each in holding)
-        return f"`--stop-if` holds ({numbers}): {_few([_trouble(each, runs) for each in seen if _failed(each, runs)])}"
-    untold = condition.untold(counts) if over else ()
-    if not untold:
+    reached = condition.reached(counts)
+    if reached:
+        why = "; ".join(f"{_option(condition, term)} is reached, by {counts[term].number}" for term in reached)
+        return f"{why}: {_few([_trouble(each, runs) for each in seen if _failed(each, runs)])}"
+    unknown = condition.unknown(counts) if over else ()
+    if not unknown:
         return ""
-    unknown = _few([f"{each.table}: {each.unknown[0]}" for each in seen if each.unknown])
-    return f"it cannot be told whether `--stop-if` holds ({', '.join(each.text for each in untold)}): {unknown}"
+    causes = _few([f"{each.table}: {each.unknown[0]}" for each in seen if each.unknown])
+    return f"whether {' or '.join(_option(condition, term) for term in unknown)} is reached is unknown: {causes}"
+
+
+def _option(condition: StopCondition, term: Term) -> str:
+    return f"`--stop-if-{term} {getattr(condition, term)}`"
 
 
 def _trouble(seen: CanaryTable, runs: Mapping[str, TableRun]) -> str:

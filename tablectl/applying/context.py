@@ -21,7 +21,7 @@ from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import TablePlan
 from tablectl.model.stamp import Stamp
-from tablectl.model.stop_condition import ANY_FAILURE, StopCondition
+from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.data_files import DataFile
@@ -87,7 +87,7 @@ class CanaryTerms:
     """How many tables are changed first."""
     soak: float
     """Seconds for which their logs are watched before the other tables start."""
-    stop_if: StopCondition = ANY_FAILURE
+    stop_if: StopCondition = StopCondition()
     """When no further table starts."""
     groups: tuple[tuple[str, ...], ...] = ()
     """The names of the plan's tables in groups of equal changes, the most important group first."""
@@ -111,8 +111,6 @@ class WindowSettings:
     """Whether the configuration states that concurrent commits of several drivers exclude each other."""
     wait: float = 0.0
     """Seconds for which tables whose window could not be opened are retried."""
-    watch: float = 0.0
-    """Seconds to watch, after the run, for writers that commit again."""
     canary: CanaryTerms | None = None
     """The tables that are changed first; ``None`` to start all alike."""
 

@@ -32,17 +32,13 @@ def is_writer(commit: Commit) -> bool:
     return commit.changes_data and commit.version > 0 and read_stamp(commit.user_metadata) is None
 
 
-def writers_seen(before: Iterable[Commit], after: Iterable[Commit]) -> tuple[WriterRun, ...]:
-    """The writers of the commits in ``before``, by name, and whether each also made a commit in ``after``."""
-    back = {name_of(commit) for commit in after if is_writer(commit)}
+def writers_seen(before: Iterable[Commit]) -> tuple[WriterRun, ...]:
+    """The writers of some commits, by name."""
     times: dict[str, list[int]] = {}
     for commit in before:
         if is_writer(commit):
             times.setdefault(name_of(commit), []).append(commit.timestamp)
-    return tuple(
-        WriterRun(name=name, commits=len(found), last=max(found), back=name in back)
-        for name, found in sorted(times.items())
-    )
+    return tuple(WriterRun(name=name, commits=len(found), last=max(found)) for name, found in sorted(times.items()))
 
 
 _NEAR = 60 * 1000
@@ -78,8 +74,3 @@ def _is_near(times: Sequence[int], since: int, until: int) -> bool:
     due = before[-1] + -(-silent // interval) * interval
     slack = max(interval // 4, _NEAR)
     return due - slack <= until or due - interval + slack >= since
-
-
-def expected(writers: Sequence[WriterRun]) -> tuple[WriterRun, ...]:
-    """The writers that can be expected to commit again. A writer with a single commit may never write again."""
-    return tuple(writer for writer in writers if writer.commits > 1)

@@ -38,7 +38,6 @@ from tablectl.applying.preflight import check_commits, check_scheme
 from tablectl.applying.quiet_moment import QUIET_POLL, NoMoment, QuietForecast, StartNow, WaitUntil, decide, forecast_of
 from tablectl.applying.record_rights import check_rights
 from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try, wait_text
-from tablectl.applying.returning_writers import watch
 from tablectl.applying.run_report import CanaryRun, QuietStart, RunOutcome, RunReport, TableRun
 from tablectl.applying.run_table import preflight, run_table, unexpected
 from tablectl.applying.scheduler import STOPPED, Later, QueuedJob, Rules, Scheduler
@@ -114,7 +113,6 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
     owing = with_shared_windows([*map(_with_owed_hooks, plan.tables), *unchanged], schedule.together)
     settled = run_owed_hooks(window, schedule.claim, schedule.records, owing, schedule.parallel)
     runs, canary = _run_in_stages(window, schedule, todo)
-    runs |= watch(window, todo, runs)
     runs |= continued_streams(window, todo, runs, positions)
     runs |= barred | {table.name: _left_out(table) for table in plan.tables if table.refusals}
     runs = settled | {name: _after_settled(run, settled.get(name)) for name, run in runs.items()}

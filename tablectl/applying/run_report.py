@@ -35,7 +35,7 @@ class RunOutcome(StrEnum):
     OUTSIDE = "outside the calendar"
     """The calendar does not permit it now."""
     NOT_STARTED = "not started"
-    """With ``--canary``: the condition of ``--stop-if`` held on the tables that were changed first."""
+    """With ``--canary``: the tables that were changed first reached ``--stop-if-failed`` or ``--stop-if-silent``."""
     NOT_QUIET = "no quiet moment"
     """With ``--when quiet``: there was no moment in time at which the expected loss was below the limit."""
     FAILED = "failed"
@@ -137,8 +137,6 @@ class WriterRun:
     """How many of its commits were found."""
     last: int
     """When it last committed before the run, in milliseconds since the epoch."""
-    back: bool
-    """Whether it has committed since the run."""
 
 
 @frozen(kw_only=True)
@@ -236,8 +234,6 @@ class TableRun:
     """The writers that the run may have failed."""
     writers: tuple[WriterRun, ...] = ()
     """The writers before the run, according to the table's history."""
-    watched: bool = False
-    """Whether the run waited for the writers to commit again."""
     streams: tuple[StreamRun, ...] = ()
     """The declared streaming queries that read the table, if the run made a commit."""
     quiet: QuietStart | None = None
@@ -343,7 +339,7 @@ class CanaryRun:
     watched_ms: int
     """Milliseconds for which they were watched by this run."""
     stop_if: str
-    """The condition under which the other tables are not started."""
+    """The thresholds at which the other tables are not started: ``failed 1 or silent 3``."""
     reason: str = ""
     """Why they were not started; empty if they were."""
     not_started: tuple[str, ...] = ()

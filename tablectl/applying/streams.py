@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tablectl.applying.context import RunContext
-from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import StreamRun, TableRun
 from tablectl.frozen import frozen
-from tablectl.leases.clock import StoppedError
 from tablectl.model.errors import LiveError, TablectlError, one_line
 from tablectl.model.plan import TablePlan
 from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
@@ -20,7 +18,6 @@ from tablectl.planning.stream_stops import stopped_streams
 
 STREAM_POLL = 5.0
 """Seconds between two looks at a checkpoint."""
-_NOW = 0.001
 
 Positions = Mapping[str, StreamState]
 """How far the declared streams of a table are, by name."""
@@ -77,23 +74,13 @@ def continued_streams(
 ) -> dict[str, TableRun]:
     """The runs of the tables with commits and declared streams, with what became of these.
 
-    Waits at most ``terms.watch`` seconds for streams that have something to read.
+    It does not wait for them.
     """
-    watched = [table for table in tables if before[table.name] and runs[table.name].commits]
-    began, found = window.clock.monotonic(), dict[str, tuple[StreamRun, ...]]()
-    while watched:
-        found = {table.name: _looked(window, table, runs[table.name], before[table.name]) for table in watched}
-        waited = window.clock.monotonic() - began
-        late = {name: each.name for name, streams in found.items() for each in streams if each.continued is False}
-        if not late or window.terms.watch - waited < _NOW or window.stop.is_set():
-            break
-        for table, name in late.items():
-            window.notify(RunEvent(table, "watch", f"done, watching for the stream {name} to continue", waited))
-        try:
-            window.clock.sleep(min(STREAM_POLL, window.terms.watch - waited))
-        except StoppedError:
-            break
-    return {name: replace(runs[name], streams=streams) for name, streams in found.items()}
+    return {
+        table.name: replace(runs[table.name], streams=_looked(window, table, runs[table.name], before[table.name]))
+        for table in tables
+        if before[table.name] and runs[table.name].commits
+    }
 
 
 def _looked(window: RunContext, table: TablePlan, run: TableRun, before: Positions) -> tuple[StreamRun, ...]:

@@ -246,9 +246,7 @@ def _looked_back(session: TableSession) -> tuple[Commit, ...]:
 
 def _writers(session: TableSession, commits: Sequence[Commit]) -> tuple[WriterRun, ...]:
     """The writers before the run."""
-    ours = [each.version for each in commits if read_stamp(each.user_metadata) == session.window.stamp]
-    before = [each for each in commits if each.version <= session.start]
-    return writers_seen(before, [each for each in commits if each.version > max(ours, default=session.start)])
+    return writers_seen(each for each in commits if each.version <= session.start)
 
 
 def _possible_failures(

@@ -154,13 +154,6 @@ class CiJob:
         """An input of the action; empty if it was not given."""
         return self.environ.get(f"INPUT_{key.upper()}", "").strip()
 
-    def flag(self, key: str) -> bool:
-        """An input that is `true` or `false`; false where none was given. Raises ``UsageError``."""
-        text = self.given(key)
-        if text not in {"", "true", "false"}:
-            raise UsageError(f"`{key.replace('_', '-')}` {text!r} is neither true nor false")
-        return text == "true"
-
     def number(self, key: str) -> int | None:
         """A numeric input. Raises ``UsageError``."""
         text = self.given(key)

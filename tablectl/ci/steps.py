@@ -24,7 +24,7 @@ from tablectl.model.plan import Plan
 from tablectl.one_table import error_of
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
-from tablectl.policies.config import ENV, ignored_keys, load_config, signers_of
+from tablectl.policies.config import ENV, ignored_keys, load_config
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
@@ -77,15 +77,12 @@ def plan_step(job: CiJob) -> int:
     if not files["md"].exists():
         files["md"].write_text(_failed("Plan", "plan", ran), encoding="utf-8")
         _mark_problems(job, files["sarif"])
-    code = ran.code
-    if files["json"].exists() and not _signed(job, files["json"]):
-        code = ExitCode.ERROR
     job.summary(files["md"].read_text(encoding="utf-8"))
     plan = read_plan(files["json"]) if files["json"].exists() else None
     if plan is not None:
         annotate_plan(job, plan)
     job.output(
-        exit_code=code,
+        exit_code=ran.code,
         changes=plan is not None and bool(plan.tables),
         artifact=artifact_name(job.name, job.pull_request),
         folder=folder,
@@ -99,16 +96,7 @@ def plan_step(job: CiJob) -> int:
             "apply will refuse this plan: its policies are not those of the repository. Give values of variables as "
             "TABLECTL_VAR_…, and paths as `policies:` in tablectl.yaml, not as arguments",
         )
-    return code
-
-
-def _signed(job: CiJob, plan: Path) -> bool:
-    """Signs a plan where the job has a key; False where that fails."""
-    key = job.given("signing_key")
-    if not key or job.tablectl("sign", str(plan), f"--key={key}").code == 0:
-        return True
-    job.tell("error", "the plan was not signed with `signing-key`: the log says why")
-    return False
+    return ran.code
 
 
 def comment_step(job: CiJob) -> int:
@@ -150,8 +138,8 @@ def find_step(job: CiJob) -> int:
     found = find_reviewed(github, origin, job.number("plan_run"))
     archive = github.download(f"actions/artifacts/{found.artifact}/zip", ARCHIVE_BYTES)
     folder = _new_folder(job, "reviewed")
-    for name, data in unpack(archive, f"the plan of run {found.run}").items():
-        write_file(folder / name, data, private=True)  # a plan can hold values that reports hide
+    plan = unpack(archive, f"the plan of run {found.run}")
+    write_file(folder / PLAN, plan, private=True)  # a plan can hold values that reports hide
     job.output(run=found.run, pull_request=found.pull_request or "", digest=found.digest)
     of = f" of #{found.pull_request}" if found.pull_request else ""
     job.tell("notice", f"applying the plan{of} that run {found.run} made")
@@ -166,8 +154,7 @@ def apply_step(job: CiJob) -> int:
         raise PlanFileError("there is no plan: the step `find` downloads it", BY_HAND)
     if any(each.partition("=")[0].startswith("--without") for each in job.arguments):
         raise UsageError("`arguments` has --without-policies", "a job has the policies: the plan is compared with them")
-    required = job.flag("require_signature")
-    plan = read_plan(plan_file, signers=signers_of(Path(), job.environ, required=required))
+    plan = read_plan(plan_file)
     _check_digest(plan, job.given("digest"))
     named = job.environ.get(ENV, "") if job.named_env is None else job.named_env
     check_environment(plan, named)
@@ -175,8 +162,7 @@ def apply_step(job: CiJob) -> int:
     folder = _new_folder(job, "run")
     report = folder / "run.md"
     reports = [word for form in ("md", "html", "json") for word in ("--report", str(folder / f"run.{form}"))]
-    signed = ["--require-signature"] if required else []
-    ran = job.tablectl("apply", str(plan_file), *reports, *signed, *job.arguments)
+    ran = job.tablectl("apply", str(plan_file), *reports, *job.arguments)
     if not report.exists():
         report.write_text(_failed("Apply", "apply", ran), encoding="utf-8")
     job.summary(report.read_text(encoding="utf-8"))

@@ -13,16 +13,13 @@ from typing import Annotated, Any
 
 import typer
 
-from tablectl.cli import completion as complete
 from tablectl.cli.formats import (
     EVERY_FORMAT,
     OF_CONFLICTS,
     OF_LINT,
     OF_STATUS,
     OF_VALIDATE,
-    STATUS_ROWS,
     TEXT_AND_JSON,
-    StatusFormat,
     check_format,
 )
 from tablectl.cli.output import Output, flush_streams
@@ -55,7 +52,6 @@ app = typer.Typer(
     help="Manage table policies for Delta Lake: plan the difference from the live tables "
     "and apply it in one protected window.\n\nExample: tablectl plan --out plans/today.json",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -77,7 +73,6 @@ SelectOpt = Annotated[
         "--select",
         metavar="GLOB",
         help="Include only tables whose name matches. Repeatable.",
-        autocompletion=complete.tables,
     ),
 ]
 ExcludeOpt = Annotated[
@@ -86,7 +81,6 @@ ExcludeOpt = Annotated[
         "--exclude",
         metavar="GLOB",
         help="Exclude tables whose name matches. Repeatable.",
-        autocompletion=complete.tables,
     ),
 ]
 MaxTablesOpt = Annotated[
@@ -98,9 +92,7 @@ MaxBytesOpt = Annotated[
 ]
 TagOpt = Annotated[
     list[str] | None,
-    typer.Option(
-        "--tag", metavar="TAG", help="Include only tables with this tag. Repeatable.", autocompletion=complete.tags
-    ),
+    typer.Option("--tag", metavar="TAG", help="Include only tables with this tag. Repeatable."),
 ]
 EnvOpt = Annotated[
     str | None,
@@ -108,7 +100,6 @@ EnvOpt = Annotated[
         "--env",
         metavar="NAME",
         help="Environment of tablectl.yaml. Default: the variable TABLECTL_ENV.",
-        autocompletion=complete.environments,
     ),
 ]
 VarOpt = Annotated[
@@ -129,9 +120,7 @@ NoCacheOpt = Annotated[
     bool,
     typer.Option("--no-cache", help="Read every table from its log alone, and keep nothing for the next command."),
 ]
-TableArg = Annotated[
-    str, typer.Argument(metavar="TABLE", help="Table identifier, as in policies.", autocompletion=complete.tables)
-]
+TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="Table identifier, as in policies.")]
 
 
 def _format_of(known: frozenset[ReportFormat]) -> Callable[[typer.Context, ReportFormat], ReportFormat]:
@@ -151,23 +140,8 @@ def _format_option(known: frozenset[ReportFormat], note: str = " With json, erro
     return typer.Option("--format", callback=_format_of(known), metavar=metavar, help=f"Output format.{note}")
 
 
-def _check_status_format(ctx: typer.Context, value: StatusFormat) -> StatusFormat:
-    if isinstance(ctx.obj, Output):
-        ctx.obj.json = value is StatusFormat.JSON
-    check_format("status", value, STATUS_ROWS)
-    return value
-
-
 FormatOpt = Annotated[ReportFormat, _format_option(TEXT_AND_JSON)]
-StatusFormatOpt = Annotated[
-    StatusFormat,
-    typer.Option(
-        "--format",
-        callback=_check_status_format,
-        metavar="[text|json|markdown|html|parquet]",
-        help="Output format. With json, errors are JSON too.",
-    ),
-]
+StatusFormatOpt = Annotated[ReportFormat, _format_option(OF_STATUS)]
 FormOpt = Annotated[ReportFormat, _format_option(EVERY_FORMAT)]
 ValidateFormatOpt = Annotated[ReportFormat, _format_option(OF_VALIDATE, "")]
 LintFormatOpt = Annotated[ReportFormat, _format_option(OF_LINT, "")]
@@ -198,8 +172,8 @@ _PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
 
 def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a command line; the exit code is the command's (docs/exit-codes.md), 64 for wrong usage."""
-    if complete.ASKED in environ:
-        complete.answer(app)
+    if "_TABLECTL_COMPLETE" in environ:  # set by the script of --show-completion; ends the process
+        app(args=[], prog_name="tablectl")
     out = Output(environ)
     try:
         return _run(args, out)
@@ -396,23 +370,6 @@ def show(
 
 
 @app.command()
-def sign(
-    ctx: typer.Context,
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `tablectl plan --out` wrote.")],
-    key: Annotated[
-        Path, typer.Option("--key", metavar="FILE", help="An SSH key: private, or public with an ssh-agent.")
-    ],
-) -> int:
-    """Sign a saved plan with an SSH key, as PLAN.sig in the same folder. Look at it first: tablectl show PLAN.
-
-    Example: tablectl sign plans/today.json --key ~/.ssh/id_ed25519
-    """
-    from tablectl.cli.sign import sign_command  # noqa: PLC0415
-
-    return sign_command(saved_plan(plan_file), key, ctx.obj)
-
-
-@app.command()
 def apply(
     ctx: typer.Context,
     targets: Annotated[
@@ -450,12 +407,6 @@ def apply(
         str | None,
         typer.Option("--within", metavar="6h", help="How long to wait for that moment: 90m, 6h, 2d. Default: 6h."),
     ] = None,
-    watch: Annotated[
-        float,
-        typer.Option(
-            "--watch", metavar="MINUTES", min=0, help="After the run, wait up to MINUTES for writers to return."
-        ),
-    ] = 0,
     canary: Annotated[
         int | None,
         typer.Option(
@@ -472,13 +423,22 @@ def apply(
             "--soak", metavar="MINUTES", min=0, help="How long to watch them (`window.soak`). Default: 10 minutes."
         ),
     ] = None,
-    stop_if: Annotated[
-        str | None,
+    stop_if_failed: Annotated[
+        int | None,
         typer.Option(
-            "--stop-if",
-            metavar="CONDITION",
-            help="Start no other table if this holds, such as `failed > 0 or silent > 2` (`window.stop_if`). "
-            "Default: `failed > 0`.",
+            "--stop-if-failed",
+            metavar="N",
+            min=0,
+            help="Start no other table if N of them failed (`window.stop_if_failed`). 0: no limit. Default: 1.",
+        ),
+    ] = None,
+    stop_if_silent: Annotated[
+        int | None,
+        typer.Option(
+            "--stop-if-silent",
+            metavar="N",
+            min=0,
+            help="Start no other table if N of their writers are silent (`window.stop_if_silent`). Default: no limit.",
         ),
     ] = None,
     select: SelectOpt = None,
@@ -499,10 +459,6 @@ def apply(
             help="Apply a saved plan without comparing it with the policies. Whoever can write the plan file decides.",
         ),
     ] = False,
-    require_signature: Annotated[
-        bool,
-        typer.Option("--require-signature", help="Refuse a plan without a signature of one of `signatures.signers`."),
-    ] = False,
 ) -> int:
     """Run a plan in one protected window.
 
@@ -521,16 +477,14 @@ def apply(
         raise UsageError("a saved plan is applied as it is", "give one plan, without --select, --exclude or --tag")
     if without_policies and (not saved or policies):
         raise UsageError("--without-policies is for a saved plan alone", "for example: apply p.json --without-policies")
-    if require_signature and not saved:
-        raise UsageError("--require-signature is for a saved plan", "for example: apply p.json --require-signature")
     request = _request(policies, var, env, remote, (select, tag, exclude))
     bounds = max_tables, size("--max-bytes", max_bytes)
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=True, verbose=verbose)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
     quiet = quiet_within(when, within)
-    first = canary_options(canary, soak, stop_if)
-    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature, quiet, first)
+    first = canary_options(canary, soak, stop_if_failed, stop_if_silent)
+    options = ApplyCommandOptions(yes, *reasons, wait, without_policies, quiet, first)
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 
@@ -572,7 +526,7 @@ def drift(
 @app.command()
 def rename(
     ctx: typer.Context,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The table's old name.", autocompletion=complete.tables)],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The table's old name.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
     paths: PathsArg = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for confirmation.")] = False,
@@ -586,27 +540,6 @@ def rename(
     from tablectl.cli.rename import rename_command  # noqa: PLC0415
 
     return rename_command((old, new), _request(paths, var, env), ctx.obj, yes=yes)
-
-
-@app.command()
-def owners(
-    ctx: typer.Context,
-    paths: PathsArg = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: Annotated[  # noqa: A002
-        str, typer.Option("--format", metavar="text|json|codeowners", help="The format of the output.")
-    ] = "text",
-) -> int:
-    """List the owners of tables, or print them as lines of a CODEOWNERS file. Reads no table.
-
-    Example: tablectl owners --format codeowners >> .github/CODEOWNERS
-    """
-    from tablectl.cli.owners import OwnersFormat, owners_command  # noqa: PLC0415
-
-    if format not in set(OwnersFormat):
-        raise UsageError(f"--format {format!r} is no format of owners", "use text, json or codeowners")
-    return owners_command(_request(paths, var, env), ctx.obj, OwnersFormat(format))
 
 
 @app.command()
@@ -720,7 +653,6 @@ def explain(
             metavar="TABLE | WORD",
             help="A table identifier, as in policies; or an exception, a DELTA_… error class, an isolation level, a "
             "property or the code of a finding.",
-            autocompletion=complete.tables_and_words,
         ),
     ],
     paths: PathsArg = None,
@@ -730,7 +662,6 @@ def explain(
             "--table",
             metavar="TABLE",
             help="Explain the term for this live table.",
-            autocompletion=complete.tables,
         ),
     ] = None,
     var: VarOpt = None,
@@ -786,7 +717,6 @@ def conflicts(
             "--operation",
             metavar="NAME",
             help="Show one operation only: insert, merge, optimize, add-columns …",
-            autocompletion=complete.operations,
         ),
     ] = None,
     everything: Annotated[
@@ -807,7 +737,6 @@ def conflicts(
             metavar="CLIENT",
             help="Client to assume instead of those in the table's history: 'delta-spark 4.0', "
             "'databricks 14.2 photon', kernel, delta-rs. Repeatable.",
-            autocompletion=complete.clients,
         ),
     ] = None,
     auto_compact: Annotated[
@@ -843,7 +772,6 @@ def status(
         typer.Argument(
             metavar="TABLES",
             help="Further tables and patterns; they need no policy.",
-            autocompletion=complete.tables,
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
@@ -852,9 +780,6 @@ def status(
     ] = False,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with all rows.")
-    ] = None,
-    parquet: Annotated[
-        Path | None, typer.Option("--parquet", metavar="FILE", help="Also write the rows as Parquet.")
     ] = None,
     to: Annotated[
         str | None,
@@ -869,7 +794,7 @@ def status(
     tag: TagOpt = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: StatusFormatOpt = StatusFormat.TEXT,  # noqa: A002
+    format: StatusFormatOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
@@ -880,13 +805,11 @@ def status(
     """
     from tablectl.cli.status import StatusRequest, status_command  # noqa: PLC0415
 
-    shown = ReportFormat.TEXT if format is StatusFormat.PARQUET else ReportFormat(format)
-    reports = ReportFiles.of(shown, [*(report or ()), *([html] if html else [])])
-    reports = replace(reports, shown=format is not StatusFormat.PARQUET)
+    reports = ReportFiles.of(format, [*(report or ()), *([html] if html else [])])
     for _, each in reports.files:
         check_format("status", each, OF_STATUS)
     request = replace(_request(None, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
-    asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, parquet, to, not reports.shown)
+    asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, to)
     return status_command(request, ctx.obj, reports, asked)
 
 
@@ -898,7 +821,6 @@ def advise(
         typer.Argument(
             metavar="TABLES",
             help="Tables and patterns; they need no policy. Default: all tables of the policies.",
-            autocompletion=complete.tables,
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
@@ -1053,19 +975,6 @@ def schema(
     Example: tablectl schema > policies.schema.json
     """
     ctx.obj.result(json.dumps(schema_of(of), indent=2) + "\n")
-    return ExitCode.DONE
-
-
-@app.command()
-def completion(
-    ctx: typer.Context,
-    shell: Annotated[complete.Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
-) -> int:
-    """Print a shell completion script. It completes commands, options, tables, tags and environments.
-
-    Example: tablectl completion bash > ~/.local/share/bash-completion/completions/tablectl
-    """
-    ctx.obj.result(complete.script(shell))
     return ExitCode.DONE
 
 

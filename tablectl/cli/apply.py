@@ -30,7 +30,7 @@ from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import error_notification, run_notification
 from tablectl.reports.style import Style
 from tablectl.reports.wording import outcome_text
-from tablectl.saved_plan import read_plan, required_signers
+from tablectl.saved_plan import read_plan
 from tablectl.workflow.apply import NO_CANARY, Control, approval_of, run
 
 
@@ -38,8 +38,7 @@ def apply_command(
     request: CommandRequest, out: Output, saved: Path | None, reports: ReportFiles, options: ApplyCommandOptions
 ) -> ExitCode:
     """Plan if no plan is given, ask, run. Returns the exit code."""
-    signers = required_signers(saved, ".", required=options.require_signature)
-    ready = read_plan(saved, signers=signers) if saved else None
+    ready = read_plan(saved) if saved else None
     with request.open(out, ready) as project, _failures_told(project, out):
         reports.check()
         if ready is None:
@@ -61,7 +60,6 @@ def apply_command(
                 proceed=options.proceed,
                 override=options.override,
                 wait=options.wait,
-                watch=options.watch,
                 quiet=options.quiet,
                 canary=options.canary or NO_CANARY,
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from enum import StrEnum
 
 from tablectl.model.errors import UsageError
 from tablectl.reports.formats import ReportFormat
@@ -15,23 +14,8 @@ OF_LINT = frozenset(ReportFormat) - {ReportFormat.JUNIT}
 OF_CONFLICTS = OF_STATUS = frozenset({ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON})
 
 
-class StatusFormat(StrEnum):
-    """The formats of ``--format`` of ``status``, and those of other commands, which it refuses by name."""
-
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    HTML = "html"
-    PARQUET = "parquet"
-    SARIF = "sarif"
-    JUNIT = "junit"
-
-
-STATUS_ROWS = frozenset({*OF_STATUS, StatusFormat.PARQUET})
-
-
-def check_format(command: str, form: StrEnum, known: Collection[StrEnum]) -> None:
+def check_format(command: str, form: ReportFormat, known: Collection[ReportFormat]) -> None:
     """Raise ``UsageError`` for a format that a command does not have."""
     if form not in known:
-        names = ", ".join(each for each in StatusFormat if each in known)
+        names = ", ".join(each for each in ReportFormat if each in known)
         raise UsageError(f"`tablectl {command}` has no format {form}", f"its formats are {names}")

@@ -1,37 +1,31 @@
-"""Send notifications to the commands and webhooks of ``notify:`` in ``tablectl.yaml``.
+"""Send notifications to the commands of ``notify:`` in ``tablectl.yaml``.
 
 A notification that fails is reported and never changes the exit code. Commands get no shell: an argument list, and the
-event as JSON on standard input. The addresses of webhooks are secrets and appear in no message.
+event as JSON on standard input.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from http.client import HTTPException
 from typing import IO, Any
-from urllib.error import HTTPError
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from tablectl.cli.output import Output
 from tablectl.model.errors import TablectlError
 from tablectl.model.text import printable
 from tablectl.one_table import of_table
 from tablectl.policies.branch import BASE
-from tablectl.policies.config import Config, NotifyConfig, why_no_webhook
+from tablectl.policies.config import Config, NotifyConfig
 from tablectl.reports.context import Context
-from tablectl.reports.notification import Notification, for_command, for_slack
+from tablectl.reports.notification import Notification, for_command
 
 _MOST = 20
 """Receivers that are told. More are a mistake."""
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _MOST_LINES = 20
 _LONGEST_LINE = 500
 _MOST_BYTES = 65_536
@@ -63,76 +57,13 @@ def send_notification(
         return
     for number, each in wanted[:_MOST]:
         try:
-            why = _sent(each, notification, context, out, environ)
+            why = _run(each, for_command(notification, context), out, environ)
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # the work is done, whoever hears of it
             why = type(error).__name__
         if why:
-            out.note(f"warning: notification {number} ({_shown(each)}) failed: {why}")
+            out.note(f"warning: notification {number} ({printable(each.command[0])}) failed: {why}")
     if len(wanted) > _MOST:
         out.note(f"warning: {len(wanted) - _MOST} notifications were not sent: at most {_MOST} are")
-
-
-def _shown(receiver: NotifyConfig) -> str:
-    """The receiver without the secret part of its address."""
-    if receiver.command:
-        return printable(receiver.command[0])
-    return "webhook"
-
-
-def _sent(
-    receiver: NotifyConfig, notification: Notification, context: Context, out: Output, environ: Mapping[str, str]
-) -> str:
-    """Why it was not sent; empty if it was."""
-    if receiver.command:
-        return _run(receiver, for_command(notification, context), out, environ)
-    missing = [name for name in _VARIABLE.findall(receiver.webhook) if not environ.get(name)]
-    if missing:
-        return f"the environment variable {missing[0]} is not set"
-    address = _VARIABLE.sub(lambda match: environ[match[1]], receiver.webhook).strip()
-    why = why_no_webhook(address)
-    return f"its address {why}" if why else _post(address, for_slack(notification, context), float(receiver.timeout))
-
-
-# Webhooks
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirect would send the text to another server."""
-
-    def redirect_request(self, *_arguments: Any, **_named: Any) -> None:
-        return None
-
-
-def _post(address: str, body: Mapping[str, Any], seconds: float) -> str:
-    """Post JSON and return why it failed. Bounded in time as a whole, whatever the server does."""
-    found: list[str] = []
-    thread = threading.Thread(target=lambda: found.append(_answer(address, body, seconds)), daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return found[0] if found else f"no answer within {seconds:g} s"
-
-
-def _answer(address: str, body: Mapping[str, Any], seconds: float) -> str:
-    split = urlsplit(address)
-    handlers: list[Any] = [_NoRedirect()]
-    if split.scheme == "http":
-        handlers.append(ProxyHandler({}))  # this machine: a proxy would carry the address elsewhere
-    headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "tablectl"}
-    request = Request(address, json.dumps(body).encode(), headers, method="POST")  # noqa: S310  # checked by the caller
-    try:
-        with build_opener(*handlers).open(request, timeout=seconds) as answer:
-            answer.read(_LONGEST_LINE)
-            return ""
-    except HTTPError as error:
-        with error:
-            return f"the server answers {error.code}"
-    except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        # The text of an error can contain the address.
-        return f"no answer: {getattr(reason, 'strerror', None) or type(reason).__name__}"
-
-
-# Commands
 
 
 def _run(receiver: NotifyConfig, body: Mapping[str, Any], out: Output, environ: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from typing import TextIO
 from tablectl.applying.events import Notify
 from tablectl.cli.display import Lines, Screen, screen
 from tablectl.cli.progress import ProgressLine
-from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
+from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.style import Style, printable_lines
 
@@ -56,25 +56,6 @@ class Output:
         """
         try:
             _write(self._out, escape_output(text, colour=self._colour(self._out)))
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise TablectlError(f"the result cannot be written: {error.strerror or error}") from error
-        self.results += 1
-
-    def check_binary(self, instead: str) -> None:
-        """Raise ``UsageError`` if the result would be bytes on a terminal."""
-        if self._out is not None and self._out.isatty():
-            raise UsageError("this format is not for a terminal", f"redirect it to a file, or use {instead}")
-
-    def binary_result(self, data: bytes) -> None:
-        """Print a result that is no text. Raises as ``result``."""
-        buffer = getattr(self._out, "buffer", None)
-        if buffer is None:
-            return
-        try:
-            buffer.write(data)
-            buffer.flush()
         except BrokenPipeError:
             raise
         except OSError as error:

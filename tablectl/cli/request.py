@@ -77,12 +77,9 @@ class ApplyCommandOptions:
     proceed: str = ""
     override: str = ""
     wait: float = 0
-    """Minutes, like ``watch``."""
-    watch: float = 0
+    """Minutes."""
     without_policies: bool = False
     """Whether a saved plan is applied without comparing it with the policies."""
-    require_signature: bool = False
-    """Whether a saved plan must be signed; ``tablectl.yaml`` may require it too."""
     quiet: float | None = None
     """Seconds within which each table is started at a quiet moment; ``None`` to start at once."""
     canary: CanaryOptions | None = None

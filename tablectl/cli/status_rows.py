@@ -1,8 +1,7 @@
-"""The rows of ``tablectl status`` as Parquet, and appended to a Delta table so that a history accumulates."""
+"""The rows of ``tablectl status`` appended to a Delta table so that a history accumulates."""
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import Any
 
 from tablectl.model.errors import TablectlError, UsageError, one_line
@@ -10,15 +9,6 @@ from tablectl.model.json_form import json_form
 from tablectl.reports.status import LakeStatus
 
 _INSTALL = "install tablectl with the extra `status` (docs/install.md)"
-
-
-def parquet_bytes(status: LakeStatus) -> bytes:
-    """One Parquet file."""
-    import pyarrow.parquet as pq  # noqa: PLC0415  # slow to load
-
-    buffer = BytesIO()
-    pq.write_table(_arrow(status), buffer)
-    return buffer.getvalue()
 
 
 def append_rows(status: LakeStatus, location: str) -> None:

@@ -1,27 +1,17 @@
-"""``--stop-if``: the condition on what was observed of the first tables, under which an apply starts no further table.
-
-``failed > 0 or silent > 2``: comparisons of a count with a whole number, joined by ``or``.
+"""``--stop-if-failed`` and ``--stop-if-silent``: what must be observed of the first tables for an apply to start no
+further table.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal
 
 from tablectl.frozen import frozen
 
-Term = Literal["failed", "orphans", "silent", "stopped"]
-TERMS: tuple[Term, ...] = get_args(Term)
-OPERATORS = (">", ">=")
+Term = Literal["failed", "silent"]
 LONGEST_SOAK = 10_080
 """The maximum number of minutes for which tables are watched: a week."""
-_MOST_COMPARISONS = 8
-_LONGEST = 200
-_DIGITS = 6
-_COMPARISON = re.compile(r"\s*([^\s<>=!]+)\s*([<>=!]+)\s*(\S+)\s*", re.ASCII)
-_OR = re.compile(r"\s+or\s+", re.ASCII)
-_EXAMPLE = "for example `failed > 0 or silent > 2`"
 
 
 @frozen
@@ -37,75 +27,28 @@ Counts = Mapping[Term, Count]
 
 
 @frozen
-class CountComparison:
-    """One count against a limit."""
-
-    term: Term
-    operator: str
-    limit: int
-
-    @property
-    def text(self) -> str:
-        """``failed > 0``."""
-        return f"{self.term} {self.operator} {self.limit}"
-
-    def holds(self, counts: Counts) -> bool | None:
-        """Whether it holds; ``None`` if that cannot be told. A count can only be higher than what was observed."""
-        count = counts[self.term]
-        reached = count.number > self.limit if self.operator == ">" else count.number >= self.limit
-        return True if reached else None if count.unknown else False
-
-
-@frozen
 class StopCondition:
-    """Comparisons, one of which must hold."""
+    """Two thresholds, one of which must be reached. 0 switches a threshold off."""
 
-    comparisons: tuple[CountComparison, ...]
+    failed: int = 1
+    """Tables that were not changed as planned, or on which something failed since."""
+    silent: int = 0
+    """Writers and streams that have not committed for twice their usual gap."""
 
     @property
     def text(self) -> str:
-        """As a user writes it."""
-        return " or ".join(each.text for each in self.comparisons)
+        """``failed 1 or silent 3``; empty if both are off."""
+        return " or ".join(f"{term} {limit}" for term, limit in self._limits().items())
 
-    def holding(self, counts: Counts) -> tuple[CountComparison, ...]:
-        """The comparisons that hold."""
-        return tuple(each for each in self.comparisons if each.holds(counts))
+    def reached(self, counts: Counts) -> tuple[Term, ...]:
+        """The thresholds that are reached."""
+        return tuple(term for term, limit in self._limits().items() if counts[term].number >= limit)
 
-    def untold(self, counts: Counts) -> tuple[CountComparison, ...]:
-        """The comparisons of which it cannot be told whether they hold."""
-        return tuple(each for each in self.comparisons if each.holds(counts) is None)
+    def unknown(self, counts: Counts) -> tuple[Term, ...]:
+        """The thresholds that may be reached: a count can only be higher than what was observed."""
+        reached = self.reached(counts)
+        return tuple(term for term in self._limits() if term not in reached and counts[term].unknown)
 
-
-def parse_stop_condition(text: str) -> StopCondition:
-    """Reads a condition. Raises ``ValueError`` with what is allowed instead."""
-    if len(text) > _LONGEST:
-        raise ValueError(f"at most {_LONGEST} characters are read")
-    if not text.strip():
-        raise ValueError(_EXAMPLE)
-    parts = _OR.split(text.strip())
-    if len(parts) > _MOST_COMPARISONS:
-        raise ValueError(f"at most {_MOST_COMPARISONS} comparisons are read")
-    return StopCondition(tuple(map(_comparison, parts)))
-
-
-def _comparison(text: str) -> CountComparison:
-    match = _COMPARISON.fullmatch(text)
-    if match is None:
-        raise ValueError(
-            f"write one of {', '.join(TERMS)}, then {' or '.join(OPERATORS)}, then a whole number, {_EXAMPLE}"
-        )
-    word, operator, number = match.groups()
-    term = next((each for each in TERMS if each == word), None)
-    if term is None:
-        raise ValueError(f"the words are {', '.join(TERMS)}: {word!r} is none of them")
-    if operator not in OPERATORS:
-        raise ValueError(f"the operators are {' and '.join(OPERATORS)}: {operator!r} is none of them")
-    if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
-        raise ValueError(f"{term} is compared with a whole number below {10**_DIGITS:,}: {number!r} is none")
-    if operator == ">=" and int(number) == 0:
-        raise ValueError(f"`{text.strip()}` always holds: write `{term} > 0`")
-    return CountComparison(term, operator, int(number))
-
-
-ANY_FAILURE = StopCondition((CountComparison("failed", ">", 0),))
-"""The condition without ``--stop-if``."""
+    def _limits(self) -> Mapping[Term, int]:
+        limits: Mapping[Term, int] = {"failed": self.failed, "silent": self.silent}
+        return {term: limit for term, limit in limits.items() if limit}

@@ -20,11 +20,11 @@ from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.frozen import frozen
 from tablectl.model.calendar import Calendar, Rule
-from tablectl.model.errors import InputError, PlanFileError, Problem, UsageError
+from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.own_rules import OWN_CODE, is_own_code
-from tablectl.model.stop_condition import ANY_FAILURE, LONGEST_SOAK, StopCondition, parse_stop_condition
+from tablectl.model.stop_condition import LONGEST_SOAK
 from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS
 from tablectl.model.table_options import parse_size
 from tablectl.one_table import DEBUG
@@ -130,8 +130,10 @@ class WindowConfig:
     """How many tables an apply changes before the others; 0 to start all alike."""
     soak: float = 10.0
     """Minutes for which the logs of these tables are watched before the others start."""
-    stop_if: StopCondition = ANY_FAILURE
-    """When the others do not start."""
+    stop_if_failed: int = 1
+    """The number of failed tables at which the others do not start; 0 for no limit."""
+    stop_if_silent: int = 0
+    """The number of silent writers at which the others do not start; 0 for no limit."""
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
@@ -172,12 +174,10 @@ NOTIFY_EVENTS: tuple[NotifyEvent, ...] = get_args(NotifyEvent)
 
 @frozen(kw_only=True)
 class NotifyConfig:
-    """One receiver of notifications. Either ``webhook`` or ``command`` is set."""
+    """One receiver of notifications."""
 
     events: tuple[NotifyEvent, ...] = NOTIFY_EVENTS
     """The events that it gets."""
-    webhook: str = ""
-    """An address in which ``${NAME}`` stands for an environment variable. Never shown: it is a secret."""
     command: tuple[str, ...] = ()
     timeout: int = 10
     """Seconds."""
@@ -191,16 +191,6 @@ class InstallConfig:
     """``None`` if unknown: then nothing is written that names an installation."""
     hashes: Mapping[str, str] = field(default_factory=dict)
     """The hashes of the two wheels, if ``source`` is a URL."""
-
-
-@frozen(kw_only=True)
-class SignaturesConfig:
-    """Who may sign plans. At the top alone: a plan names its environment, and must not choose who vouches for it."""
-
-    signers: str | None = None
-    """An allowed-signers file of OpenSSH."""
-    required: bool = False
-    """Whether only signed plans are applied."""
 
 
 @frozen(kw_only=True)
@@ -224,7 +214,6 @@ class Config:
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     notify: tuple[NotifyConfig, ...] = ()
     """The receivers of messages about applies and drift."""
-    signatures: SignaturesConfig = field(default_factory=SignaturesConfig)
     install: InstallConfig = field(default_factory=InstallConfig)
     lint: Mapping[str, LintSetting] = field(default_factory=dict)
     """The severity of finding codes, if it differs from the default."""
@@ -349,46 +338,17 @@ _LINT = Section(
 )
 
 
-def _no_receiver(made: NotifyConfig) -> str:
-    """Called with a whole entry, because an error in a single value would show the value, which is a secret here."""
-    if bool(made.webhook) == bool(made.command):
-        return "needs either `webhook` or `command`"
-    if made.webhook and not made.webhook.startswith("${") and why_no_webhook(made.webhook):
-        return f"has a `webhook` that {why_no_webhook(made.webhook)}"
-    return ""
-
-
-def why_no_webhook(address: str) -> str:
-    """What is wrong with the address of a webhook, without the address; empty if it can be used.
-
-    Plain HTTP is for this machine alone: the address is a password, and HTTP sends it in clear text.
-    """
-    try:
-        split = urlsplit(address)
-        host, _ = split.hostname, split.port
-    except ValueError:
-        return "is no address"
-    if not host or "@" in split.netloc:
-        return "needs a host and no user name"
-    if split.scheme == "https" or (split.scheme == "http" and host in _THIS_MACHINE):
-        return ""
-    return "needs https:// (http:// is for localhost alone)"
-
-
-_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _NOTIFY = Section(
     make=NotifyConfig,
     keys={
         "events": ListOf(
             of=Word(words=NOTIFY_EVENTS), description="What to report: applied, failed, drift, refused; default: all."
         ),
-        "webhook": Text(
-            parse=_clean, description="An https:// address that takes Slack's JSON; ${NAME} is an environment variable."
-        ),
         "command": CommandLine(description="A command that gets the event as JSON on its standard input."),
         "timeout": whole(1, 120, "Seconds after which it is given up; default: 10."),
     },
-    check=_no_receiver,
+    required=("command",),
+    gone={"webhook": "give a `command` that posts the event with curl, as in docs/recipes.md (Post to Slack)"},
 )
 
 
@@ -439,6 +399,7 @@ _ENGINE = Section(
 )
 _WINDOW = Section(
     make=WindowConfig,
+    gone={"stop_if": "write `stop_if_failed: N`, `stop_if_silent: N` or both (docs/canary.md)"},
     description="How the protected window runs.",
     keys={
         "parallel": whole(1, 64, "The number of tables that are changed in parallel."),
@@ -466,10 +427,9 @@ _WINDOW = Section(
         "soak": number(
             0, LONGEST_SOAK, "Minutes for which the logs of these tables are watched before the others start."
         ),
-        "stop_if": Text(
-            parse=parse_stop_condition,
-            noun="a condition",
-            description="When the others do not start, such as `failed > 0 or silent > 2`.",
+        "stop_if_failed": whole(0, 100_000, "How many failed tables keep the others from starting; default: 1."),
+        "stop_if_silent": whole(
+            0, 100_000, "How many silent writers keep the others from starting; default: 0, which is no limit."
         ),
         "allow": ListOf(of=_RULE, description="Periods in which a window may open; default: always."),
         "deny": ListOf(of=_RULE, description="Periods in which no window may open."),
@@ -534,6 +494,10 @@ _KEYS: Mapping[str, YamlField] = {
 """Every key of the top level and of an environment. A new key needs a field of its dataclass and an entry here, and
 nothing else.
 """
+_GONE: Mapping[str, str] = {
+    "signatures": "remove it: plans have no signatures. `apply` compares a plan with the merged policies; to prove "
+    "where a plan was made, use `gh attestation` (docs/recipes.md)"
+}
 _AT_THE_TOP: Mapping[str, YamlField] = {
     "plans": Text(parse=_clean, description="The folder of plan files that are named without a folder."),
     "install": Section(
@@ -548,16 +512,8 @@ _AT_THE_TOP: Mapping[str, YamlField] = {
         },
         description="Where tablectl is installed from.",
     ),
-    "signatures": Section(
-        make=SignaturesConfig,
-        keys={
-            "signers": Text(parse=_clean, description="An allowed-signers file of OpenSSH."),
-            "required": flag("Whether only signed plans are applied."),
-        },
-        description="Who may sign plans.",
-    ),
     "env": MapOf(
-        of=Section(make=Config, keys=_KEYS, only_at_the_top=("plans", "install", "signatures", "env")),
+        of=Section(make=Config, keys=_KEYS, only_at_the_top=("plans", "install", "env"), gone=_GONE),
         why_not=_why_no_environment,
         description="Environments by name; `--env NAME` selects one, and its values override those above.",
     ),
@@ -565,6 +521,7 @@ _AT_THE_TOP: Mapping[str, YamlField] = {
 CONFIG = Section(
     make=Config,
     keys={**_KEYS, **_AT_THE_TOP},
+    gone=_GONE,
     description="Where the policies of a repository are, and how tablectl reaches and changes its tables.",
 )
 """The whole file."""
@@ -605,8 +562,7 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
         places |= {keys[2:]: place for keys, place in places.items() if keys[:2] == ("env", chosen) and keys[2:]}
     problems += _unknown_variables(environ, str(values))
     for variable, keys in environment_variables(CONFIG):
-        # The variable may ask for signatures. It must not take back what a reviewed file asks for.
-        if environ.get(variable) and (keys, environ[variable]) != (("signatures", "required"), "false"):
+        if environ.get(variable):
             _set(values, keys, environ[variable])
             places[keys] = SourceFile(variable, 0, 0)
     config = _read(values, places, file, problems)
@@ -637,25 +593,6 @@ def _checkout_of(directory: Path) -> str:
     """The checkout of a directory, or itself outside of one, with links resolved."""
     here = Path(os.path.realpath(directory))
     return str(next((each for each in (here, *here.parents) if (each / ".git").exists()), here))
-
-
-def signers_of(directory: Path, environ: Mapping[str, str], *, required: bool = False) -> Path | None:
-    """The allowed-signers file by which plans are checked; ``None`` where plans need no signature.
-
-    ``required`` is what the caller asks for; the configuration may ask for it too. The environment of a plan has no
-    say. A relative name counts from the directory of the file that decides: that of ``TABLECTL_BASE_CONFIG``, if any.
-    Raises as ``load_config``, and ``PlanFileError`` where a signature is required and no file says whose.
-    """
-    signatures = load_config(directory, environ, "").signatures
-    if not (required or signatures.required):
-        return None
-    if signatures.signers is None:
-        raise PlanFileError(
-            "only signed plans may be applied, and nothing says who may sign",
-            f"add `signatures: {{signers: FILE}}` to {FILE}, an allowed-signers file of OpenSSH",
-        )
-    base = environ.get(BASE)
-    return (Path(base).parent if base else directory) / signatures.signers
 
 
 def config_values(directory: Path, environ: Mapping[str, str]) -> dict[str, Any]:

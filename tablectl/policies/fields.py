@@ -84,7 +84,7 @@ _SECRETS: tuple[Keys, ...] = (
     ("window", "before"),
     ("window", "after"),
 )
-"""Settings whose values can hold secrets: addresses of webhooks and servers, commands, settings of Spark."""
+"""Settings whose values can hold secrets: addresses of servers, commands, settings of Spark."""
 
 
 def is_secret(keys: Keys) -> bool:
@@ -377,6 +377,8 @@ class Section(YamlField):
     """Keys that are planned but not implemented."""
     only_at_the_top: Sequence[str] = ()
     """Keys that exist at the top level of the file only."""
+    gone: Mapping[str, str] = field(default_factory=dict)
+    """Keys of earlier versions, each with what to do instead."""
     short: str = ""
     """The key whose value can replace the whole section if it is the only key."""
     check: Callable[[Any], str] = lambda _made: ""
@@ -417,8 +419,8 @@ class Section(YamlField):
     def _refuse_key(self, entry: Entry, name: FieldName, reading: ValueReader) -> None:
         meant = nearest(entry.key, (*self.keys, *self.only_at_the_top)) if self.only_at_the_top else None
         elsewhere = f"`{meant}:` goes at the top level of the file: it is one for all environments"
-        hint = elsewhere if meant in self.only_at_the_top else ""
-        key = "…" if is_secret(name.keys) and meant is None else entry.key
+        hint = self.gone.get(entry.key) or (elsewhere if meant in self.only_at_the_top else "")
+        key = "…" if is_secret(name.keys) and meant is None and entry.key not in self.gone else entry.key
         reading.refuse(entry, self.later, tuple(self.keys), {}, name=".".join((*name.keys, key)), hint=hint)
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102

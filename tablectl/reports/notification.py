@@ -1,8 +1,8 @@
-"""What a notification says: the event and its tables, for programs, and a text for Slack. From masked results."""
+"""What a notification says: the event and its tables, for programs. From masked results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -20,8 +20,6 @@ from tablectl.reports.wording import GOOD, drift_verdict, outcome_text, run_verd
 FORMAT = 1
 _MOST_TABLES = 100
 """Tables in the JSON for commands."""
-_MOST_NAMED = 10
-"""Tables in the text."""
 _LONGEST = 500
 _NO_OWNERS: Mapping[str, str] = MappingProxyType({})
 _REFUSED = frozenset({RunOutcome.REFUSED, RunOutcome.STALE})
@@ -122,35 +120,6 @@ def for_command(notification: Notification, context: Context) -> dict[str, Any]:
         "author": context.author,
         "url": context.address,
     }
-
-
-def for_slack(notification: Notification, context: Context) -> dict[str, Any]:
-    """Slack's JSON, which Mattermost, Rocket.Chat and Discord (with ``/slack``) take too."""
-    return {"text": "\n".join(_lines(notification, context))}
-
-
-def _lines(notification: Notification, context: Context) -> Iterator[str]:
-    mark = {"applied": ":white_check_mark:", "drift": ":warning:"}.get(notification.event, ":x:")
-    yield f"{mark} *{_escaped(_cut(notification.title))}*"
-    if notification.counts:
-        yield _escaped("; ".join(notification.counts))
-    for each in notification.tables[:_MOST_NAMED]:
-        said = f": {_escaped(_cut(each.message))}" if each.message else ""
-        owner = f" (owner: {_escaped(_cut(each.owner))})" if each.owner else ""
-        yield f"• `{_escaped(_cut(each.name)).replace('`', chr(39))}` {_escaped(each.state)}{said}{owner}"
-    if len(notification.tables) > _MOST_NAMED:
-        yield f"and {len(notification.tables) - _MOST_NAMED:,} more tables"
-    where = [_escaped(each) for each in (context.repository, context.author) if each]
-    if context.address:
-        where.append(f"<{context.address}|CI run>")
-    if where:
-        yield " · ".join(where)
-
-
-def _escaped(text: str) -> str:
-    """Text that is no mention, channel or link in Slack."""
-    shown = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return shown.replace("@", "@\u200b")
 
 
 def _cut(text: str) -> str:

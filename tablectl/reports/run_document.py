@@ -98,7 +98,7 @@ def _groups(tables: Sequence[TableRun], *, separate: bool) -> list[tuple[TableRu
 
 def _alone(run: TableRun) -> bool:
     """Whether there is more to say of a table than what it has in common with others."""
-    more = (run.foreign, run.notes, run.later, run.owed, run.watched and run.writers, run.streams, run.shut)
+    more = (run.foreign, run.notes, run.later, run.owed, run.streams, run.shut)
     return any(more)
 
 

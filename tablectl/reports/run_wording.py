@@ -10,7 +10,7 @@ from tablectl.model.expected_loss import ExpectedLoss
 from tablectl.model.text import minutes_text
 from tablectl.reports.stream_text import stream_run_text
 from tablectl.reports.style import plural
-from tablectl.reports.wording import late_text, risk_text, silent_text, span_text
+from tablectl.reports.wording import late_text, risk_text, span_text
 
 Facts = list[tuple[str, str]]
 _MOST_CANARIES = 10
@@ -26,10 +26,6 @@ def remarks(run: TableRun) -> Facts:
     if run.paced_ms >= WORTH_TELLING:
         facts.append(("pace", f"waited {span_text(run.paced_ms)} for `window.max_bytes_per_hour`"))
     facts += [("risk", each) for each in risks(run)]
-    if run.watched and run.writers:
-        back = sum(writer.back for writer in run.writers)
-        silent = [silent_text(writer) for writer in run.writers if not writer.back]
-        facts.append(("writers", "; ".join([f"{back} of {len(run.writers)} came back", *silent])))
     facts += [("stream", stream_run_text(each)) for each in run.streams]
     facts += [("others", f"version {each.version}{late_text(each, run)}") for each in run.foreign if each.run]
     facts += [("gate", run.shut)] if run.shut else []

@@ -8,7 +8,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun, WriterRun
+from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun
 from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import (
@@ -334,12 +334,6 @@ def late_text(commit: CommitRun, table: TableRun) -> str:
 def risk_text(who: str, reason: str, fails: str) -> str:
     """``nightly load (any) may have failed: no guard was seen. During the window all concurrent writes fail once``."""
     return f"{who} may have failed: {reason}. During the window {fails}; check the last run"
-
-
-def silent_text(writer: WriterRun) -> str:
-    """A writer that has not committed again: ``WRITE by etl, silent since 2026-11-21 11:00:00 UTC``."""
-    when = time_text(writer.last)
-    return f"{writer.name}, silent{f' since {when}' if when else ''}"
 
 
 def span_text(milliseconds: int) -> str:

@@ -34,10 +34,9 @@ from tablectl.model.errors import EngineError, PlanFileError, TablectlError, Usa
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan
 from tablectl.model.stamp import LONGEST_REASON, Stamp
-from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition, parse_stop_condition
+from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
-from tablectl.model.text import cut
 from tablectl.one_table import of_table
 from tablectl.planning.plan_file import digest_of
 from tablectl.policies.config import WindowConfig
@@ -116,30 +115,31 @@ class LogReader:
 
 @frozen
 class CanaryOptions:
-    """What ``--canary N --soak MINUTES --stop-if CONDITION`` say; ``None`` where they say nothing."""
+    """What ``--canary N --soak MINUTES --stop-if-failed N --stop-if-silent N`` say; ``None`` where they say nothing."""
 
     tables: int | None = None
     """How many tables are changed first; 0 to start all alike."""
     soak: float | None = None
     """Minutes."""
-    stop_if: StopCondition | None = None
+    stop_if_failed: int | None = None
+    stop_if_silent: int | None = None
 
 
 NO_CANARY = CanaryOptions()
 
 
-def canary_options(tables: int | None, soak: float | None, stop_if: str | None) -> CanaryOptions:
+def canary_options(
+    tables: int | None, soak: float | None, stop_if_failed: int | None, stop_if_silent: int | None
+) -> CanaryOptions:
     """The options as given. Raises ``UsageError`` for values that make no sense."""
     if tables is not None and tables < 0:
         raise UsageError(f"--canary {tables}: it is the number of tables that are changed first", "0 starts all alike")
     if soak is not None and not 0 <= soak <= LONGEST_SOAK:
         raise UsageError(f"--soak {soak:g}: it is a number of minutes, at most {LONGEST_SOAK:,}")
-    if not stop_if:
-        return CanaryOptions(tables, soak)
-    try:
-        return CanaryOptions(tables, soak, parse_stop_condition(stop_if))
-    except ValueError as error:
-        raise UsageError(f"--stop-if {cut(stop_if)!r} is not a condition", str(error)) from None
+    for term, limit in (("failed", stop_if_failed), ("silent", stop_if_silent)):
+        if limit is not None and limit < 0:
+            raise UsageError(f"--stop-if-{term} {limit}: it is a number from 0 on", "0 switches the threshold off")
+    return CanaryOptions(tables, soak, stop_if_failed, stop_if_silent)
 
 
 @frozen
@@ -155,8 +155,6 @@ class Control:
     """The reason to run outside the calendar; empty to respect it."""
     wait: float = 0
     """Minutes for which to retry tables whose window could not be opened."""
-    watch: float = 0
-    """Minutes for which to wait for writers to come back after the run."""
     quiet: float | None = None
     """Seconds within which each table is started at a quiet moment; ``None`` to start at once."""
     canary: CanaryOptions = NO_CANARY
@@ -270,7 +268,6 @@ def _context(
         exclusive_commits=config.engine.exclusive_commits,
         wait=control.wait * 60,
         quiet=None if control.quiet is None else QuietTerms(control.quiet, config.window.quiet),
-        watch=control.watch * 60,
         canary=canary,
     )
     return RunContext(
@@ -291,13 +288,19 @@ def _context(
 def _canary(asked: CanaryOptions, configured: WindowConfig, plan: Plan) -> CanaryTerms | None:
     tables = configured.canary if asked.tables is None else asked.tables
     if not tables:
-        if asked.soak is not None or asked.stop_if is not None:
-            raise UsageError("--soak and --stop-if are for --canary", "for example --canary 3 --soak 15")
+        if (asked.soak, asked.stop_if_failed, asked.stop_if_silent) != (None, None, None):
+            raise UsageError("--soak and --stop-if-… are for --canary", "for example --canary 3 --soak 15")
         return None
+    stop_if = StopCondition(
+        configured.stop_if_failed if asked.stop_if_failed is None else asked.stop_if_failed,
+        configured.stop_if_silent if asked.stop_if_silent is None else asked.stop_if_silent,
+    )
+    if not stop_if.text:
+        raise UsageError("nothing would stop the other tables", "give --stop-if-failed or --stop-if-silent above 0")
     return CanaryTerms(
         tables=tables,
         soak=(configured.soak if asked.soak is None else asked.soak) * 60,
-        stop_if=asked.stop_if or configured.stop_if,
+        stop_if=stop_if,
         groups=tuple(group.names for group in plan_groups(plan)),
     )
 

@@ -12,7 +12,7 @@ from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import CanaryRun, CanaryTable, RunReport
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
-from tablectl.model.stop_condition import parse_stop_condition
+from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamPosition, StreamWriter, UnknownStream
 from tablectl.model.table import AppTransaction
 from tablectl.storage.data_files import DataFile
@@ -20,12 +20,13 @@ from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, outcomes
 
 MINUTE = 60
+_ANY = StopCondition()
 NAMES = {name: f"delta.`/lake/{name}`" for name in "abcdef"}
 
 
-def terms(tables: int = 1, minutes: float = 30, stop_if: str = "failed > 0", groups: str = "abc") -> CanaryTerms:
+def terms(tables: int = 1, minutes: float = 30, stop: StopCondition = _ANY, groups: str = "abc") -> CanaryTerms:
     named = tuple(tuple(NAMES[name] for name in group) for group in groups.split())
-    return CanaryTerms(tables, minutes * MINUTE, parse_stop_condition(stop_if), named)
+    return CanaryTerms(tables, minutes * MINUTE, stop, named)
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_files_of_failed_writes_stop_the_others(run: Run) -> None:
     report = run.apply()
     assert outcomes(report) == {"a": "applied", "b": "not started", "c": "not started"}
     assert report.exit_code is ExitCode.PARTIAL
-    assert canary(report).reason.startswith("`--stop-if` holds (failed > 0: 1)")
+    assert canary(report).reason.startswith("`--stop-if-failed 1` is reached, by 1: ")
     assert "1 data file that no commit names" in canary(report).reason
     assert canary(report).not_started == (NAMES["b"], NAMES["c"])
     assert canary(report).watched_ms < 10 * MINUTE * 1000
@@ -110,7 +111,7 @@ def test_a_writer_that_does_not_come_back_stops_the_others(run: Run) -> None:
 def test_a_stream_that_does_not_come_back_has_stopped(run: Run) -> None:
     for number, commit in enumerate(table(run, "a").history[1:], 1):
         table(run, "a").history[number] = replace(commit, transactions=(AppTransaction("query", number),))
-    run.terms = WindowSettings(canary=terms(stop_if="stopped > 0"))
+    run.terms = WindowSettings(canary=terms(stop=StopCondition(0, silent=1)))
     report = run.apply()
     assert canary(report).tables[0].stopped == ("WRITE of query",)
     assert canary(report).tables[0].silent == ()
@@ -145,7 +146,7 @@ def test_what_cannot_be_listed_is_unknown_and_stops_the_others_at_the_end(run: R
     assert seen.orphans is None
     assert seen.unknown == ("its files cannot be listed: /lake/a: access is denied",)
     assert canary(report).reason == (
-        "it cannot be told whether `--stop-if` holds (failed > 0): delta.`/lake/a`: its files cannot be listed: "
+        "whether `--stop-if-failed 1` is reached is unknown: delta.`/lake/a`: its files cannot be listed: "
         "/lake/a: access is denied"
     )
     assert canary(report).watched_ms == pytest.approx(30 * MINUTE * 1000, abs=1000)
@@ -188,7 +189,7 @@ def test_a_log_that_cannot_be_read_at_first_is_looked_at_again(run: Run) -> None
 def test_a_condition_that_needs_no_listing_does_not_need_the_right_to_list(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     table(run, "a").unlisted = "access is denied"
-    run.terms = WindowSettings(canary=terms(stop_if="silent > 0 or stopped > 0"))
+    run.terms = WindowSettings(canary=terms(stop=StopCondition(0, silent=1)))
     assert outcomes(run.apply())["b"] == "applied"
 
 
@@ -244,7 +245,7 @@ def test_the_same_command_stops_again_while_the_condition_holds(run: Run) -> Non
     assert outcomes(again) == {"a": "already", "b": "not started", "c": "not started"}
     assert canary(again).watched_ms == 0
     table(run, "a").unnamed.clear()
-    run.terms = WindowSettings(canary=terms(stop_if="orphans > 0"))
+    run.terms = WindowSettings(canary=terms(stop=StopCondition(0, silent=2)))
     assert outcomes(run.apply(plan)) == {"a": "already", "b": "applied", "c": "applied"}
 
 
@@ -280,7 +281,7 @@ def test_a_declared_stream_that_leaves_rows_unread_has_stopped(
 def test_a_declared_stream_that_writes_is_watched_by_its_commits(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     run.lake.positions["fraud"] = lambda place: StreamWriter("fraud", place, "q", 7, 5, 0)
-    run.terms = WindowSettings(canary=terms(stop_if="stopped > 0"))
+    run.terms = WindowSettings(canary=terms(stop=StopCondition(0, silent=1)))
     report = run.apply(declared(run))
     assert (canary(report).reason, canary(report).tables[0].unknown) == ("", ())
 
@@ -288,9 +289,9 @@ def test_a_declared_stream_that_writes_is_watched_by_its_commits(run: Run) -> No
 def test_a_declared_stream_that_cannot_be_read_is_unknown(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     run.lake.positions["fraud"] = lambda place: UnknownStream("fraud", place, "access is denied")
-    run.terms = WindowSettings(canary=terms(stop_if="stopped > 0"))
+    run.terms = WindowSettings(canary=terms(stop=StopCondition(0, silent=1)))
     report = run.apply(declared(run))
-    assert canary(report).reason.startswith("it cannot be told whether `--stop-if` holds (stopped > 0)")
+    assert canary(report).reason.startswith("whether `--stop-if-silent 1` is reached is unknown: ")
 
 
 # The choice

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tablectl.applying.context import WindowSettings
+from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunReport, StreamRun
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import ExitCode
@@ -139,9 +140,13 @@ def test_a_stream_has_continued_once_it_has_read_rows_written_after_the_change(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads(run, 3)
-    run.terms = WindowSettings(watch=600)
-    run.notify = lambda event: run.lake.tables["/lake/a"].commit("WRITE", "etl") if event.step == "released" else None
-    run.clock.later(60, lambda: reads(run, 5, batch=1))
+
+    def go_on(event: RunEvent) -> None:
+        if event.step == "released":
+            run.lake.tables["/lake/a"].commit("WRITE", "etl")
+            reads(run, 5, batch=1)
+
+    run.notify = go_on
     found = stream(run.apply(planned(run, monkeypatch, stops=True)))
     assert found == StreamRun(
         name="fraud",
@@ -156,7 +161,6 @@ def test_a_stream_has_continued_once_it_has_read_rows_written_after_the_change(
 
 def test_a_stream_that_stays_where_it_was_has_not_continued(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     reads(run, 3)
-    run.terms = WindowSettings(watch=60)
     run.notify = lambda event: run.lake.tables["/lake/a"].commit("WRITE", "etl") if event.step == "released" else None
     found = stream(run.apply(planned(run, monkeypatch, stops=False)))
     assert found.continued is False

@@ -319,37 +319,6 @@ def test_no_name_reaches_the_virtual_environment(runner: Runner, orders: Path, n
     assert installed.read_text() == "home = /usr/bin"
 
 
-def test_a_job_can_sign_its_plan_and_apply_refuses_any_other(
-    runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path
-) -> None:
-    key = tmp_path / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    Path("signers").write_text(f"ci@example.com {key.with_suffix('.pub').read_text()}")
-    Path("tablectl.yaml").write_text("signatures: {signers: signers}\n")
-    runner.environ["INPUT_SIGNING_KEY"] = str(key)
-    keep(github, pull_request(runner), tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
-    runner.event(ref="refs/heads/main")
-    assert fetch(runner)[0] == 0
-    signature = downloaded(runner) / "plan.json.sig"
-    good = signature.read_bytes()
-
-    signature.unlink()
-    assert runner.step("apply", require_signature="true")[0] == 3
-    assert "Allowed to sign, by signers: ci@example.com" in runner.log
-    assert runner.step("apply", require_signature="yes")[0] == 64, "a typing error does not switch it off"
-    assert fake_spark.sent == []
-    signature.write_bytes(good)
-    assert runner.step("apply", require_signature="true")[0] == 0
-    assert Logged(orders).properties == {"owner.team": "pay"}
-
-
-def test_a_plan_that_cannot_be_signed_fails_the_job(runner: Runner, orders: Path) -> None:
-    code, outputs = runner.step("plan", signing_key="no-such-key")
-    assert (code, outputs["exit-code"]) == (1, "1")
-    assert "the plan was not signed" in runner.log
-
-
 def test_a_file_in_place_of_the_jobs_folder_is_an_error_in_words(runner: Runner, orders: Path) -> None:
     folder = Path(runner.environ["RUNNER_TEMP"])
     folder.mkdir(parents=True)

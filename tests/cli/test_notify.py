@@ -5,63 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tablectl.policies.branch import combined
-from tablectl.reports.context import Context
-from tablectl.reports.notification import Notification, NotifiedTable, for_slack
 from tests.cli.conftest import Cli, FakeSpark, Repository
 from tests.cli.log_lake import set_property
 
 SECRET = "T000-B000-hunter2"
-
-
-@dataclass
-class Receiver:
-    """A local server that keeps what it gets."""
-
-    status: int = 200
-    location: str = ""
-    wait: float = 0.0
-    got: list[dict[str, Any]] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
-    port: int = 0
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    kept = Receiver()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            kept.paths.append(self.path)
-            kept.got.append(json.loads(body))
-            time.sleep(kept.wait)
-            self.send_response(kept.status)
-            if kept.location:
-                self.send_header("Location", kept.location)
-            self.end_headers()
-
-        def log_message(self, *_arguments: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    kept.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield kept
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 @pytest.fixture
@@ -84,22 +36,6 @@ def saving(file: str) -> str:
     return json.dumps([sys.executable, "-c", code])
 
 
-def test_an_apply_is_reported_to_a_webhook(
-    cli: Cli, one: Repository, fake_spark: FakeSpark, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOOK", f"http://127.0.0.1:{receiver.port}/services/{SECRET}")
-    configure(one, "{webhook: '${HOOK}'}")
-    result = cli("apply", "--yes")
-    assert result.code == 0
-    assert receiver.paths == [f"/services/{SECRET}"]
-    (body,) = receiver.got
-    assert set(body) == {"text"}
-    lines = body["text"].splitlines()
-    assert lines[:2] == [":white_check_mark: *Apply: Applied and verified*", "1 applied; 1 commit made"]
-    assert "orders" in lines[2]
-    assert SECRET not in result.out + result.err
-
-
 def test_a_command_gets_the_event_as_json_and_no_shell(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
     command = json.loads(saving("event.json"))
     configure(one, f"{{command: {json.dumps([*command, '; touch pwned', '$(touch pwned)'])}}}")
@@ -112,18 +48,13 @@ def test_a_command_gets_the_event_as_json_and_no_shell(cli: Cli, one: Repository
     assert not Path("pwned").exists()
 
 
-def test_the_owner_of_a_table_is_named_and_cannot_mention_people(
-    cli: Cli, one: Repository, fake_spark: FakeSpark
-) -> None:
+def test_the_owner_of_a_table_is_named(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
     one.policies({"orders": '{isolation: Serializable, owner: "@acme/pay <!here>"}'})
     command = json.loads(saving("event.json"))
     configure(one, f"{{command: {json.dumps(command)}}}")
     assert cli("apply", "--yes").code == 0
     told = json.loads(Path("event.json").read_text().removeprefix("applied"))
     assert told["tables"][0]["owner"] == "@acme/pay <!here>"
-    table = NotifiedTable("a.b", "applied and verified", owner="@acme/pay <!here>")
-    (text,) = for_slack(Notification("applied", "Apply", (), (table,)), Context()).values()
-    assert text.endswith("applied and verified (owner: @\u200bacme/pay &lt;!here&gt;)")
 
 
 def test_drift_is_reported_with_who_and_without_masked_values(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
@@ -169,46 +100,6 @@ def test_nothing_to_do_is_reported_to_no_one(cli: Cli, one: Repository, fake_spa
     assert not Path("event.json").exists()
 
 
-FAILS: dict[str, tuple[Callable[[Receiver], str], str]] = {
-    "an error": (lambda receiver: f"http://localhost:{receiver.port}/{SECRET}", "the server answers 500"),
-    "no one there": (lambda _receiver: f"http://127.0.0.1:1/{SECRET}", "no answer: Connection refused"),
-    "no variable": (lambda _receiver: "${MISSING}", "the environment variable MISSING is not set"),
-    "not https": (lambda _receiver: "${PLAIN}", "its address needs https:// (http:// is for localhost alone)"),
-}
-
-
-@pytest.mark.parametrize("name", FAILS)
-def test_a_webhook_that_fails_is_reported_and_changes_no_exit_code(
-    cli: Cli, one: Repository, fake_spark: FakeSpark, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    address, said = FAILS[name]
-    receiver.status = 500
-    monkeypatch.setenv("PLAIN", f"http://hooks.example.com/{SECRET}")
-    configure(one, f"{{webhook: '{address(receiver)}'}}")
-    result = cli("apply", "--yes")
-    assert result.code == 0
-    assert f"warning: notification 1 (webhook) failed: {said}" in result.err
-    assert SECRET not in result.out + result.err
-
-
-def test_a_redirect_is_not_followed(cli: Cli, one: Repository, fake_spark: FakeSpark, receiver: Receiver) -> None:
-    receiver.status, receiver.location = 307, f"http://127.0.0.1:{receiver.port}/elsewhere"
-    configure(one, f"{{webhook: 'http://127.0.0.1:{receiver.port}/first'}}")
-    result = cli("apply", "--yes")
-    assert (result.code, receiver.paths) == (0, ["/first"])
-    assert "the server answers 307" in result.err
-
-
-def test_a_server_that_never_answers_is_given_up(
-    cli: Cli, one: Repository, fake_spark: FakeSpark, receiver: Receiver
-) -> None:
-    receiver.wait = 3.0
-    configure(one, f"{{webhook: 'http://127.0.0.1:{receiver.port}/', timeout: 1}}")
-    result = cli("apply", "--yes")
-    assert result.code == 0
-    assert "failed: no answer" in result.err
-
-
 COMMANDS = {
     "exit code": ("import sys; sys.exit(7)", "it ended with exit code 7"),
     "hangs": ("import time; time.sleep(600)", "it did not end within 1 s"),
@@ -242,12 +133,9 @@ def test_the_output_of_a_command_is_no_command_of_ci(cli: Cli, one: Repository, 
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ("{events: [applied]}", "needs either `webhook` or `command`"),
-        ("{webhook: 'https://x/y', command: [a]}", "needs either `webhook` or `command`"),
-        (f"{{webhook: 'http://hooks.example.com/{SECRET}'}}", "needs https:// (http:// is for localhost alone)"),
-        (f"{{webhook: 'ftp://hooks.example.com/{SECRET}'}}", "needs https://"),
-        (f"{{webhook: 'https://user:{SECRET}@example.com/'}}", "needs a host and no user name"),
-        ("{webhook: 'https://x/y', events: [done]}", "this is not a value of `notify.1.events.1`"),
+        ("{events: [applied]}", "`notify.1` needs `command`"),
+        (f"{{webhook: 'https://hooks.example.com/{SECRET}'}}", "with curl, as in docs/recipes.md"),
+        ("{command: [a], events: [done]}", "this is not a value of `notify.1.events.1`"),
         ("{command: [a], timeout: 0}", "needs at least 1"),
     ],
 )
@@ -261,9 +149,9 @@ def test_a_wrong_entry_is_an_error_that_shows_no_address(cli: Cli, one: Reposito
 
 def test_a_branch_cannot_set_who_is_reported() -> None:
     branch = {"notify": [{"command": ["./steal"]}], "env": {"prod": {"notify": [{"command": ["./steal"]}]}}}
-    base = {"notify": [{"webhook": "${HOOK}"}]}
+    base = {"notify": [{"command": ["./post"]}]}
     values = combined(branch, base)
-    assert values["notify"] == [{"webhook": "${HOOK}"}]
+    assert values["notify"] == [{"command": ["./post"]}]
     assert "notify" not in values["env"]["prod"]
     assert "notify" not in combined(branch, {})
 

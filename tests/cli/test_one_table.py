@@ -97,15 +97,12 @@ COMMANDS: dict[str, tuple[Args, Done]] = {
 _ABOUT_NO_TABLE = {
     "validate": "reads policies",
     "show": "renders a plan as `plan` does",
-    "sign": "signs a file",
     "rename": "edits policies",
-    "owners": "reads policies",
     "explain": "explains one policy or one word",
     "init": "imports, as `import`",
     "doctor": "checks the installation",
     "lock": "writes a list of packages",
     "schema": "prints a schema",
-    "completion": "prints a script",
     "demo": "makes tables of its own",
 }
 _APPLIED_BEFORE = {"runs", "undo"}

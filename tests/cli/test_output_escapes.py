@@ -99,9 +99,7 @@ COMMANDS = [
     ["doctor", "--format", "json"],
     ["lock", EVIL],
     ["init", EVIL],
-    ["sign", EVIL, "--key", EVIL],
     ["show", EVIL, "--against", EVIL],
-    ["completion", EVIL],
     [EVIL],
 ]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -42,3 +45,17 @@ def test_an_option_before_the_command_is_read(cli: Cli) -> None:
 def test_a_mistyped_command_gets_a_suggestion(cli: Cli) -> None:
     assert "Did you mean 'plan'" in cli("plam").err
     assert "Did you mean 'break'" in cli("window", "brek").err
+
+
+def test_a_shell_completes_commands_and_options() -> None:
+    def completed(*words: str) -> list[str]:
+        asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+        environ = {**os.environ, "_TABLECTL_COMPLETE": "complete_bash", **asked}
+        command = [sys.executable, "-m", "tablectl"]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True, timeout=60)
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    assert completed("tablectl", "exp") == ["explain"]
+    assert completed("tablectl", "plan", "--merge", "--detailed") == ["--detailed-exitcode"]
+    assert completed("tablectl", "plan", "--format", "j") == ["json", "junit"]

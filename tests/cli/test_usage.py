@@ -174,7 +174,6 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
         ["plan", "--report", "{missing}/plan.md"],
         ["drift", "--report", "{missing}/drift.md"],
         ["status", "--html", "{missing}/lake.html"],
-        ["status", "--parquet", "{missing}/lake.parquet"],
         ["advise", "--write", "{missing}/advised.yaml"],
         ["import", "lake.sales.*", "--output", "{missing}/sales.yaml"],
     ],

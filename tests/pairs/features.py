@@ -12,7 +12,6 @@ from tablectl.applying.context import CanaryTerms, QuietTerms
 from tablectl.leases.guards import GuardRecord
 from tablectl.model.errors import EngineError, WindowError
 from tablectl.model.plan import Plan, TableFailure, TablePlan
-from tablectl.model.stop_condition import parse_stop_condition
 from tablectl.model.streams import StreamPosition
 from tablectl.model.table import CatalogFacts, Commit
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
@@ -79,7 +78,7 @@ def _together(scene: Scene) -> None:
 
 def _canary(scene: Scene) -> None:
     groups = (tuple(table.name.text for table in scene.tables),)
-    terms = CanaryTerms(1, 120.0, parse_stop_condition("failed > 0"), groups)
+    terms = CanaryTerms(1, 120.0, groups=groups)
     scene.run.terms = replace(scene.run.terms, canary=terms)
 
 

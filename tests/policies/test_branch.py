@@ -103,9 +103,9 @@ JOBS = {
 
 
 @pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize("key", [*HOSTILE, "notify", "signatures", "cache"])
+@pytest.mark.parametrize("key", [*HOSTILE, "notify", "cache"])
 def test_a_job_of_a_pull_request_knows_which_keys_the_branch_must_not_decide(files: Path, job: str, key: str) -> None:
-    given = {"notify": "[{command: [./steal]}]", "signatures": "{signers: mine}", "cache": "."}
+    given = {"notify": "[{command: [./steal]}]", "cache": "."}
     (files / "tablectl.yaml").write_text(f"{key}: {(HOSTILE | given)[key]}\npolicies: mine\nlint: {{L001: warning}}\n")
     assert load_config(files, JOBS[job]).unmerged == (key,)
     assert load_config(files, JOBS[job] | environ(files)).unmerged == ()

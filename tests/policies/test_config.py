@@ -414,15 +414,29 @@ def test_a_link_that_leads_nowhere_is_not_the_same_as_no_file(root: Path) -> Non
     assert [str(each) for each in caught.value.problems] == ["tablectl.yaml: a link that leads nowhere"]
 
 
-@pytest.mark.parametrize("key", ["signatures", "sinatures", "install"])
+@pytest.mark.parametrize("key", ["plans", "instal", "install"])
 def test_a_key_of_the_top_level_in_an_environment_names_its_place(root: Path, key: str) -> None:
     (root / "tablectl.yaml").write_text(f"env: {{prod: {{{key}: {{required: true}}}}}}\n")
     with pytest.raises(InputError) as found:
         load_config(root, {})
     (problem,) = found.value.problems
     assert problem.message == f'unknown key "env.prod.{key}"'
-    meant = "install" if key == "install" else "signatures"
+    meant = "plans" if key == "plans" else "install"
     assert problem.hint == f"`{meant}:` goes at the top level of the file: it is one for all environments"
+
+
+@pytest.mark.parametrize("text", ["signatures: {required: true}", "env: {prod: {signatures: {signers: a}}}"])
+def test_signatures_are_refused_with_their_replacement(root: Path, text: str) -> None:
+    """Not ignored: whoever asked for signed plans must learn that nothing checks them."""
+    (root / "tablectl.yaml").write_text(f"{text}\n")
+    with pytest.raises(InputError) as found:
+        load_config(root, {})
+    (problem,) = found.value.problems
+    assert problem.message.startswith("unknown key")
+    assert "`gh attestation` (docs/recipes.md)" in problem.hint
+    (root / "tablectl.yaml").write_text("{}\n")
+    with pytest.raises(InputError, match="TABLECTL_SIGNATURES_REQUIRED: no setting has this name"):
+        load_config(root, {"TABLECTL_SIGNATURES_REQUIRED": "true"})
 
 
 @pytest.mark.parametrize("text", ["0.1", "2", '"0.5"', "1000000"])
@@ -478,7 +492,6 @@ SECRETS = [
     "notify: [https://hooks.example/T0/CANARY]",
     "notify: [{https://hooks.example/T0/CANARY: x}]",
     "notify: [{webhook: 'http://hooks.example/T0/CANARY'}]",
-    "notify: [{webhook: [https://hooks.example/T0/CANARY]}]",
     "notify: [{events: [CANARY], command: [x]}]",
     "notify: [{command: [x], timeout: CANARY}]",
     "window: {before: ./pause.sh --token=CANARY}",

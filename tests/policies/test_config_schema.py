@@ -25,7 +25,6 @@ window:
 stores: {s3: {region: eu-west-1}}
 reports: {mask: ['*token*']}
 lint: {L004: note, L006: {severity: ignore, reason: no time travel here}}
-signatures: {signers: signers, required: true}
 env: {prod: {window: {drain: 600}}}
 """
 
@@ -68,7 +67,8 @@ def test_reader_and_schema_accept_the_same_file(tmp_path: Path) -> None:
         "lint: {L0017: error}",
         "lint: {L004: fatal}",
         "plans: [a]",
-        "env: {prod: {signatures: {required: true}}}",
+        "env: {prod: {plans: a}}",
+        "signatures: {required: true}",
     ],
 )
 def test_reader_and_schema_refuse_the_same_mistake(tmp_path: Path, wrong: str) -> None:

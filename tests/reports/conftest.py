@@ -173,10 +173,9 @@ def _run() -> RunReport:
                     GateRun(gate="closed", since=_START + 150, until=_START + 850),
                 ),
                 writers=(
-                    WriterRun(name="WRITE by a", commits=9, last=1_795_000_000_000, back=True),
-                    WriterRun(name="STREAMING UPDATE of 4f1c", commits=3, last=1_795_000_000_000, back=False),
+                    WriterRun(name="WRITE by a", commits=9, last=1_795_000_000_000),
+                    WriterRun(name="STREAMING UPDATE of 4f1c", commits=3, last=1_795_000_000_000),
                 ),
-                watched=True,
                 took_ms=301_250,
             ),
             TableRun(name="lake.sales.ledger", outcome=RunOutcome.ALREADY),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.applying.events import RunEvent
 from tablectl.workflow.apply import Control
 from tests.docs.pages import ROOT, blocks
 from tests.scenarios.test_canary import WatchingClock
@@ -68,9 +69,12 @@ def test_an_apply_waits_for_the_stream_that_it_stops_and_sees_another_continue(
     assert "it goes on" in shown
 
     # Nothing stops the query. It reads the rows that were written after the change.
-    clock = WatchingClock(batch)
-    watching = Control(clock=clock, notify=lambda event: insert(11) if event.step == "released" else None)
-    report = tablectl.apply(directory=tmp_path, spark=spark, watch=5, control=watching)
+    def go_on(event: RunEvent) -> None:
+        if event.step == "released":
+            insert(11)
+            batch()
+
+    report = tablectl.apply(directory=tmp_path, spark=spark, control=Control(notify=go_on))
     (run,) = report.tables
     (stream,) = run.streams
     assert (str(run.outcome), stream.stopped, stream.continued) == ("applied", False, True)
