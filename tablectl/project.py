@@ -22,7 +22,6 @@ from tablectl.engine.port import Catalog, Engine
 from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.policies.branch import BASE, check_merged
-from tablectl.policies.catalog_config import connector_conf
 from tablectl.policies.config import ENV, FILE, Config, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec
@@ -151,7 +150,8 @@ class Engines:
     def _open(self, stamp: str, remote: str | None) -> CatalogEngine:
         if self._source.open is not None:
             return self._source.open(stamp)
-        from tablectl.engine import spark  # noqa: PLC0415  # see the module docstring
+        from tablectl.catalogs.opening import connector_conf  # noqa: PLC0415  # see the module docstring
+        from tablectl.engine import spark  # noqa: PLC0415
 
         check_merged(self._config.unmerged)
         engine = self._config.engine

@@ -13,7 +13,7 @@ from tablectl.catalogs.unity import UnityCatalog
 from tablectl.engine.port import Catalog
 from tablectl.model.errors import UsageError
 from tablectl.model.tokens import token_of
-from tablectl.policies.catalog_config import CatalogConfig
+from tablectl.policies.catalog_config import CONNECTOR, CatalogConfig
 
 INSTALL_BOTO3 = "install it with `pip install boto3`"
 INSTALL_SDK = "install it with `pip install databricks-sdk`"
@@ -33,6 +33,20 @@ def open_catalogs(
         if each.type in WITHOUT_SPARK
     }
     return Catalogs(readers, spark)
+
+
+def connector_conf(
+    conf: Mapping[str, str], settings: Mapping[str, CatalogConfig], environ: Mapping[str, str]
+) -> dict[str, str]:
+    """``engine.conf`` with the address and the token of each catalog whose connector it sets and no more: a file holds
+    no token, and a token goes to the address of its catalog alone. Raises as ``open_catalogs``.
+    """
+    found = dict(conf)
+    for name, each in settings.items():
+        key = f"spark.sql.catalog.{name}"
+        if each.type == "unity" and each.login == "token" and conf.get(key) == CONNECTOR and f"{key}.uri" not in conf:
+            found |= {f"{key}.uri": each.url, f"{key}.token": _token(name, each, environ)}
+    return found
 
 
 def _unity(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> CatalogReader:
@@ -74,6 +88,13 @@ WITHOUT_SPARK: Mapping[str, Callable[[str, CatalogConfig, Mapping[str, str]], Ca
 
 
 def _by_token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> HttpClient:
+    token = _token(key, settings, environ)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return HttpClient(settings.url.rstrip("/"), lambda: headers)
+
+
+def _token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> str:
+    """The token for a catalog's address; empty without one. Raises ``UsageError`` if it must not be sent there."""
     token = token_of(environ, settings.token_variable)
     if wrong := why_no_url(settings.url, token=bool(token)):
         raise UsageError(f"`catalogs.{key}.url` {wrong}", "set the address of the Unity Catalog server")
@@ -81,8 +102,7 @@ def _by_token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> 
     if token and allowed not in {"", host := urlsplit(settings.url).hostname}:
         message = f"`catalogs.{key}.url` names {host}, and {settings.token_variable}_HOST allows {allowed} alone"
         raise UsageError(message, "see who changed the address: the token is sent there")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return HttpClient(settings.url.rstrip("/"), lambda: headers)
+    return token
 
 
 def _databricks(key: str, settings: CatalogConfig) -> HttpClient:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from tablectl.frozen import frozen
-from tablectl.model.tokens import token_of
 from tablectl.policies.fields import Section, Text, Word
 
 _ACCOUNT = re.compile(r"[0-9]{12}")
@@ -46,20 +44,6 @@ class CatalogConfig:
 
 CONNECTOR = "io.unitycatalog.spark.UCSingleCatalog"
 """The Spark catalog of Unity Catalog, which an apply needs: the server knows no SQL."""
-
-
-def connector_conf(
-    conf: Mapping[str, str], catalogs: Mapping[str, CatalogConfig], environ: Mapping[str, str]
-) -> dict[str, str]:
-    """``engine.conf`` with the address and the token of each catalog whose connector it sets and no more: a file holds
-    no token, and a token goes to the address of its catalog alone.
-    """
-    found = dict(conf)
-    for name, each in catalogs.items():
-        key = f"spark.sql.catalog.{name}"
-        if each.type == "unity" and each.login == "token" and conf.get(key) == CONNECTOR and f"{key}.uri" not in conf:
-            found |= {f"{key}.uri": each.url, f"{key}.token": token_of(environ, each.token_variable)}
-    return found
 
 
 def _line(given: str) -> str:

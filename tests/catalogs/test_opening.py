@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tablectl.catalogs.http_client import why_no_url
-from tablectl.catalogs.opening import open_catalogs
+from tablectl.catalogs.opening import connector_conf, open_catalogs
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.delta.names import parse_table
 from tablectl.model.errors import UsageError
@@ -72,6 +72,39 @@ def test_a_bad_token_is_an_error_without_the_token() -> None:
     with pytest.raises(UsageError, match="UNITY_CATALOG_TOKEN holds no token") as caught:
         open_catalogs(settings, no_spark, {"UNITY_CATALOG_TOKEN": "secret\r\nX: y"})
     assert "secret" not in str(caught.value)
+
+
+CONNECTOR = {"spark.sql.catalog.lake": "io.unitycatalog.spark.UCSingleCatalog"}
+
+
+@pytest.mark.parametrize(
+    ("conf", "added"),
+    [
+        (CONNECTOR, {"uri": "https://uc", "token": "secret"}),
+        ({}, {}),
+        ({"spark.sql.catalog.lake": "org.example.Other"}, {}),
+        ({**CONNECTOR, "spark.sql.catalog.lake.uri": "https://elsewhere"}, {}),  # a token goes nowhere else
+    ],
+)
+def test_the_connector_gets_the_address_and_the_token_of_its_catalog(
+    conf: dict[str, str], added: dict[str, str]
+) -> None:
+    catalogs = {"lake": CatalogConfig(type="unity", url="https://uc"), "other": CatalogConfig(type="glue")}
+    found = connector_conf(conf, catalogs, {"UNITY_CATALOG_TOKEN": "secret"})
+    assert found == {**conf, **{f"spark.sql.catalog.lake.{key}": value for key, value in added.items()}}
+
+
+@pytest.mark.parametrize(
+    ("url", "more", "why"),
+    [
+        ("https://evil.example", {"UNITY_CATALOG_TOKEN_HOST": "uc.example"}, "allows uc.example alone"),
+        ("http://uc.example", {}, "plain http"),
+    ],
+)
+def test_spark_gets_no_token_that_this_process_would_not_send(url: str, more: dict[str, str], why: str) -> None:
+    catalogs = {"lake": CatalogConfig(type="unity", url=url)}
+    with pytest.raises(UsageError, match=why):
+        connector_conf(CONNECTOR, catalogs, {"UNITY_CATALOG_TOKEN": "secret", **more})
 
 
 def test_the_login_of_databricks_says_how_to_install_its_sdk(monkeypatch: pytest.MonkeyPatch) -> None:

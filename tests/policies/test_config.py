@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import InputError, UsageError
-from tablectl.policies.catalog_config import CatalogConfig, connector_conf
 from tablectl.policies.config import FILE, Config, EngineConfig, WindowConfig, load_config
 
 
@@ -530,26 +529,6 @@ def test_a_variable_that_sets_nothing_is_an_error(root: Path, name: str, hint: s
 def test_a_variable_that_the_configuration_names_is_the_users(root: Path) -> None:
     (root / FILE).write_text("catalogs: {lake: {type: unity, url: 'https://uc', token_variable: TABLECTL_UC_TOKEN}}")
     assert load_config(root, {"TABLECTL_UC_TOKEN": "t"}).catalogs["lake"].token_variable == "TABLECTL_UC_TOKEN"
-
-
-CONNECTOR = {"spark.sql.catalog.lake": "io.unitycatalog.spark.UCSingleCatalog"}
-
-
-@pytest.mark.parametrize(
-    ("conf", "added"),
-    [
-        (CONNECTOR, {"uri": "https://uc", "token": "secret"}),
-        ({}, {}),
-        ({"spark.sql.catalog.lake": "org.example.Other"}, {}),
-        ({**CONNECTOR, "spark.sql.catalog.lake.uri": "https://elsewhere"}, {}),  # a token goes nowhere else
-    ],
-)
-def test_the_connector_gets_the_address_and_the_token_of_its_catalog(
-    conf: dict[str, str], added: dict[str, str]
-) -> None:
-    catalogs = {"lake": CatalogConfig(type="unity", url="https://uc"), "other": CatalogConfig(type="glue")}
-    found = connector_conf(conf, catalogs, {"UNITY_CATALOG_TOKEN": "secret"})
-    assert found == {**conf, **{f"spark.sql.catalog.lake.{key}": value for key, value in added.items()}}
 
 
 @pytest.mark.parametrize("kind", ["polaris", "iceberg-rest", "lakekeeper", "gravitino", "nessie", "hms", "hive"])
