@@ -74,6 +74,39 @@ def test_a_bad_token_is_an_error_without_the_token() -> None:
     assert "secret" not in str(caught.value)
 
 
+CONNECTOR = {"spark.sql.catalog.lake": "io.unitycatalog.spark.UCSingleCatalog"}
+
+
+@pytest.mark.parametrize(
+    ("conf", "added"),
+    [
+        (CONNECTOR, {"uri": "https://uc", "token": "secret"}),
+        ({}, {}),
+        ({"spark.sql.catalog.lake": "org.example.Other"}, {}),
+        ({**CONNECTOR, "spark.sql.catalog.lake.uri": "https://elsewhere"}, {}),  # a token goes nowhere else
+    ],
+)
+def test_the_connector_gets_the_address_and_the_token_of_its_catalog(
+    conf: dict[str, str], added: dict[str, str]
+) -> None:
+    catalogs = {"lake": CatalogConfig(type="unity", url="https://uc"), "other": CatalogConfig(type="glue")}
+    found = connector_conf(conf, catalogs, {"UNITY_CATALOG_TOKEN": "secret"})
+    assert found == {**conf, **{f"spark.sql.catalog.lake.{key}": value for key, value in added.items()}}
+
+
+@pytest.mark.parametrize(
+    ("url", "more", "why"),
+    [
+        ("https://evil.example", {"UNITY_CATALOG_TOKEN_HOST": "uc.example"}, "allows uc.example alone"),
+        ("http://uc.example", {}, "plain http"),
+    ],
+)
+def test_spark_gets_no_token_that_this_process_would_not_send(url: str, more: dict[str, str], why: str) -> None:
+    catalogs = {"lake": CatalogConfig(type="unity", url=url)}
+    with pytest.raises(UsageError, match=why):
+        connector_conf(CONNECTOR, catalogs, {"UNITY_CATALOG_TOKEN": "secret", **more})
+
+
 def test_the_login_of_databricks_says_how_to_install_its_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "databricks.sdk.core", None)
     settings = {"lake": CatalogConfig(type="unity", login="databricks", profile="DEV")}

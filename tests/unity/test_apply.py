@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.model.statement_forms import form_of
 from tablectl.policies.config import load_config
 from tablectl.project import Engines
 from tests.cli.conftest import Repository, Result
@@ -107,8 +109,29 @@ class Writer:
                 self.began.set()
 
 
-def while_jobs_write(lake: Lake, tables: tuple[str, ...], run: Callable[[], Result]) -> Result:
-    """The result of an apply while guarded writers append to tables. Every row of theirs arrives, and none twice."""
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Prints a figure for the docs: what a test prints itself, the next command line would swallow."""
+
+    def said(text: str) -> None:
+        with capsys.disabled():
+            print(f"\n{text}")  # noqa: T201
+
+    return said
+
+
+@pytest.fixture(autouse=True)
+def _no_guard_fails_open(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """A guard that cannot use its records warns and lets the write pass: then nothing was guarded."""
+    yield
+    found = [each.getMessage() for each in caplog.get_records("call") if each.levelno >= logging.WARNING]
+    assert [each for each in found if each.startswith("lake.sales.")] == []
+
+
+def while_jobs_write(
+    lake: Lake, tables: tuple[str, ...], run: Callable[[], Result], say: Callable[[str], None]
+) -> None:
+    """An apply while guarded writers append to tables. All of it is applied, and every row arrives once."""
     before = {table: lake.rows(table) for table in tables}
     writers = [Writer(lake, table) for table in tables]
     threads = [threading.Thread(target=each.run) for each in writers]
@@ -127,21 +150,28 @@ def while_jobs_write(lake: Lake, tables: tuple[str, ...], run: Callable[[], Resu
     assert {each.table: lake.rows(each.table) - before[each.table] for each in writers} == {
         each.table: each.written for each in writers
     }
-    print(f"\n{sum(each.written for each in writers)} guarded writes, 0 failed")  # noqa: T201  # for the docs
-    return done
+    assert done.code == 0, done.out + done.err
+    summary = " ".join(done.out[done.out.rindex("Apply: ") :].split())
+    say(f"{sum(each.written for each in writers)} guarded writes, 0 failed. {summary}")
 
 
-def test_an_apply_while_guarded_jobs_write_and_its_undo(cli: Cli, place: Repository, lake: Lake) -> None:
+def forms(cli: Cli, plan: str) -> set[str]:
+    """The forms of the statements that a plan file sends to catalog-managed tables."""
+    tables = json.loads(cli("show", plan, "--format", "json").out)["tables"]
+    assert not any(each["refusals"] for each in tables)
+    managed = [each for each in tables if each["name"].startswith("lake.sales.man")]
+    return {form_of(statement["sql"]).id for each in managed for statement in each["statements"]}
+
+
+def test_an_apply_while_guarded_jobs_write_and_its_undo(
+    cli: Cli, place: Repository, lake: Lake, say: Callable[[str], None]
+) -> None:
     doctor = json.loads(cli("doctor", "--engine", "--format", "json").out)["checks"]
     assert "Spark lists it, 1 schema" in [each["found"] for each in doctor if each["subject"] == "connector of lake"]
     plan = json.loads(cli("plan", "--format", "json", "--out", "p.json").out)
     assert [each["name"] for each in plan["tables"]] == [f"lake.sales.{name}" for name in (*EXTERNAL, *MANAGED)]
-    assert not any(each["refusals"] for each in plan["tables"])
 
-    done = while_jobs_write(lake, ("man0", "ext0"), lambda: cli("apply", "p.json"))
-    assert done.code == 0, done.out + done.err
-    summary = done.out.strip().splitlines()[-1]
-    print(summary)  # noqa: T201
+    while_jobs_write(lake, ("man0", "ext0"), lambda: cli("apply", "p.json"), say)
     assert cli("drift").code == 0
     for name in ("man1", "ext1"):
         found = dict(lake.spark.sql(f"SHOW TBLPROPERTIES lake.sales.{name}").collect())
@@ -151,11 +181,28 @@ def test_an_apply_while_guarded_jobs_write_and_its_undo(cli: Cli, place: Reposit
     assert len(run["tables"]) == 6
     undone = cli("undo", run["run"], "--write", "--yes", "--out", "u.json")
     assert undone.code == 0, undone.out + undone.err
-    done = while_jobs_write(lake, ("man0", "ext0"), lambda: cli("apply", "u.json"))
-    assert done.code == 0, done.out + done.err
+    while_jobs_write(lake, ("man0", "ext0"), lambda: cli("apply", "u.json"), say)
     found = dict(lake.spark.sql("SHOW TBLPROPERTIES lake.sales.man1").collect())
     assert "owner.team" not in found
     assert cli("drift").code == 0
+    assert forms(cli, "p.json") | forms(cli, "u.json") == {
+        "set properties",
+        "unset properties",
+        "cluster by",
+        "cluster by none",
+    }, "all that a plan does not refuse, so no plan calls them unverified"
+
+
+def test_settings_of_the_catalog_are_declared_away_while_jobs_write(
+    cli: Cli, place: Repository, lake: Lake, say: Callable[[str], None]
+) -> None:
+    """Of them, these two are not in the catalog's contract. Delta rewrites all data to remove the mapping."""
+    away = "{column_mapping: none, row_tracking: disabled, rewrite: allowed}"
+    place.policies(f"version: 1\ntables:\n  sales.man1: {away}\n")
+    while_jobs_write(lake, ("man1",), lambda: cli("apply", "--yes"), say)
+    assert cli("drift").code == 0
+    found = dict(lake.spark.sql("SHOW TBLPROPERTIES lake.sales.man1").collect())
+    assert (found["delta.columnMapping.mode"], found["delta.enableRowTracking"]) == ("none", "false")
 
 
 def test_a_value_that_the_contract_forbids_is_refused_because_it_would_poison_the_table(
