@@ -123,7 +123,7 @@ def _result(group: Sequence[TableRun]) -> Iterator[Cell]:
         yield Cell(plural(commits, "commit"))
     if closed := max(each.window_ms or 0 for each in group):
         yield Cell(f"gate closed for {'at most ' * (len(group) > 1)}{span_text(closed)}")
-    if waited := max(each.drain_ms for each in group):
+    if (waited := max(each.drain_ms for each in group)) >= WORTH_TELLING:
         yield Cell(f"waited {'at most ' * (len(group) > 1)}{span_text(waited)} for writers")
     if (paced := max(each.paced_ms for each in group)) >= WORTH_TELLING:
         yield Cell(f"waited {'at most ' * (len(group) > 1)}{span_text(paced)} for `window.max_bytes_per_hour`")

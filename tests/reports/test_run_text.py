@@ -64,6 +64,14 @@ def test_every_report_of_a_run_that_did_all_and_may_have_left_a_gate_shut_says_t
     assert run_verdict(replace(report, tables=(done, failed))).title != run_verdict(report).title
 
 
+def test_a_wait_that_depends_on_the_speed_of_the_machine_is_not_told() -> None:
+    done = TableRun(name="a", outcome=RunOutcome.APPLIED, epoch=1, drain_ms=1)
+    tables = (done, replace(done, name="b"))
+    assert "for writers" not in run_text(RunReport(run="1", plan="2", tables=tables), Style())
+    slow = tuple(replace(each, drain_ms=1000) for each in tables)
+    assert "for writers" in run_text(RunReport(run="1", plan="2", tables=slow), Style())
+
+
 def test_nothing_to_do() -> None:
     empty = RunReport(run="1", plan="2", tables=())
     assert run_text(empty, Style()) == "Apply: nothing to do; 0 commits made.\n"
