@@ -6,9 +6,10 @@ from pathlib import Path
 
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import selection_of
-from tablectl.cli.report_files import ReportFiles, report_of
+from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
+from tablectl.cli.table_reports import report_of
 from tablectl.frozen import frozen
 from tablectl.lake_advice import AdviceDepth, collect_advice, policies_text
 from tablectl.model.errors import ExitCode, UsageError

@@ -16,9 +16,10 @@ from tablectl.applying.run_report import RunReport
 from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import check_limits, plan_context, plan_with_progress, selection_of, streams_of
-from tablectl.cli.report_files import IncompleteReportError, Render, ReportFiles, report_of
+from tablectl.cli.report_files import IncompleteReportError, Render, ReportFiles
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import ApplyCommandOptions, CommandRequest
+from tablectl.cli.table_reports import report_of
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import Plan

@@ -10,9 +10,10 @@ from tablectl.cli.adoption import agreed, write_adoption
 from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import Started, selection_of
-from tablectl.cli.report_files import ReportFiles, report_of
+from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest, DriftCommandOptions
+from tablectl.cli.table_reports import report_of
 from tablectl.model.errors import ExitCode
 from tablectl.planning.drift import adoptable_values
 from tablectl.policies.adopt import Adopter

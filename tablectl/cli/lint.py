@@ -8,9 +8,10 @@ from pathlib import Path
 
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import policies_and_selection
-from tablectl.cli.report_files import ReportFiles, report_of
+from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
+from tablectl.cli.table_reports import report_of
 from tablectl.model.errors import ExitCode
 from tablectl.policies.dbt_manifest import read_manifest
 from tablectl.policies.policy_lines import policy_lines_of

@@ -16,8 +16,9 @@ from tablectl.cli.plan_reports import (
     plan_with_progress,
     policies_and_selection,
 )
-from tablectl.cli.report_files import ReportFiles, report_of
+from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
+from tablectl.cli.table_reports import report_of
 from tablectl.delta.dialects import dialect_of
 from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, UsageError

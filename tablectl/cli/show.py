@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import plan_context
-from tablectl.cli.report_files import ReportFiles, report_of
+from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
+from tablectl.cli.table_reports import report_of
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.project import Project

@@ -7,10 +7,11 @@ from time import time
 
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import selection_of
-from tablectl.cli.report_files import ReportFiles, report_of
+from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.report_origin import context_here
 from tablectl.cli.request import CommandRequest
 from tablectl.cli.status_rows import append_rows
+from tablectl.cli.table_reports import report_of
 from tablectl.frozen import frozen
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.model.errors import ExitCode

@@ -136,36 +136,3 @@ def test_a_branch_sends_the_login_of_databricks_to_no_other_host(
         open_catalogs({"lake": settings}, no_spark, {})
     same = open_catalogs({"lake": replace(settings, url="https://dbc.example/")}, no_spark, {})
     assert isinstance(same.reader("lake"), UnityCatalog)
-
-
-CONNECTOR = {"spark.sql.catalog.lake": "io.unitycatalog.spark.UCSingleCatalog"}
-
-
-@pytest.mark.parametrize(
-    ("conf", "added"),
-    [
-        (CONNECTOR, {"uri": "https://uc", "token": "secret"}),
-        ({}, {}),
-        ({"spark.sql.catalog.lake": "org.example.Other"}, {}),
-        ({**CONNECTOR, "spark.sql.catalog.lake.uri": "https://elsewhere"}, {}),  # a token goes nowhere else
-    ],
-)
-def test_the_connector_gets_the_address_and_the_token_of_its_catalog(
-    conf: dict[str, str], added: dict[str, str]
-) -> None:
-    catalogs = {"lake": CatalogConfig(type="unity", url="https://uc"), "other": CatalogConfig(type="glue")}
-    found = connector_conf(conf, catalogs, {"UNITY_CATALOG_TOKEN": "secret"})
-    assert found == {**conf, **{f"spark.sql.catalog.lake.{key}": value for key, value in added.items()}}
-
-
-def test_the_connector_gets_no_token_for_another_host_than_the_one_next_to_it() -> None:
-    catalogs = {"lake": CatalogConfig(type="unity", url="https://evil.example")}
-    environ = {"UNITY_CATALOG_TOKEN": "secret", "UNITY_CATALOG_TOKEN_HOST": "unity.example.com"}
-    with pytest.raises(UsageError, match="UNITY_CATALOG_TOKEN_HOST allows unity"):
-        connector_conf(CONNECTOR, catalogs, environ)
-
-
-def test_the_connector_gets_no_token_for_a_server_without_encryption() -> None:
-    catalogs = {"lake": CatalogConfig(type="unity", url="http://uc.example")}
-    with pytest.raises(UsageError, match="plain http"):
-        connector_conf(CONNECTOR, catalogs, {"UNITY_CATALOG_TOKEN": "secret"})
