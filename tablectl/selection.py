@@ -154,7 +154,8 @@ def locate(
     counts = Counter(at for name in found.tables for at in index.candidates(name) if patterns[at].matches(name))
     declared = {each.pattern: each for each in specs.declarations.patterns}
     counted = [(declared[each], counts[at]) for at, each in enumerate(patterns) if each.text not in failed]
-    failures += [_too_few(each, count) for each, count in counted if not _fits(each, count)]
+    if not (selection.globs or selection.tags):  # a glob or tag that selects nothing is an error of its own
+        failures += [_too_few(each, count) for each, count in counted if not _fits(each, count)]
     unmatched = (each.target.text for each, count in counted if not count and _fits(each, count))
     locations = _locate(selected, catalog)
     failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]

@@ -254,6 +254,7 @@ variables:
       git archive --output="$base/base.tar" FETCH_HEAD
       tar -x -f "$base/base.tar" -C "$base"
       touch "$base/tablectl.yaml" # without it, the defaults count
+      [ -e "$base/requirements" ] || cp -r requirements "$base/" # before the first merge, the branch's own
       export TABLECTL_BASE_CONFIG="$base/tablectl.yaml"
     fi
   - pip install --require-hashes -r "$base/requirements/tablectl-plan.lock"

@@ -67,9 +67,8 @@ class Run:
         return replace(planned, tags=self.tags.get(planned.name[-2], ()))
 
     def context(self) -> RunContext:
-        window = RunContext(
-            self.engine, self.lake, self.clock, self.engine.stamp, self.stop, self._told, 15, self.terms
-        )
+        engine = next(iter(self.more.values()), self.engine)
+        window = RunContext(engine, self.lake, self.clock, engine.stamp, self.stop, self._told, 15, self.terms)
         return replace(window, pace=Pace(self.max_bytes_per_hour))
 
     def apply(self, plan: Plan | None = None, unchanged: tuple[OwedHookTable, ...] = ()) -> RunReport:

@@ -70,6 +70,13 @@ def test_a_pattern_that_matches_nothing_is_never_green(cli: Cli, lake: Repositor
     assert cli(*command).code == 0
 
 
+@pytest.mark.parametrize("args", [["--select", "*/a"], ["--tag", "raw"]])
+def test_a_selection_does_not_fail_because_of_another_pattern(cli: Cli, lake: Repository, args: list[str]) -> None:
+    (lake.lake / "empty").mkdir()
+    lake.policies({"raw/*": "{isolation: Serializable, tags: [raw]}", "empty/*": "{isolation: Serializable}"})
+    assert (cli("plan", *args).code, cli("plan").code) == (0, 1)
+
+
 def test_an_apply_of_the_other_tables_ends_with_the_pattern_that_matches_nothing(cli: Cli, lake: Repository) -> None:
     (lake.lake / "rwa").mkdir()
     lake.policies({"rwa/*": "{isolation: Serializable}", "raw/*": "{}"})

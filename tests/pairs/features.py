@@ -102,7 +102,7 @@ def _quiet(scene: Scene) -> None:
 
 def _streams(scene: Scene) -> None:
     scene.run.lake.positions["fraud"] = _position(-1)
-    scene.later(60, lambda: scene.run.lake.positions.update(fraud=_position(1_000)))
+    scene.later(60, lambda: scene.run.lake.positions.update(fraud=_position(100_000)))
 
     def declare(plan: Plan) -> Plan:
         return replace(plan, tables=tuple(map(_with_stream, plan.tables)))
