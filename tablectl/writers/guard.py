@@ -308,15 +308,17 @@ def _begin(terms: GuardOptions, location: str, on_entry: OnEntry | None) -> _Ent
     state = terms.state or os.environ.get("TABLECTL_STATE") or None
     may_be_new = terms.target.location is not None and state is None
     on_disk = is_local(location)
+    # A guarded session sees the write itself, which creates the table. A path given to ``guard`` may have a typo.
+    level = logging.WARNING if on_entry is None else logging.INFO
     if may_be_new and on_disk and _is_surely_new(location):
-        _log.warning(_NEW, terms.target.text)
+        _log.log(level, _NEW, terms.target.text)
         return None
     # A bucket keeps no empty directories, so there it may be asked after the guard was put.
     entry = _Entry(terms, location, state, may_be_new=may_be_new and not on_disk)
     try:
         if not entry.begin(on_entry):
             entry.end()
-            _log.warning(_NEW, terms.target.text)
+            _log.log(level, _NEW, terms.target.text)
             return None
     except GuardTimeout:
         entry.end()

@@ -148,7 +148,7 @@ def test_the_lease_of_a_table_that_a_pattern_found_is_shown(cli: Cli, lake: Repo
     assert "free; last held" in cli("window", "show", lake.name("raw/a")).out
 
 
-def test_a_pattern_of_the_command_line_is_told_nothing_of_policies(cli: Cli, lake: Repository) -> None:
+def test_a_pattern_of_the_command_line_gets_no_words_on_policies(cli: Cli, lake: Repository) -> None:
     name = f"delta.`{lake.lake}/raw/rwa*`"
     for command in ("import", "status", "advise"):
         result = cli(command, name)
