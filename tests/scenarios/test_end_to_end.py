@@ -81,8 +81,8 @@ def test_a_table_is_brought_to_its_policy_in_as_few_commits_as_delta_allows(
 def test_what_is_already_so_makes_no_commit(spark: Any, cli: Cli, policies: Policies, log: Log, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     spark.sql(f"""CREATE TABLE delta.`{ledger}` (id BIGINT) USING delta TBLPROPERTIES (
-        'delta.isolationLevel' = 'serializable', 'delta.checkpointRetentionDuration' = '8 weeks',
-        'delta.appendOnly' = 'FALSE')""")
+        'delta.isolationLevel' = 'serializable', 'delta.checkpointRetentionDuration' = 'interval 8 weeks',
+        'delta.appendOnly' = 'false')""")
     policies(f"""
   delta.`{ledger}`:
     isolation: Serializable
