@@ -128,7 +128,7 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         sql=render(operation, table),
         phase=phase,
         reason=verdict.reason + later,
-        evidence=_evidence(operation, basis, table, dialect),
+        evidence=_evidence(operation, table, dialect),
         only_if="vectors remain" if first.only_if_vectors else "",
         due=first.due,
         serves=tuple(dict.fromkeys(name for unit in group for name in (unit.change, *unit.step.also))),
@@ -146,14 +146,8 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
     )
 
 
-def _evidence(
-    operation: Operation, basis: Basis, table: TableName, dialect: str
-) -> Literal["", "documented, not verified here"]:
-    """Whether tests of tablectl run such a statement: none of them run one on a table that its catalog manages. A
-    DataFrame write has no form.
-    """
-    if basis.metadata_version is not None:
-        return UNVERIFIED
+def _evidence(operation: Operation, table: TableName, dialect: str) -> Literal["", "documented, not verified here"]:
+    """Whether tests of tablectl run such a statement. A DataFrame write has no form."""
     if operation.partition_columns is not None:
         return "" if dialect_of(dialect).rewrite_measured else UNVERIFIED
     return form_of(render(operation, table)).evidence(dialect)

@@ -10,7 +10,7 @@ import pytest
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Protocol
 from tablectl.model.plan import TablePlan
-from tablectl.model.table import ClusteringState, FileGroup, LiveTable
+from tablectl.model.table import CatalogFacts, ClusteringState, FileGroup, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.catalog_managed import CONDITION
 from tablectl.planning.plan_table import plan_table
@@ -61,6 +61,17 @@ def test_properties_can_be_changed(live: Callable[..., LiveTable]) -> None:
     plan = planned(live(protocol=MANAGED), isolation="Serializable", deletion_vectors="enabled")
     assert plan.refusals == ()
     assert plan.statements
+
+
+@pytest.mark.parametrize(("dialect", "unverified"), [("oss", False), ("databricks", True)])
+def test_what_ran_on_the_open_source_server_is_verified_for_its_dialect_alone(
+    live: Callable[..., LiveTable], dialect: str, unverified: bool
+) -> None:
+    """``tests/unity/test_apply.py`` runs every form that a plan does not refuse."""
+    table = live(protocol=MANAGED, clustering=(), catalog=CatalogFacts(7))
+    plan = planned(table, dialect, isolation="Serializable", clustering=("id",))
+    assert {each.verb for each in plan.statements} == {"SET TBLPROPERTIES", "CLUSTER BY"}
+    assert ("D001" in {each.code for each in plan.findings}) is unverified
 
 
 REQUIRED = {

@@ -159,6 +159,7 @@ def forms(cli: Cli, plan: str) -> set[str]:
     """The forms of the statements that a plan file sends to catalog-managed tables."""
     tables = json.loads(cli("show", plan, "--format", "json").out)["tables"]
     assert not any(each["refusals"] for each in tables)
+    assert "D001" not in {finding["code"] for each in tables for finding in each["findings"]}
     managed = [each for each in tables if each["name"].startswith("lake.sales.man")]
     return {form_of(statement["sql"]).id for each in managed for statement in each["statements"]}
 
