@@ -198,13 +198,6 @@ DEFECTS: tuple[Defect, ...] = (
         (_APPLYING, _WRITERS),
     ),
     Defect(
-        "a lease is not proven before a statement",
-        "tablectl/applying/run_table.py",
-        "session.lease.prove(session.window.budget)",
-        "session.lease.prove(-1e9)",
-        (_APPLYING, _WRITERS),
-    ),
-    Defect(
         "a statement of a dead run is not ended first",
         "tablectl/applying/run_table.py",
         "                end_inherited(window, lease, plan.name, plan.location, session.hooks.notes)\n",
