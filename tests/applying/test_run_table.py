@@ -864,3 +864,14 @@ def _who(world: World) -> str:
     last = tail(world.store)
     assert last is not None
     return last.run.removeprefix("run-of-")
+
+
+def test_a_name_that_leads_elsewhere_is_stale_although_nothing_is_missing_at_the_old_place() -> None:
+    world = World()
+    world.lake.add("lake.sales.orders", "/lake/orders")
+    plan = world.plan(isolation="Serializable")
+    world.table.set_property("delta.isolationLevel", "Serializable")
+    world.table.moved_to = "/lake/green"
+    run = world.run(plan)
+    assert (run.outcome, world.sent) == (RunOutcome.STALE, [])
+    assert "the name now leads to /lake/green" in run.message
