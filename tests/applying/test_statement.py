@@ -16,6 +16,7 @@ from tablectl.delta.schema import parse_schema
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import Gate, LeaseRecord, RunningStatement, record_at, tail
 from tablectl.model.errors import EngineError, ExitCode
+from tablectl.model.stamp import Stamp
 from tablectl.model.table_options import TableOptions
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, at
 from tests.applying.world import Kill, World, settle
@@ -222,6 +223,15 @@ def test_a_foreign_change_of_the_same_key_at_the_last_moment_is_reported(world: 
     assert run.message.endswith("by version 1 (SET TBLPROPERTIES)")
 
 
+def test_so_is_a_change_of_another_apply_whose_commits_have_a_stamp_of_their_own(world: World) -> None:
+    plan = world.plan(properties={"owner.team": "web"})
+    theirs: dict[str, Any] = {"stamp": Stamp("r9", "d9").text(), "properties": {"owner.team": "green"}}
+    world.before = at(1, lambda table: table.commit("SET TBLPROPERTIES", "apply", **theirs))
+    run = world.run(plan)
+    assert run.outcome is RunOutcome.UNVERIFIED
+    assert run.message.startswith("version 2 overwrote a change of another writer: properties.owner.team")
+
+
 def test_a_foreign_change_of_another_key_is_no_ones_trouble(world: World) -> None:
     plan = world.plan(properties={"owner.team": "web"})
     world.before = at(1, lambda table: table.set_property("other", "green"))
@@ -391,7 +401,6 @@ def test_a_gate_that_is_shut_is_not_renewed_without_a_living_engine(world: World
 
 
 def world_stamp() -> Any:
-    from tablectl.model.stamp import Stamp
 
     return Stamp("r", "d")
 
