@@ -22,7 +22,7 @@ _ENTRY = b"PK\x01\x02"
 def unpack(archive: bytes, what: str) -> bytes:
     """The plan; other files are ignored.
 
-    Raises ``PlanFileError`` if there is no plan, or if it is no plain file, is there twice or is too large.
+    Raises ``PlanFileError`` if there is no plan, or if its file is not a regular one, is there twice or is too large.
     Nothing is written, and no more is unpacked than the limit allows, whatever size the archive declares.
     """
     if archive.count(_ENTRY) > _MOST_FILES:

@@ -54,7 +54,7 @@ class TextEdit:
 
 
 def outline(text: str) -> TextEdit:
-    """The tree of a file. Raises ``SpliceError`` if it is no YAML, as after an edit that another one made wrong."""
+    """The tree of a file. Raises ``SpliceError`` if it is not YAML, for example after a wrong edit."""
     stack = [TextEdit("list", 0, len(text), 0, 0)]
     for event in _events(text):
         match event:
