@@ -15,10 +15,10 @@ from contextlib import suppress
 from typing import TypeVar
 
 from tablectl.delta.layout import LOG
-from tablectl.files import TooLargeError, open_regular, read_regular
 from tablectl.model.errors import LiveError
 from tablectl.storage.read_budget import OversizeError, ReadBudget
 from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, FirstNames, VanishedError
+from tablectl.support.files import TooLargeError, open_regular, read_regular
 
 _BUFFER = 1 << 16
 _Result = TypeVar("_Result")

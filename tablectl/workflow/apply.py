@@ -13,7 +13,7 @@ from uuid import uuid4
 from tablectl.applying.context import Approve, CanaryTerms, QuietTerms, RunContext, WindowSettings, approve_all
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, RunEvent, no_progress
-from tablectl.applying.hook_process import CommandRunner
+from tablectl.applying.hook_process import hook_runner
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
@@ -263,7 +263,7 @@ def _context(
         drain=float(config.window.drain),
         before=config.window.before,
         after=config.window.after,
-        run_hook=CommandRunner(project.directory, float(config.window.hook_timeout)),
+        run_hook=hook_runner(project.directory, float(config.window.hook_timeout)),
         calendar=config.window.calendar,
         exclusive_commits=config.engine.exclusive_commits,
         wait=control.wait * 60,

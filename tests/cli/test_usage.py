@@ -14,8 +14,8 @@ from tablectl.applying.events import RunEvent
 from tablectl.cli.output import Output
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.project import Engines
+from tablectl.support.written_files import write_file
 from tablectl.version import __version__
-from tablectl.written_files import write_file
 from tests.cli.conftest import Cli, Repository
 
 

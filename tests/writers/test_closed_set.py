@@ -70,7 +70,7 @@ def test_guards_and_retries_load_only_the_writers_set(tmp_path: Path) -> None:
         [sys.executable, "-c", _USE, str(tmp_path)], cwd=_ROOT, capture_output=True, text=True, check=True, timeout=60
     )
     loaded = set(done.stdout.split())
-    parents = {"tablectl", "tablectl.delta", "tablectl.engine", "tablectl.model"}
+    parents = {"tablectl", "tablectl.delta", "tablectl.engine", "tablectl.model", "tablectl.support"}
     assert "tablectl.writers.guard" in loaded
     assert loaded - parents <= _writers_set()
 
@@ -92,7 +92,7 @@ def test_the_writers_set_needs_no_library_but_obstore() -> None:
 
 
 def test_the_parents_of_the_writers_set_import_nothing() -> None:
-    for parent in ("tablectl.delta", "tablectl.engine", "tablectl.model"):
+    for parent in ("tablectl.delta", "tablectl.engine", "tablectl.model", "tablectl.support"):
         assert not list(_imports(parent))
 
 
