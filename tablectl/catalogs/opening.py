@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from tablectl.catalogs.port import CatalogReader
-from tablectl.catalogs.registry import Catalogs
-from tablectl.catalogs.spark import SparkCatalog
+from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.engine.port import Catalog
 from tablectl.model.errors import UsageError

@@ -22,15 +22,20 @@ from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
 from tablectl.delta.names import TableName, find_name
 from tablectl.delta.sql import quote_name, quote_text
-from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote
-from tablectl.engine.databricks import is_databricks, open_databricks
-from tablectl.engine.describe import UNGUARDED, describe, rows_of
+from tablectl.engine.connect import (
+    ConnectLink,
+    check_answers,
+    clone,
+    is_connect,
+    is_databricks,
+    open_databricks,
+    open_remote,
+)
+from tablectl.engine.describe import UNGUARDED, delta_location, describe, not_found, rows_of, schema_name, shown_facts
 from tablectl.engine.errors import engine_error
 from tablectl.engine.executors import map_parts
-from tablectl.engine.facts import delta_location, not_found, schema_name, shown_facts
-from tablectl.engine.java import java_problem
+from tablectl.engine.local_spark import java_problem, store_conf, store_packages
 from tablectl.engine.port import SIMPLE_NAME, MaySend, RemoteWork, always
-from tablectl.engine.store_conf import store_conf, store_packages
 from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.store_options import NO_STORES

@@ -45,10 +45,10 @@ from tablectl.policies.fields import duration
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project, RunEngines
 from tablectl.reports.groups import plan_groups
-from tablectl.storage.data_files import DataFile
 from tablectl.storage.disk_log import free_bytes
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.table_log import DataFile
 from tablectl.version import __version__
 
 _ALL_COMMITS = 100_000
