@@ -17,7 +17,6 @@ from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config import load_config
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
-from tablectl.reports.document_html import fragment_html
 from tablectl.reports.documents import (
     document_of_drift,
     document_of_plan,
@@ -52,6 +51,8 @@ def report(result: Result, form: str) -> str:
 
 def fragment(result: Result) -> str:
     """The verdict and the table of a result, for a notebook's cell."""
+    from tablectl.reports.document_html import fragment_html  # noqa: PLC0415  # it loads jinja2
+
     return escape_output(fragment_html(_document(result, Context(now=SystemClock().utc()))))
 
 

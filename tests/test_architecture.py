@@ -62,6 +62,27 @@ def test_one_importer_for_each_library(module: str, importers: set[str]) -> None
     assert _importers(module) <= importers
 
 
+_BY_NAME = {
+    "tablectl/__init__.py": "the functions of the package, each loaded on its first use",
+    "tablectl/engine/executors.py": "the work of an executor, whose Python may lack tablectl",
+    "tablectl/engine/spark.py": "a module of Delta that some versions lack; its import registers errors",
+    "tablectl_guard/inject/sitecustomize.py": "the environment's own sitecustomize, which has the same name",
+}
+"""The files that import a module by a name in a text, which no contract sees, and what they import so."""
+
+
+def test_no_other_module_imports_by_name() -> None:
+    root = _PACKAGE.parent
+    names = {"import_module", "__import__"}
+    found = {
+        str(file.relative_to(root))
+        for file in (*_FILES, *(root / "tablectl_guard").rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if names & {getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "name", "")}
+    }
+    assert found == set(_BY_NAME)
+
+
 def test_only_the_lists_of_commands_import_the_second_wing() -> None:
     assert _importers("tablectl.insight") - {"insight"} <= {"api.py", "cli", "notebook.py"}
 
