@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from tablectl.cli.app import app
+from tablectl.commands.app import app
 from tablectl.delta.names import TableName
 from tablectl.model.errors import ExitCode
 from tablectl.policies.config import load_config

@@ -10,7 +10,7 @@ import posixpath
 from pathlib import Path
 
 from tablectl.ci.job import CiJob
-from tablectl.cli.report_files import below_root
+from tablectl.commands.report_files import below_root
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable, value_text

@@ -18,7 +18,7 @@ from tablectl.ci.gitlab import note_step
 from tablectl.ci.job import CiJob, CommandResult
 from tablectl.ci.rest_api import ApiError
 from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, artifact_name, find_reviewed
-from tablectl.cli.report_files import below_root
+from tablectl.commands.report_files import below_root
 from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.one_table import error_of
