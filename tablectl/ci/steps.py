@@ -24,7 +24,7 @@ from tablectl.model.plan import Plan
 from tablectl.one_table import error_of
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
-from tablectl.policies.config import ENV, ignored_keys, load_config
+from tablectl.policies.config_file import ENV, ignored_keys, load_config
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context

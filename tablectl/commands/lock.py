@@ -22,7 +22,7 @@ from tablectl.model.install import (
     requirements_text,
     wheel_name,
 )
-from tablectl.policies.config import FILE, load_config
+from tablectl.policies.config_file import FILE, load_config
 from tablectl.policies.find_files import shown_path
 from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__

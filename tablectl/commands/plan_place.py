@@ -25,7 +25,7 @@ def _has_no_folder(name: Path) -> bool:
 
 
 def _folder() -> Path | None:
-    from tablectl.policies.config import load_config  # noqa: PLC0415  # loads a YAML parser
+    from tablectl.policies.config_file import load_config  # noqa: PLC0415  # loads a YAML parser
 
     plans = load_config(Path(), os.environ, "").plans
     return Path(plans) if plans else None

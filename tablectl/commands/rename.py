@@ -9,7 +9,7 @@ from tablectl.commands.output import Output
 from tablectl.commands.request import CommandRequest
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.adopt import Adoption
-from tablectl.policies.config import FILE
+from tablectl.policies.config_file import FILE
 from tablectl.policies.effective_policy import parse_name
 from tablectl.policies.find_files import read_bytes
 from tablectl.policies.rename import Renamer

@@ -11,7 +11,7 @@ import pytest
 from tablectl.approval import policies_digest
 from tablectl.changed_policies import policies_at
 from tablectl.planning.plan_file import load_plan
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from tablectl.project import Project
 from tests.commands.conftest import Cli, Repository
 

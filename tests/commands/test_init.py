@@ -18,7 +18,7 @@ import yaml
 from tablectl.commands import lock
 from tablectl.commands.scaffold import CI_FILES, scaffold
 from tablectl.model.install import CiSystem, parse_source
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import create
 

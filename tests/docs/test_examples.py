@@ -23,7 +23,7 @@ import yaml
 
 from tablectl.commands.app import app
 from tablectl.model.errors import InputError
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from tablectl.policies.policy_document import load_specs
 from tests.ci.hand import bash_reads
 from tests.docs.conftest import CONFIG, Place
