@@ -21,9 +21,9 @@ import pytest
 import typer
 import yaml
 
-from tablectl.cli.app import app
+from tablectl.commands.app import app
 from tablectl.model.errors import InputError
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from tablectl.policies.policy_document import load_specs
 from tests.ci.hand import bash_reads
 from tests.docs.conftest import CONFIG, Place
@@ -34,7 +34,7 @@ WRITE = os.environ.get("TABLECTL_GOLDEN") == "write"
 SHOWN_ONLY = {
     "between.md": "its output is compared by tests/conflicts/test_publish.py and the golden files",
     "drift-and-import.md": "its tables have histories of people and jobs that a lake without Spark has not",
-    "environments.md": "its environments have lakes of their own: tests/cli/test_environments_page.py runs it",
+    "environments.md": "its environments have lakes of their own: tests/commands/test_environments_page.py runs it",
     "guards.md": "its writers need Spark; tests/writers and tests/scenarios run such ones",
 }
 """Pages with blocks that are checked but not run, and why."""
