@@ -28,7 +28,7 @@ def _install() -> None:
         from tablectl.writers.session_guards import SessionGuards  # noqa: PLC0415
 
         timeout, ttl = os.environ.get("TABLECTL_GUARD_TIMEOUT"), os.environ.get("TABLECTL_GUARD_TTL")
-        settings = {"timeout": float(timeout)} if timeout else {}
+        settings: dict[str, Any] = {"timeout": float(timeout)} if timeout else {}
         settings.update({"ttl": float(ttl)} if ttl else {})
         name = os.environ.get("TABLECTL_GUARD_NAME", "")
         install(SessionGuards(name=name, everywhere=True, **settings))
