@@ -685,7 +685,7 @@ def explain(
         from tablectl.cli.explain_fact import explain_fact_command  # noqa: PLC0415
 
         return explain_fact_command(what, ctx.obj, format)
-    from tablectl.model.tool_terms import find_tool_term  # noqa: PLC0415
+    from tablectl.insight.terms.tool_terms import find_tool_term  # noqa: PLC0415
 
     own = find_tool_term(what) if table is None else None
     if own is not None:
@@ -693,7 +693,7 @@ def explain(
 
         return explain_tool_term_command(own, ctx.obj, format)
     from tablectl.attributes.policy import VALUE_TYPES  # noqa: PLC0415
-    from tablectl.conflicts.glossary import find_term, looks_like_a_term  # noqa: PLC0415
+    from tablectl.insight.terms.glossary import find_term, looks_like_a_term  # noqa: PLC0415
 
     # An identifier has two parts or more, so a single word is none.
     word = "." not in what and what not in VALUE_TYPES

@@ -20,7 +20,6 @@ from tablectl.reports.document import Case, CommentEnd, Document, ForPrograms, R
 from tablectl.reports.mask import Mask
 
 if TYPE_CHECKING:  # see above
-    from tablectl.advice.records import LakeAdvice
     from tablectl.applying.run_report import RunReport
     from tablectl.planning.drift import Drift
     from tablectl.planning.lint import Linted
@@ -147,15 +146,6 @@ def document_of_status(status: LakeStatus, mask: Mask) -> Document:
     programs = ForPrograms(data=lambda: _json(json_form(masked), indent=1, sort=False))
     end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --html FILE</code> writes all rows.")
     return replace(status_document(masked), programs=programs, comment=lambda: end)
-
-
-def document_of_advice(advice: LakeAdvice) -> Document:
-    """The advice for tables. It contains no values of properties, so there is nothing to mask."""
-    from tablectl.reports.advice_document import advice_document  # noqa: PLC0415  # see the module docstring
-
-    programs = ForPrograms(data=lambda: _json(json_form(advice), indent=1, sort=False))
-    end = CommentEnd("<!-- tablectl advice -->", "<code>tablectl advise --report FILE.html</code> writes all of it.")
-    return replace(advice_document(advice), programs=programs, comment=lambda: end)
 
 
 def _plan_json(plan: Plan, masked: Plan, mask: Mask, context: Context) -> str:
