@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +40,7 @@ from tablectl.commands.request import (
     variables,
 )
 from tablectl.commands.schema_kinds import SchemaKind, schema_of
+from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.one_table import error_of, one_table
@@ -974,7 +974,7 @@ def schema(
 
     Example: tablectl schema > policies.schema.json
     """
-    ctx.obj.result(json.dumps(schema_of(of), indent=2) + "\n")
+    ctx.obj.result(write_json(schema_of(of), indent=2) + "\n")
     return ExitCode.DONE
 
 

@@ -100,7 +100,8 @@ def _shown(plan: Plan, project: Project, request: CommandRequest, out: Output, t
     save, reports, context = target.save, target.reports, target.context
     over = limit_exceeded(request, plan)
     if save and not over:
-        write_file(save, dump_plan(plan), private=project.mask.plan(plan) != plan)
+        context = replace(context, dumped=dump_plan(plan))
+        write_file(save, context.dumped, private=project.mask.plan(plan) != plan)
     context = plan_context(plan, project, request, out, reports, context)
     if over:
         # Without the tables, which the report lists anyway: a verdict contains no foreign text.

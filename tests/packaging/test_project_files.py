@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tablectl.cli.scaffold import CI_FILES
 
+from tablectl.commands.scaffold import CI_FILES
 from tablectl.model.install import CiSystem
 
 ROOT = Path(__file__).parents[2]

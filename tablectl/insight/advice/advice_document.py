@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from tablectl.insight.advice.records import Advice, LakeAdvice, TableAdvice
+from tablectl.json_text import write_json
 from tablectl.model.code_block import Code
-from tablectl.model.json_form import json_form
 from tablectl.model.text import time_text
 from tablectl.reports.document import (
     Block,
@@ -51,7 +50,7 @@ def document_of_advice(advice: LakeAdvice) -> Document:
         cards=tuple(map(_card, given)),
         tail=tuple(_tail(advice)),
         summary=tuple(map(Cell, parts)),
-        programs=ForPrograms(data=lambda: json.dumps(json_form(advice), default=json_form, indent=1) + "\n"),
+        programs=ForPrograms(data=lambda: write_json(advice, indent=1) + "\n"),
         comment=lambda: CommentEnd(
             "<!-- tablectl advice -->", "<code>tablectl advise --report FILE.html</code> writes all of it."
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from tablectl.insight.matrix.fixes import BY_APPLY, fixes_for
 from tablectl.insight.matrix.matrix import CellVerdict, Matrix, MatrixCell
 from tablectl.insight.matrix.operations import OperationGroup, TableOperation
 from tablectl.insight.matrix.row_level import row_levels
+from tablectl.json_text import write_json
 from tablectl.model.text import value_text
 from tablectl.reports.document import (
     Block,
@@ -47,7 +47,7 @@ _WORDS = {
 
 def document_of_conflicts(report: ConflictReport) -> Document:
     """The document with its JSON. On a terminal, ``conflicts`` has a layout of its own."""
-    programs = ForPrograms(data=lambda: json.dumps(conflicts_json(report), indent=2) + "\n")
+    programs = ForPrograms(data=lambda: write_json(conflicts_json(report), indent=2) + "\n")
     end = CommentEnd("<!-- tablectl conflicts -->", "<code>tablectl conflicts</code> prints all of it.")
     return replace(conflicts_document(report), programs=programs, comment=lambda: end)
 

@@ -1,4 +1,8 @@
-"""The JSON Schema of records as ``json_codec`` writes them. Descriptions come from the records' docstrings."""
+"""Reads records from JSON, strictly, and describes their JSON as JSON Schema, with the records' docstrings.
+
+The only module that needs pydantic, which takes longer to load than most commands run. It is loaded only to read a
+record (docs/start-up.md); ``json_text`` writes records without it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,18 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from functools import cache
 from itertools import pairwise
 from textwrap import dedent
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from tablectl.model.json_form import is_omitted
+from tablectl.json_text import OMITTED, UNWRITTEN, written_properties
 
+if TYPE_CHECKING:  # see the module docstring
+    from pydantic import TypeAdapter
+
+_Record = TypeVar("_Record")
 Schema = dict[str, Any]
 _PLAIN: Mapping[type, str] = {
     str: "string",
@@ -22,6 +31,32 @@ _PLAIN: Mapping[type, str] = {
     bool: "boolean",
     NoneType: "null",
 }
+
+
+def read_record(kind: type[_Record], data: bytes | str) -> _Record:
+    """Parses JSON into a record of type ``kind``. Unknown keys, missing keys and values of other types are errors.
+
+    Raises ``ValueError`` with the position: ``changes.0.after: …``.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415  # see the module docstring
+
+    try:
+        record: _Record = _reader(kind).validate_json(  # type: ignore[arg-type] # mypy takes generic types for unhashable
+            data, strict=True, extra="forbid"
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        said = str(first.get("ctx", {}).get("error", first["msg"]))
+        raise ValueError(f"{where}: {said}" if where else said) from None
+    return record
+
+
+@cache
+def _reader(kind: type[Any]) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter  # noqa: PLC0415  # see the module docstring
+
+    return TypeAdapter(kind)
 
 
 def record_schema(kind: type[Any], name: str, title: str, more: Mapping[str, Schema], optional: Schema) -> Schema:
@@ -45,15 +80,20 @@ def record_schema(kind: type[Any], name: str, title: str, more: Mapping[str, Sch
 
 def _record(kind: type[Any], records: Schema) -> Schema:
     hints, notes = get_type_hints(kind), _notes(kind)
+    known = [field for field in fields(kind) if field.metadata != UNWRITTEN]
     properties: Schema = {}
-    for field in fields(kind):
+    for field in known:
         about = {"description": notes[field.name]} if field.name in notes else {}
         properties[field.name] = {**about, **_type(hints[field.name], records)}
+    computed = written_properties(kind)
+    for name, each in computed.items():
+        hint = get_type_hints(each.fget)["return"]
+        properties[name] = {"description": _text(each.__doc__ or ""), **_type(hint, records)}
     return {
         "description": _text(kind.__doc__ or ""),
         "type": "object",
         "additionalProperties": False,
-        "required": sorted(each.name for each in fields(kind) if not is_omitted(each)),
+        "required": sorted([*(each.name for each in known if each.metadata != OMITTED), *computed]),
         "properties": properties,
     }
 

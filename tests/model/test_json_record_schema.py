@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tablectl.model.json_schema import record_schema
+from tablectl.model.json_records import record_schema
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.model.json_codec import read_record
-from tablectl.model.json_form import json_form
+from tablectl.json_text import json_form
+from tablectl.model.json_records import read_record
 
 
 class Colour(StrEnum):
