@@ -11,7 +11,7 @@ from tarfile import TarError
 
 from tablectl.changed_policies import extract_archive
 from tablectl.model.errors import InputError, UsageError
-from tablectl.policies.config import FILE, load_config
+from tablectl.policies.config_file import FILE, load_config
 from tablectl.support.processes import Invocation, Limits, run_captured
 
 _TIMEOUT = 120

@@ -25,14 +25,14 @@ from tablectl.ci.reviewed import (
     find_reviewed,
     unpack,
 )
-from tablectl.cli.report_files import below_root
+from tablectl.commands.report_files import below_root
 from tablectl.model.errors import ExitCode, InputError, LiveError, PlanFileError, TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable, value_text
 from tablectl.one_table import error_of
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
-from tablectl.policies.config import ENV, ignored_keys, load_config
+from tablectl.policies.config_file import ENV, ignored_keys, load_config
 from tablectl.policies.policy_lines import policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project

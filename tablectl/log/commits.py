@@ -8,7 +8,6 @@ missing, incomplete, left over from an earlier table at the same location, or a 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,6 +19,7 @@ from typing import Any, Self
 from tablectl.delta.client_families import client_in
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.frozen import frozen
+from tablectl.json_text import write_json
 from tablectl.log.actions import (
     ACTION_BYTES,
     CLUSTERING,
@@ -289,7 +289,7 @@ def _shown(value: object) -> str:
             return "true" if value else "false"
         case _:
             try:
-                text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+                text = write_json(value, ascii=False)
             except RecursionError:
                 return "…"
     return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"

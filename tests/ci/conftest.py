@@ -21,7 +21,7 @@ from tablectl.ci.job import CiJob, CommandResult
 from tablectl.ci.rest_api import GitHub, open_github
 from tablectl.ci.steps import run_step
 from tablectl.support.http_client import Bounds
-from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 
