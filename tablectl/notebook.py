@@ -28,7 +28,7 @@ from tablectl.reports.mask import Mask
 from tablectl.reports.render import render
 from tablectl.reports.status import LakeStatus
 from tablectl.reports.style import Style
-from tablectl.written_files import write_file
+from tablectl.support.written_files import write_file
 
 Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice
 _OF_A_LAKE = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)
