@@ -15,7 +15,7 @@ from tablectl.model.errors import TablectlError
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable, value_text
 from tablectl.policies.config import load_config
-from tablectl.policies.policy_lines import policy_lines_of
+from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.groups import Group, Weight, plan_groups

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.conflicts.glossary import find_term, term_names
+from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.model.lint_rules import RULES
 from tablectl.model.tool_terms import tool_terms
 from tablectl.planning.explain_term import explain_term
 from tablectl.policies.suggestions import nearest, shown

@@ -11,11 +11,11 @@ from tablectl.cli.output import Output, problems_json
 from tablectl.cli.report_files import below_root
 from tablectl.cli.request import CommandRequest
 from tablectl.frozen import frozen
+from tablectl.lint_rules.rule import LintedState
 from tablectl.model.errors import ExitCode, InputError, Problem
 from tablectl.model.json_form import json_form
 from tablectl.planning.lint import Linted, LintedTable, lint
-from tablectl.planning.lint_rules.linted_state import LintedState
-from tablectl.policies.policy_lines import policy_lines_of
+from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import Project

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tablectl.delta.clients import LISTS, VECTORS_OFF, ClientData, Probe, known_clients
+from tablectl.lint_rules import RULES
+from tablectl.lint_rules.rule import LintRule
 from tablectl.model.json_form import json_form
-from tablectl.model.lint_rules import RULES, LintRule
 from tablectl.reports.conflicts_text import wrapped
 from tablectl.reports.style import Style
 

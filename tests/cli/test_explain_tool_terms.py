@@ -9,7 +9,7 @@ import pytest
 
 from tablectl.conflicts.facts import fact_ids
 from tablectl.conflicts.sources import FACTS, SECTIONS
-from tablectl.model.lint_rules import RULES
+from tablectl.lint_rules import RULES
 from tablectl.model.tool_terms import find_tool_term, tool_terms
 from tablectl.reports.sarif import RULES as SARIF_RULES
 from tests.cli.conftest import Cli, Repository
