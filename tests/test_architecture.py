@@ -21,7 +21,7 @@ from tablectl import lint_rules
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.errors import ExitCode
-from tests.cli.log_lake import create
+from tests.commands.log_lake import create
 
 _PACKAGE = Path(tablectl.__file__).parent
 _FILES = sorted(_PACKAGE.rglob("*.py"))
@@ -53,27 +53,31 @@ def _importers(module: str) -> set[str]:
         ("delta", {"engine"}),
         ("py4j", {"engine"}),
         ("yaml", {"policies"}),
-        ("pyarrow", {"log", "cli"}),
-        ("typer", {"cli"}),
-        ("rich", {"cli"}),
+        ("pyarrow", {"log", "commands"}),
+        ("typer", {"commands"}),
+        ("rich", {"commands"}),
         ("obstore", {"storage"}),
         ("jinja2", {"reports"}),
         ("deepdiff", {"reports"}),
-        ("sqlglot", {"statements"}),
+        ("sqlglot", {"insight", "writers"}),
     ],
 )
 def test_one_importer_for_each_library(module: str, importers: set[str]) -> None:
     assert _importers(module) <= importers
 
 
-@pytest.mark.parametrize("package", ["delta", "model", "attributes", "conflicts", "statements", "planning", "reports"])
+def test_only_the_lists_of_commands_import_the_second_wing() -> None:
+    assert _importers("tablectl.insight") - {"insight"} <= {"api.py", "cli", "notebook.py"}
+
+
+@pytest.mark.parametrize("package", ["delta", "model", "attributes", "conflicts", "insight", "planning", "reports"])
 def test_the_core_reads_no_clock_no_environment_no_file(package: str) -> None:
     pure = {"os", "time", "random", "uuid", "pathlib", "socket", "subprocess", "threading", "io", "logging"}
     for file in (_PACKAGE / package).rglob("*.py"):
         assert pure.isdisjoint(name.partition(".")[0] for name in _imports(file)), file
 
 
-@pytest.mark.parametrize("module", ["tablectl", "tablectl.api", "tablectl.cli.app", "tablectl.workflow.plan"])
+@pytest.mark.parametrize("module", ["tablectl", "tablectl.api", "tablectl.commands.app", "tablectl.workflow.plan"])
 def test_heavy_libraries_are_loaded_only_when_they_are_needed(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -132,9 +136,9 @@ def test_a_command_loads_only_what_it_needs(tmp_path: Path, args: list[str], unu
 
 
 def test_a_plan_loads_no_module_of_another_command() -> None:
-    code = "import sys, tablectl.cli.plan; print(*sys.modules)"
+    code = "import sys, tablectl.commands.plan; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    others = {"applying.run", "cluster_plan", "conflicts.matrix", "planning.drift", "planning.import_table"}
+    others = {"applying.run", "cluster_plan", "insight.matrix.matrix", "planning.drift", "planning.import_table"}
     others |= {"reports.run_document", "reports.drift_document", "reports.results", "reports.cases"}
     assert {f"tablectl.{each}" for each in others}.isdisjoint(loaded)
     assert {f"tablectl.{each}" for each in others} <= {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import tablectl
-from tablectl.advice.records import LakeAdvice, TableAdvice
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
+from tablectl.insight.advice.records import LakeAdvice, TableAdvice
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift

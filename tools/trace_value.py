@@ -1,6 +1,6 @@
 """Counts the forms that a declared value takes on its way from YAML to SQL, and the files whose functions handle it.
 
-``python -m tools.trace_value`` plans one table, whose policy says ``clustering: [parcel_no]``, under ``sys.setprofile``.
+``python -m tools.trace_value`` plans one table by the policy ``clustering: [parcel_no]``, under ``sys.setprofile``.
 A function handles the value if an argument or its result holds it, at any depth. A form is a frozen record or a plain
 shape (bytes, text, names, a dict) that holds it. Records of many declarations or tables, which only pass it on, are
 listed apart. Tracing ends with the statement.

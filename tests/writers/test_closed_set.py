@@ -12,8 +12,8 @@ from pathlib import Path
 import tablectl
 
 _ROOT = Path(tablectl.__file__).parents[1]
-_LIBRARIES = {"obstore", "boto3", "botocore", "typing_extensions"}
-"""What the set imports next tos the standard library; boto3 only for AWS profiles."""
+_LIBRARIES = {"obstore", "boto3", "botocore", "sqlglot", "typing_extensions"}
+"""What the set imports next to the standard library: boto3 for AWS profiles alone, sqlglot for statements."""
 
 
 def _writers_set() -> frozenset[str]:
