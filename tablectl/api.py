@@ -27,8 +27,7 @@ from tablectl.planning.lint import Linted
 from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.effective_policy import explain as explain_table
-from tablectl.policies.repository import Paths
-from tablectl.policies.requested_tables import declared_already, requested_tables
+from tablectl.policies.repository import Paths, declared_already, requested_tables
 from tablectl.policies.spec import Specs
 from tablectl.project import SHARED, EngineSource, Project
 from tablectl.reports.status import LakeStatus

@@ -273,7 +273,7 @@ class Project:
 
     def policies_about(self, name: TableName, paths: Paths = None) -> Specs:
         """The policies in the files that can concern one table. Raises as ``policies``."""
-        from tablectl.policies.relevant_files import relevant_files  # noqa: PLC0415  # see the module docstring
+        from tablectl.policies.find_files import relevant_files  # noqa: PLC0415  # see the module docstring
 
         choose = partial(relevant_files, tables=(name,))
         try:
@@ -302,7 +302,7 @@ class Project:
         """Specs without policies for named tables and patterns, and for the whole catalog with ``everything``; ``None``
         if nothing is requested. Raises ``UsageError`` for text that is no name.
         """
-        from tablectl.policies.requested_tables import requested_tables, whole_catalog  # noqa: PLC0415  # as above
+        from tablectl.policies.repository import requested_tables, whole_catalog  # noqa: PLC0415  # as above
 
         texts = [*tables, *([whole_catalog(self.catalog)] if everything else [])]
         return requested_tables(texts, self.catalog, self.variables) if texts else None

@@ -9,13 +9,17 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from importlib import import_module
 from itertools import product
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
 import tablectl
-from tablectl.model import lint_rules as lint
+from tablectl import lint_rules
+from tablectl.lint_rules import RULES
+from tablectl.lint_rules.rule import LintRule
 from tablectl.model.errors import ExitCode
 from tests.commands.log_lake import create
 
@@ -203,16 +207,13 @@ def test_exit_codes_are_chosen_in_the_documented_order() -> None:
 
 
 def test_codes_of_findings_are_unique() -> None:
-    tree = ast.parse(Path(lint.__file__).read_text(encoding="utf-8"))
-    codes = [
-        keyword.value.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        for keyword in node.keywords
-        if keyword.arg == "code" and isinstance(keyword.value, ast.Constant)
+    rules = [
+        value.code
+        for module in iter_modules(lint_rules.__path__)
+        for value in vars(import_module(f"tablectl.lint_rules.{module.name}")).values()
+        if isinstance(value, LintRule)
     ]
-    assert codes
-    assert len(set(codes)) == len(codes)
+    assert sorted(rules) == sorted(RULES)
 
 
 def test_no_two_public_classes_share_a_name() -> None:

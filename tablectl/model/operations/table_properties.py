@@ -1,4 +1,6 @@
-"""``ALTER TABLE … SET TBLPROPERTIES``."""
+"""``SET`` and ``UNSET TBLPROPERTIES``. A SET of the mapping mode ``none`` is an operation of its own: it rewrites all
+files.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from tablectl.delta.properties import feature_of
 from tablectl.delta.sql import quote_text
 from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
-from tablectl.model.commits import LIVE, CommittedTransaction, Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations.base import Operation, TableState, alter, clauses
-from tablectl.model.plan import Backfill, Basis, CommitEffect, Verb
+from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState, alter, clauses
+from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
 
 _ROW_TRACKING_FEATURES = ("rowTracking", "domainMetadata")
 _BACKFILL_FILES = 22_000
@@ -21,6 +23,19 @@ _BACKFILL_FILES = 22_000
 _MATERIALIZED = ((keys.MATERIALIZED_ROW_ID, ""), (keys.MATERIALIZED_ROW_VERSION, ""))
 _TIMESTAMPS_SINCE = (keys.TIMESTAMPS_SINCE_VERSION, keys.TIMESTAMPS_SINCE_TIME)
 """The properties that remain after in-commit timestamps are disabled: since when they were enabled."""
+_NO_MAPPING = ((keys.COLUMN_MAPPING, "none"),)
+_SET = StatementForm(
+    id="set properties",
+    template="ALTER TABLE {table} SET TBLPROPERTIES ({pairs})",
+    source=SQL_REFERENCE + "sql-ref-syntax-ddl-tblproperties",
+    example="ALTER TABLE `lake`.`sales`.`orders` SET TBLPROPERTIES ('delta.isolationLevel' = 'Serializable')",
+)
+_UNSET = StatementForm(
+    id="unset properties",
+    template="ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({keys})",
+    source=SQL_REFERENCE + "sql-ref-syntax-ddl-tblproperties",
+    example="ALTER TABLE `lake`.`sales`.`orders` UNSET TBLPROPERTIES IF EXISTS ('owner.team')",
+)
 
 
 @frozen
@@ -30,13 +45,12 @@ class SetProperties(Operation):
     values: tuple[tuple[str, str], ...]
     verb: ClassVar[Verb] = "SET TBLPROPERTIES"
     word: ClassVar[str] = "set"
+    forms: ClassVar[tuple[StatementForm, ...]] = (_SET,)
 
     def code(self, table: TableName) -> Code:
-        """One line for each key, if there are several."""
-        return alter(table, *set_clause(self.values))
+        return alter(table, *_set_clause(self.values))
 
     def effect(self, basis: Basis) -> CommitEffect:
-        """The values, and the features that they add."""
         return CommitEffect(sets=self.values, features=self._features(basis))
 
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
@@ -62,12 +76,10 @@ class SetProperties(Operation):
         return (*before, last)
 
     def applied(self, state: TableState) -> TableState:
-        """The table with these values."""
         return state.with_properties(self.properties)
 
     @property
     def properties(self) -> Mapping[str, str | None]:
-        """The values."""
         return dict(self.values)
 
     def backfill(self, basis: Basis) -> Backfill | None:
@@ -106,7 +118,71 @@ class SetProperties(Operation):
         return MetadataChange(sets=sets, renews=renews, schema=mapped_schema(self.values, basis), tag=tag)
 
 
-def set_clause(values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+@frozen
+class UnsetProperties(Operation):
+    """One commit for all keys, never the same as a SET (delta-1.0)."""
+
+    keys: tuple[str, ...]
+    verb: ClassVar[Verb] = "UNSET TBLPROPERTIES"
+    word: ClassVar[str] = "unset"
+    forms: ClassVar[tuple[StatementForm, ...]] = (_UNSET,)
+
+    def code(self, table: TableName) -> Code:
+        """Without an error for a key that is not set."""
+        return alter(table, *clauses("UNSET TBLPROPERTIES IF EXISTS", [quote_text(key) for key in self.keys]))
+
+    def effect(self, basis: Basis) -> CommitEffect:
+        return CommitEffect(removes=self.keys)
+
+    def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
+        change = MetadataChange(removes=self.keys)
+        return (CommittedTransaction(kind=Kind.UNSET_PROPERTIES, metadata=change, blind=True, data_change=False),)
+
+    def applied(self, state: TableState) -> TableState:
+        return state.with_properties(self.properties)
+
+    @property
+    def properties(self) -> Mapping[str, str | None]:
+        return dict.fromkeys(self.keys)
+
+
+@frozen
+class RemoveMapping(Operation):
+    """Rewrites all data under the logical column names.
+
+    Delta makes a second commit if the SET has any other key (delta-1.7), so it has none.
+    """
+
+    verb: ClassVar[Verb] = "REMOVE COLUMN MAPPING"
+    word: ClassVar[str] = "mapping"
+    forms: ClassVar[tuple[StatementForm, ...]] = (_SET,)
+    turn: ClassVar[int] = 2
+
+    def code(self, table: TableName) -> Code:
+        return alter(table, *_set_clause(_NO_MAPPING))
+
+    def effect(self, basis: Basis) -> CommitEffect:
+        return CommitEffect(sets=_NO_MAPPING, rewrites_files=True)
+
+    def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
+        change = MetadataChange(sets=_NO_MAPPING, schema="other")
+        made = CommittedTransaction(
+            kind=Kind.REMOVE_MAPPING, metadata=change, added=(NEW,), removed=(LIVE,), data_change=False
+        )
+        return (made,)
+
+    def applied(self, state: TableState) -> TableState:
+        return state.with_properties(self.properties)
+
+    @property
+    def properties(self) -> Mapping[str, str | None]:
+        return dict(_NO_MAPPING)
+
+    def rewrite(self, basis: Basis) -> Rewrite | None:
+        return Rewrite(vectors=basis.vectors, everything=True, files_at_most=basis.files, bytes_at_most=basis.bytes)
+
+
+def _set_clause(values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """``SET TBLPROPERTIES (…)``."""
     return clauses("SET TBLPROPERTIES", [f"{quote_text(key)} = {quote_text(value)}" for key, value in values])
 

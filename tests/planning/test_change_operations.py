@@ -8,19 +8,19 @@ from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.model.operations import SetProperties, UnsetProperties
 from tablectl.model.table import LiveTable
-from tablectl.planning.change_actions import actions_for, refusals_for
+from tablectl.planning.change_operations import operations_for, refusals_for
 from tablectl.planning.diff import diff
 
 Live = Callable[..., LiveTable]
 _MANIFEST = "delta.compatibility.symlinkFormatManifest.enabled"
 
 
-def test_actions_follow_from_the_changes_one_each(live: Live) -> None:
+def test_operations_follow_from_the_changes(live: Live) -> None:
     table = live(properties={"b": "1"})
     changes = diff(Policy(isolation="Serializable", properties={"b": None}), table)
-    actions = actions_for(changes, basis_of(table))
-    assert [action.change for action in actions] == list(changes)
-    assert [step.operation for action in actions for step in action.steps] == [
+    operations = operations_for(changes, basis_of(table))
+    assert [each.change for each in operations] == [change.id for change in changes]
+    assert [each.operation for each in operations] == [
         SetProperties((("delta.isolationLevel", "Serializable"),)),
         UnsetProperties(("b",)),
     ]

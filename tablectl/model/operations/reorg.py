@@ -1,4 +1,4 @@
-"""``REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))``."""
+"""``REORG TABLE``: to purge deletion vectors, and to upgrade to Iceberg compatibility."""
 
 from __future__ import annotations
 
@@ -10,9 +10,51 @@ from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations.base import Operation, TableState, reorg
-from tablectl.model.operations.set_properties import mapped_schema
+from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState
+from tablectl.model.operations.table_properties import mapped_schema
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
+
+_PURGE = StatementForm(
+    id="purge",
+    template="REORG TABLE {table} APPLY (PURGE)",
+    source=SQL_REFERENCE + "delta-reorg-table",
+    example="REORG TABLE `lake`.`sales`.`orders` APPLY (PURGE)",
+)
+_UPGRADE = StatementForm(
+    id="upgrade uniform",
+    template="REORG TABLE {table} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = {number}))",
+    source=SQL_REFERENCE + "delta-reorg-table",
+    example="REORG TABLE `lake`.`sales`.`orders` APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
+)
+
+
+@frozen
+class Purge(Operation):
+    """Merges deletion vectors into their files.
+
+    Delta makes no commit if there is nothing to purge (delta-5).
+    """
+
+    verb: ClassVar[Verb] = "REORG"
+    word: ClassVar[str] = "reorg"
+    forms: ClassVar[tuple[StatementForm, ...]] = (_PURGE,)
+
+    def code(self, table: TableName) -> Code:
+        return _reorg(table, "APPLY (PURGE)")
+
+    def effect(self, basis: Basis) -> CommitEffect:
+        return CommitEffect(rewrites_files=True)
+
+    def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
+        return (CommittedTransaction(kind=Kind.REORG, added=(NEW,), removed=(LIVE,), data_change=False),)
+
+    def applied(self, state: TableState) -> TableState:
+        return state
+
+    def rewrite(self, basis: Basis) -> Rewrite | None:
+        """Each vector belongs to one file, so the number of vectors limits the files. The table limits the bytes."""
+        known = [count for count in (basis.vectors, basis.files) if count is not None]
+        return Rewrite(vectors=basis.vectors, files_at_most=min(known, default=None), bytes_at_most=basis.bytes)
 
 
 @frozen
@@ -22,14 +64,13 @@ class UpgradeUniform(Operation):
     version: int
     verb: ClassVar[Verb] = "UPGRADE UNIFORM"
     word: ClassVar[str] = "upgrade"
+    forms: ClassVar[tuple[StatementForm, ...]] = (_UPGRADE,)
     turn: ClassVar[int] = 2
 
     def code(self, table: TableName) -> Code:
-        """The statement."""
-        return reorg(table, f"APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = {self.version}))")
+        return _reorg(table, f"APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = {self.version}))")
 
     def effect(self, basis: Basis) -> CommitEffect:
-        """The properties, the features, and for V2 the rewritten files."""
         return CommitEffect(
             sets=self._sets(basis),
             features=self._features(basis),
@@ -54,7 +95,6 @@ class UpgradeUniform(Operation):
         return (first, files, last) if self._rewrites(basis) else (first, last)
 
     def applied(self, state: TableState) -> TableState:
-        """The table with these properties."""
         return state.with_properties(self.properties)
 
     @property
@@ -92,3 +132,7 @@ class UpgradeUniform(Operation):
 
     def _rewrites(self, basis: Basis) -> bool:
         return self.version > 1 and basis.files != 0
+
+
+def _reorg(table: TableName, line: str) -> Code:
+    return Code("sql", (f"REORG TABLE {table.sql}", line))

@@ -1,10 +1,11 @@
-"""The input of the rules: a table as its plan will leave it, or a policy alone, of which only the declarations are
-known.
+"""A lint rule, and what it checks: a table as its plan will leave it, or a policy alone, of which only the declarations
+are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
 
 from tablectl.attributes.clustering import Clustering
 from tablectl.attributes.policy import Policy, planned_properties
@@ -15,6 +16,11 @@ from tablectl.frozen import frozen
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+
+Found = Iterator[tuple[str, str]]
+"""The findings of a check: the message, and the id of the attribute or property; empty for the whole table."""
+
+Seen = Literal["validate", "plan", "lint"]
 
 
 @frozen
@@ -110,6 +116,29 @@ class LintedState:
             return tuple(map(parse_column, self.clustering)) if isinstance(self.clustering, tuple) else ()
         except NameSyntaxError:
             return ()
+
+
+@frozen(kw_only=True)
+class LintRule:
+    """One code: its documentation, its default severity and its check."""
+
+    code: str
+    name: str
+    """The name for machine-readable formats: ``StatisticsMissClustering``."""
+    severity: Literal["note", "warning", "error"]
+    title: str
+    breaks: str
+    """What goes wrong."""
+    why: str
+    fix: str
+    source: str
+    """The sources: ``delta-2.2`` and ``D60`` (docs/reference), or a public page."""
+    seen: tuple[Seen, ...] = ("plan", "lint")
+    """The commands that check the rule. ``plan`` checks only tables that it changes."""
+    properties: tuple[str, ...] = ()
+    """The table properties that the rule is about, in Delta's spelling."""
+    check: Callable[[LintedState], Found] | None = None
+    """``None`` if another module makes the findings."""
 
 
 def _is_delta(key: str) -> bool:
