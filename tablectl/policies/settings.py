@@ -7,7 +7,7 @@ those of ``apply``, inherits the settings that a caller may give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from inspect import get_annotations
 from pathlib import Path
@@ -47,8 +47,10 @@ class Setting:
     def checked(self, name: str, value: Any) -> Any:
         """The value of a parameter of a Python function. Raises ``UsageError`` for one that is not allowed."""
         takes = self.takes
-        if isinstance(takes, ListOf):
-            return (value,) if isinstance(value, str | Path) else tuple(value)
+        if isinstance(takes, ListOf) and isinstance(value, str | Path):
+            return (value,)
+        if isinstance(takes, ListOf) and isinstance(value, Iterable):
+            return tuple(value)
         if isinstance(takes, Word) and value not in {*takes.words, *takes.meaning.values()}:
             raise UsageError(f"{name}={value!r}: it takes {takes.takes}")
         if isinstance(takes, Text) and isinstance(value, str | int | float) and value != "":
