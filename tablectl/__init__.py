@@ -83,4 +83,7 @@ def __getattr__(name: str) -> Any:
         if error.name in {"tablectl.api", "tablectl.commands"}:
             raise ImportError(f"tablectl.{name} is in tablectl, and only tablectl-guard is installed") from error
         raise
+    if modules[name].startswith(("api", "commands")):
+        methods = import_module("tablectl.model.report_methods").ReportMethods
+        methods.reports = import_module("tablectl.notebook")
     return getattr(module, name)

@@ -7,16 +7,17 @@ from pathlib import Path
 from time import time
 from typing import Any, TypedDict, Unpack
 
-from tablectl.advice.records import LakeAdvice
-from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
 from tablectl.frozen import frozen
-from tablectl.lake_advice import DEFAULT_DAYS, MOST_DAYS, AdviceDepth, collect_advice
+from tablectl.insight.advice.lake_advice import DEFAULT_DAYS, MOST_DAYS, AdviceDepth, collect_advice
+from tablectl.insight.advice.records import LakeAdvice
+from tablectl.insight.matrix.conflict_report import ConflictReport
+from tablectl.insight.matrix.context import Assumption
+from tablectl.insight.matrix.read_conflicts import read_conflicts
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
-from tablectl.planning.conflict_report import ConflictReport
 from tablectl.planning.drift import Drift
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.effective_policy import explain as explain_table
@@ -25,12 +26,11 @@ from tablectl.policies.requested_tables import declared_already, requested_table
 from tablectl.project import EngineSource, Project
 from tablectl.reports.status import LakeStatus
 from tablectl.selection import Selection
-from tablectl.workflow.conflicts import read_conflicts
 from tablectl.workflow.drift import find_drift
 from tablectl.workflow.import_tables import Imported, import_policies
 
 
-class Place(TypedDict, total=False):
+class _Place(TypedDict, total=False):
     """Where the policies and the tables are."""
 
     variables: Mapping[str, str] | None
@@ -47,7 +47,7 @@ class Place(TypedDict, total=False):
     """A Spark session, by default a new one. It is used only to list and locate catalog tables, and to apply."""
 
 
-class Tables(Place, total=False):
+class _Tables(_Place, total=False):
     """Which tables a function selects: those that match any glob and any tag; all if there are none."""
 
     select: Sequence[str]
@@ -57,7 +57,7 @@ class Tables(Place, total=False):
     """Globs of tables to leave out."""
 
 
-class DriftOptions(Tables, total=False):
+class DriftOptions(_Tables, total=False):
     """The options of ``drift``."""
 
     look_back: int
@@ -73,7 +73,7 @@ class StatusOptions(DriftOptions, total=False):
     """Whether to count files and unclustered data from the whole log. It takes longer."""
 
 
-class AdviseOptions(Tables, total=False):
+class AdviseOptions(_Tables, total=False):
     """The options of ``advise``."""
 
     tables: Sequence[str]
@@ -84,7 +84,7 @@ class AdviseOptions(Tables, total=False):
     """Whether to list all files of each table, too: failed writes leave some behind."""
 
 
-class ConflictReportOptions(Place, total=False):
+class ConflictReportOptions(_Place, total=False):
     """The options of ``conflict_report``."""
 
     clients: Sequence[tuple[Client, bool | None]]
@@ -95,7 +95,7 @@ class ConflictReportOptions(Place, total=False):
 
 @frozen
 class _PlaceOptions:
-    """``Place`` with its defaults."""
+    """``_Place`` with its defaults."""
 
     variables: Mapping[str, str] | None = None
     env: str | None = None
@@ -112,7 +112,7 @@ class _PlaceOptions:
 
 @frozen
 class _TableOptions(_PlaceOptions):
-    """``Tables`` with its defaults."""
+    """``_Tables`` with its defaults."""
 
     select: Sequence[str] = ()
     tags: Sequence[str] = ()
@@ -191,20 +191,20 @@ def advise(paths: Paths = None, **options: Unpack[AdviseOptions]) -> LakeAdvice:
         return collect_advice(project, project.any_policies(paths), others, given.selection, depth)
 
 
-def import_tables(tables: str | Sequence[str], **options: Unpack[Place]) -> Imported:
+def import_tables(tables: str | Sequence[str], **options: Unpack[_Place]) -> Imported:
     """Policies for live tables, which are given as identifiers and patterns in policy syntax. ``Imported.text`` is a
     file.
 
-    Options: ``variables``, ``env``, ``directory``, ``spark`` (see ``Place``). Tables that have an entry in the policies
-    of ``directory`` are left out. Raises ``UsageError`` for text that is neither an identifier nor a pattern. A table
-    that cannot be read is in ``Imported.failures``.
+    Options: ``variables``, ``env``, ``directory``, ``spark``. Tables that have an entry in the policies of ``directory``
+    are left out. Raises ``UsageError`` for text that is neither an identifier nor a pattern. A table that cannot be read
+    is in ``Imported.failures``.
     """
     with _PlaceOptions(**options).open() as project:
         asked = requested_tables(_texts(tables), project.catalog, project.variables)
         return import_policies(project, asked, declared_already(project.any_policies(), besides=""))
 
 
-def explain(table: str, paths: Paths = None, **options: Unpack[Place]) -> Explanation:
+def explain(table: str, paths: Paths = None, **options: Unpack[_Place]) -> Explanation:
     """The effective policy of a table: each value, the line that declares it, and what it overrides.
 
     Options: ``variables``, ``env``, ``directory``. Reads no live table. Raises ``UsageError`` if no policy applies to

@@ -52,7 +52,7 @@ SHOWN = {
     ("reports/drift_document.py", "_last"),
     ("reports/status_document.py", "_name"),
     ("lake_status.py", "_place"),
-    ("model/json_form.py", "json_form"),
+    ("json_text.py", "json_form"),
 }
 """Functions that show the name of any table, of one that failed, too."""
 CALLERS = {

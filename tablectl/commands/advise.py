@@ -11,10 +11,10 @@ from tablectl.commands.report_origin import context_here
 from tablectl.commands.request import CommandRequest
 from tablectl.commands.table_reports import report_of
 from tablectl.frozen import frozen
-from tablectl.lake_advice import AdviceDepth, collect_advice, policies_text
+from tablectl.insight.advice.advice_document import document_of_advice
+from tablectl.insight.advice.lake_advice import AdviceDepth, collect_advice, policies_text
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.reports.documents import document_of_advice
-from tablectl.written_files import check_writable, write_file
+from tablectl.support.written_files import check_writable, write_file
 
 
 @frozen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -37,6 +36,7 @@ from tablectl.commands.request import (
     variables,
 )
 from tablectl.commands.schema_kinds import SchemaKind, schema_of
+from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.one_table import one_table
@@ -419,7 +419,7 @@ def explain(
         from tablectl.commands.explain_fact import explain_fact_command  # noqa: PLC0415
 
         return explain_fact_command(what, ctx.obj, format)
-    from tablectl.model.tool_terms import find_tool_term  # noqa: PLC0415
+    from tablectl.insight.terms.tool_terms import find_tool_term  # noqa: PLC0415
 
     own = find_tool_term(what) if table is None else None
     if own is not None:
@@ -427,7 +427,7 @@ def explain(
 
         return explain_tool_term_command(own, ctx.obj, format)
     from tablectl.attributes.policy import VALUE_TYPES  # noqa: PLC0415
-    from tablectl.conflicts.glossary import find_term, looks_like_a_term  # noqa: PLC0415
+    from tablectl.insight.terms.glossary import find_term, looks_like_a_term  # noqa: PLC0415
 
     # An identifier has two parts or more, so a single word is none.
     word = "." not in what and what not in VALUE_TYPES
@@ -708,7 +708,7 @@ def schema(
 
     Example: tablectl schema > policies.schema.json
     """
-    ctx.obj.result(json.dumps(schema_of(of), indent=2) + "\n")
+    ctx.obj.result(write_json(schema_of(of), indent=2) + "\n")
     return ExitCode.DONE
 
 

@@ -19,7 +19,7 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
-class Command:
+class CliCommand:
     """A command of the command line. Its help is the documentation of ``run``."""
 
     options: type[Any]
@@ -32,9 +32,9 @@ class Command:
 
 def command(
     options: type[_Options], *, without: tuple[str, ...] = ()
-) -> Callable[[Callable[[_Options, Output], int]], Command]:
+) -> Callable[[Callable[[_Options, Output], int]], CliCommand]:
     """Makes a function the command of its module."""
-    return lambda run: Command(options, run, without)
+    return lambda run: CliCommand(options, run, without)
 
 
 def function(

@@ -8,15 +8,15 @@ from dataclasses import replace
 from tablectl.commands.output import Output
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.request import CommandRequest, ConflictOptions, client
-from tablectl.conflicts.context import Assumption
-from tablectl.conflicts.operations import OPERATIONS
+from tablectl.insight.matrix.conflict_report import ConflictReport
+from tablectl.insight.matrix.conflicts_text import conflicts_text
+from tablectl.insight.matrix.context import Assumption
+from tablectl.insight.matrix.operations import OPERATIONS
+from tablectl.insight.matrix.read_conflicts import read_conflicts
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.table_options import NO_OPTIONS
-from tablectl.planning.conflict_report import ConflictReport
 from tablectl.policies.suggestions import nearest
-from tablectl.reports.conflicts_text import conflicts_text
 from tablectl.reports.formats import ReportFormat
-from tablectl.workflow.conflicts import read_conflicts
 
 
 def conflicts_command(
@@ -41,9 +41,9 @@ def _between_command(
     table: str, request: CommandRequest, out: Output, form: ReportFormat, options: ConflictOptions
 ) -> ExitCode:
     # These load sqlglot, which takes longer than the rest of a short command.
-    from tablectl.reports.pair_json import between_json  # noqa: PLC0415
-    from tablectl.reports.pair_text import between_text  # noqa: PLC0415
-    from tablectl.statements.compare import compare_statements  # noqa: PLC0415
+    from tablectl.insight.statements.compare import compare_statements  # noqa: PLC0415
+    from tablectl.insight.statements.pair_json import between_json  # noqa: PLC0415
+    from tablectl.insight.statements.pair_text import between_text  # noqa: PLC0415
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
     if options.operation or options.everything:
@@ -63,7 +63,7 @@ def _between_command(
 
 
 def _document(found: ConflictReport, out: Output, form: ReportFormat) -> str:
-    from tablectl.reports.conflicts_document import document_of_conflicts  # noqa: PLC0415  # only for these formats
+    from tablectl.insight.matrix.conflicts_document import document_of_conflicts  # noqa: PLC0415  # only for these formats
     from tablectl.reports.render import render  # noqa: PLC0415
 
     return render(document_of_conflicts(found), form, out.style, context_here())

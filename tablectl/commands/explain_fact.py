@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tablectl.commands.output import Output
-from tablectl.conflicts.facts import fact_ids, find_fact
+from tablectl.insight.terms.facts import fact_ids, find_fact
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.suggestions import nearest, shown
 from tablectl.reports.formats import ReportFormat

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tablectl.commands.output import Output
 from tablectl.commands.request import CommandRequest
-from tablectl.conflicts.glossary import find_term, term_names
+from tablectl.insight.terms.explain_term import explain_term
+from tablectl.insight.terms.glossary import find_term, term_names
+from tablectl.insight.terms.term_text import term_json, term_text
+from tablectl.insight.terms.tool_terms import tool_terms
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.lint_rules import RULES
-from tablectl.model.tool_terms import tool_terms
-from tablectl.planning.explain_term import explain_term
 from tablectl.policies.suggestions import nearest, shown
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.term_text import term_json, term_text
 
 
 def explain_word_command(

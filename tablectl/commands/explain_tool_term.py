@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tablectl.commands.output import Output
+from tablectl.insight.terms.tool_terms import ToolTerm
 from tablectl.model.errors import ExitCode
-from tablectl.model.tool_terms import ToolTerm
 from tablectl.reports.formats import ReportFormat
 
 

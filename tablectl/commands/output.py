@@ -5,7 +5,6 @@ All text passes ``model.output_escapes`` here: foreign names and values cannot b
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -18,6 +17,7 @@ from typing import TextIO
 from tablectl.applying.events import Notify
 from tablectl.commands.display import Lines, Screen, screen
 from tablectl.commands.progress import ProgressLine
+from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.style import Style, printable_lines
@@ -64,7 +64,7 @@ class Output:
 
     def json_result(self, body: object) -> None:
         """Print a result as JSON. Raises as ``result``."""
-        self.result(json.dumps(body, indent=2) + "\n")
+        self.result(write_json(body, indent=2) + "\n")
 
     def note(self, text: str) -> None:
         """Print progress and other text that is not the result. A closed terminal must not stop an apply half way."""
@@ -115,7 +115,7 @@ class Output:
         self.error(error)
         if self.json and not self.results:
             with suppress(OSError, TablectlError):  # the stream is closed, so nothing else can be reported
-                self.result(json.dumps(error_json(error, code or error.exit_code), indent=2) + "\n")
+                self.result(write_json(error_json(error, code or error.exit_code), indent=2) + "\n")
 
     def ask(self, question: str) -> bool:
         """Ask a yes-or-no question on the terminal. Any answer but yes is no."""

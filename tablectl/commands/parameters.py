@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tablectl.commands.command import Command, options_of
+from tablectl.commands.command import CliCommand, options_of
 from tablectl.model.errors import UsageError
 from tablectl.policies.config import OVERRIDDEN
 from tablectl.policies.fields import ListOf, MapOf, Text, Word
@@ -22,13 +22,13 @@ _FORMAT = "format"
 def loaded_command(name: str, module: str) -> click.Command:
     """The command of a module."""
     values = vars(import_module(module)).values()
-    return _Loaded(name, next(each for each in values if isinstance(each, Command)))
+    return _Loaded(name, next(each for each in values if isinstance(each, CliCommand)))
 
 
 class _Loaded(click.Command):
     """A command with its options."""
 
-    def __init__(self, name: str, made: Command) -> None:
+    def __init__(self, name: str, made: CliCommand) -> None:
         options = [each for each in settings_of(made.options) if each[0].name not in made.without]
         super().__init__(
             name,
@@ -46,7 +46,7 @@ class _Loaded(click.Command):
         super().format_options(ctx, formatter)
 
 
-def _run(made: Command, **values: Any) -> int:
+def _run(made: CliCommand, **values: Any) -> int:
     given = {name: value for name, value in values.items() if value is not None and value not in ((), {})}
     return made.run(options_of(made.options, given), click.get_current_context().obj)
 

@@ -29,8 +29,8 @@ from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
 from tablectl.saved_plan import read_plan
+from tablectl.support.written_files import check_writable, write_file
 from tablectl.workflow.plan import make_plan
-from tablectl.written_files import check_writable, write_file
 
 _SHOWN = 5
 
@@ -163,7 +163,8 @@ def _shown(
     """Writes the reports of a plan, and saves it unless it is too large. Returns the exit code."""
     reports, over = options.reports(save), _limit_exceeded(options, plan)
     if save and not over:
-        write_file(save, dump_plan(plan), private=project.mask.plan(plan) != plan)
+        context = replace(context, dumped=dump_plan(plan))
+        write_file(save, context.dumped, private=project.mask.plan(plan) != plan)
     context = plan_context(plan, project, options.paths, out, reports, context)
     if over:
         # Without the tables, which the report lists anyway: a verdict contains no foreign text.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tablectl.json_text import json_form
 from tablectl.model.errors import TablectlError, UsageError, one_line
-from tablectl.model.json_form import json_form
 from tablectl.reports.status import LakeStatus
 
 _INSTALL = "install tablectl with the extra `status` (docs/install.md)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +11,8 @@ from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, polic
 from tablectl.commands.output import Output, problems_json
 from tablectl.commands.report_files import below_root
 from tablectl.frozen import frozen
+from tablectl.json_text import json_form, write_json
 from tablectl.model.errors import ExitCode, InputError, Problem
-from tablectl.model.json_form import json_form
 from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import LintedState
 from tablectl.policies.policy_lines import policy_lines_of
@@ -117,7 +116,7 @@ def _together(wrong: Mapping[str, Sequence[Problem]], environments: int) -> tupl
 def _refused(problems: Sequence[Problem], form: ReportFormat) -> str:
     if form is ReportFormat.SARIF:
         return _sarif(problems)
-    return json.dumps({"valid": False, "problems": problems_json(problems)}, indent=2) + "\n"
+    return write_json({"valid": False, "problems": problems_json(problems)}, indent=2) + "\n"
 
 
 def _valid(checked: Mapping[str, _Checked], linted: Linted, form: ReportFormat, out: Output) -> str:
@@ -130,7 +129,7 @@ def _valid(checked: Mapping[str, _Checked], linted: Linted, form: ReportFormat, 
             both = [_names(each.specs) for each in checked.values()]
             body = {key: list(dict.fromkeys(name for each in both for name in each[key])) for key in both[0]}
             said = [{"table": each.name, **json_form(one)} for each in linted.tables for one in each.findings]
-            return json.dumps({"valid": True, **body, **several, "findings": said}, indent=2) + "\n"
+            return write_json({"valid": True, **body, **several, "findings": said}, indent=2) + "\n"
         case _:
             told = [f"{line}\n" for line in findings_lines(linted.tables, out.style)]
             counts = (f"{f'{env}: ' if env else ''}{_counted(each)}\n" for env, each in checked.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Callable
@@ -11,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 from tablectl.commands.output import Output
 from tablectl.commands.request import BreakOptions, CommandRequest
 from tablectl.delta.names import NameSyntaxError, parse_table
+from tablectl.json_text import write_json
 from tablectl.leases.acquire import break_lease
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease_records import UNREADABLE, LeaseRecord, tail
 from tablectl.leases.owner import current_owner
 from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.model.json_form import json_form
 from tablectl.reports.formats import ReportFormat
 from tablectl.storage.records import RecordStore
 from tablectl.version import __version__
@@ -91,7 +90,7 @@ def window_break_command(
 
 
 def _record_json(record: LeaseRecord | None) -> str:
-    return json.dumps(record, default=json_form, indent=2, sort_keys=True) + "\n"
+    return write_json(record, indent=2, sort=True) + "\n"
 
 
 def _records(text: str, request: CommandRequest, out: Output) -> tuple[RecordStore, Callable[[], object]]:

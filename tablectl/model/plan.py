@@ -1,4 +1,4 @@
-"""The records of a plan: differences, the statements that resolve them, and refusals. ``json_codec`` reads and writes
+"""The records of a plan: differences, the statements that resolve them, and refusals. ``json_text`` reads and writes
 them.
 """
 
@@ -12,7 +12,7 @@ from tablectl.delta import keys
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.frozen import frozen
-from tablectl.model.json_form import OMITTED
+from tablectl.json_text import OMITTED
 from tablectl.model.lint_rules import Severity
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import ClusteringState

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tablectl.files import NotRegularError, TooLargeError, read_regular
 from tablectl.model.errors import Problem
 from tablectl.policies.yaml_document import MAX_BYTES, too_large
+from tablectl.support.files import NotRegularError, TooLargeError, read_regular
 
 _SUFFIXES = (".yaml", ".yml")
 _START = "to start here: `tablectl init`, or `tablectl import TABLES… --output policies/tables.yaml` for live tables"

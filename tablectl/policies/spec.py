@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.frozen import frozen
+from tablectl.json_text import json_form, write_json
 from tablectl.model.errors import Problem
-from tablectl.model.json_form import json_form
 from tablectl.model.patterns import TablePattern
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.table_window import TableWindow
@@ -84,7 +83,7 @@ def digest_of_tables(specs: Iterable[TableSpec]) -> str:
 
 
 def _digest(effective: Sequence[Mapping[str, object]]) -> str:
-    canonical = json.dumps(effective, sort_keys=True, separators=(",", ":"))
+    canonical = write_json(effective, sort=True)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 

@@ -30,6 +30,8 @@ class Context:
     """The path from the root of the repository to the directory to which the files of ``sources`` are relative."""
     plan_file: str = ""
     """The file in which the plan was saved."""
+    dumped: bytes = b""
+    """The contents of that file; empty if it is not known."""
     ci: str = ""
     """The URL of the CI run."""
     blob: str = ""

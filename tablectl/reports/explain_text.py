@@ -14,8 +14,7 @@ from tablectl.model.text import printable, value_text
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.precedence import DeclaredValue, ResolvedValue
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.conflicts_text import wrapped
-from tablectl.reports.style import Style
+from tablectl.reports.style import Style, wrapped
 
 _WIDEST_VALUE = 32
 

@@ -5,7 +5,6 @@ Masking creates other records for display. The plan itself, its file and the sta
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -16,7 +15,7 @@ from tablectl.attributes.policy import Policy
 from tablectl.attributes.retention import span_text
 from tablectl.delta import keys
 from tablectl.delta.sql import quote_text
-from tablectl.json_text import read_json
+from tablectl.json_text import read_json, write_json
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
@@ -239,9 +238,8 @@ class Mask(MaskedKeys):
             return HIDDEN
         if not isinstance(values, dict):
             return HIDDEN
-        return json.dumps(
-            {key: HIDDEN if self.hides(key) else each for key, each in values.items()}, ensure_ascii=False
-        )
+        shown = {key: HIDDEN if self.hides(key) else each for key, each in values.items()}
+        return write_json(shown, ascii=False, spaces=True)
 
     def _statement(self, statement: Statement, secrets: _Secrets) -> Statement:
         sets = tuple((key, HIDDEN if self.hides(key) else value) for key, value in statement.effect.sets)

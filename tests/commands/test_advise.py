@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.advice.job_log import MINUTE, MONDAY, SECOND, JobLog
 from tests.commands.conftest import Cli, Repository
+from tests.insight.advice.job_log import MINUTE, MONDAY, SECOND, JobLog
 
 
 def flat(text: str) -> str:
