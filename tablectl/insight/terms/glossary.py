@@ -13,7 +13,6 @@ from types import MappingProxyType
 from tablectl.conflicts.transactions import Conflict, Level
 from tablectl.delta.client_families import COMMIT_FAILED, DELTA_RS
 from tablectl.frozen import frozen
-from tablectl.insight.terms.sources import FACTS, SECTIONS, page_of
 
 
 @frozen
@@ -29,8 +28,6 @@ class Term:
     level: Level | None = None
     detail: str = ""
     """The meaning of the part of the error class that was asked for: ``ROW_LEVEL_CHANGES``."""
-    page: str = ""
-    """The public page of a source."""
 
     @property
     def title(self) -> str:
@@ -230,36 +227,6 @@ _CLIENTS: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
         ),
     }
 )
-_PHASES: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
-    {
-        "safe": (
-            (
-                "A phase of an apply. Its statements conflict with no write that the table's history gives reason to "
-                "expect: concurrent writes continue. Plan files and JSON call it free."
-            ),
-            ("only writers that change the schema wait",),
-            "docs/window.md",
-        ),
-        "rewrite": (
-            (
-                "A phase of an apply. Its statements rewrite data files without changing rows: concurrent UPDATE, "
-                "DELETE and MERGE fail once, appends continue."
-            ),
-            ("put tablectl.guard around writes: an apply waits for them, and they wait for it",),
-            "docs/window.md",
-        ),
-        "blocking": (
-            (
-                "A phase of an apply. Its statements change metadata or the protocol, so all concurrent writes fail "
-                "once. Plan files and JSON call it closed."
-            ),
-            ("put tablectl.guard around writes: an apply waits for them, and they wait for it",),
-            "docs/window.md",
-        ),
-    }
-)
-_SYNONYMS: Mapping[str, str] = MappingProxyType({"free": "safe", "closed": "blocking"})
-"""What plan files call a phase, by the word that people read."""
 _PARTS: Mapping[str, str] = MappingProxyType(
     {
         "ALLOTTED_TIME_EXCEEDED": "Row-level resolution exceeded its time limit: retry.",
@@ -279,15 +246,13 @@ _PARTS: Mapping[str, str] = MappingProxyType(
 
 
 def find_term(text: str) -> Term | None:
-    """The term of an exception, an error class with or without its part, an isolation level, a phase, or a source.
+    """The term of an exception, an error class with or without its part, or an isolation level; else ``None``.
 
-    ``None`` for what is none of these.
     Letter case, brackets around a class and packages before an exception do not matter. Of ``deltalake``, whose
     exception is the same for every conflict, the text tells which one it is.
     """
     told = _of_message(text)
     word = told.value.casefold() if told else text.strip().strip("[]").casefold()
-    word = _SYNONYMS.get(word, word)
     class_, _, part = word.partition(".")
     for term in _terms():
         conflict = term.conflict
@@ -302,7 +267,7 @@ def find_term(text: str) -> Term | None:
                 conflict,
                 detail=_PARTS[part.upper()],
             )
-    return _source(word)
+    return None
 
 
 def _of_message(text: str) -> Conflict | None:
@@ -310,19 +275,6 @@ def _of_message(text: str) -> Conflict | None:
     for condition, message in DELTA_RS.commit_messages:
         if message.rpartition(": ")[2].rstrip(".").casefold() in text.casefold():
             return Conflict(condition)
-    return None
-
-
-def _source(word: str) -> Term | None:
-    """The entry of a source in an outcome: ``D37``, ``delta-2.2``, or ``delta-2.2, Kernel`` (the word after it is
-    ignored).
-    """
-    fact, section = word.upper(), word.split(" ", maxsplit=1)[0].rstrip(",")
-    if fact in FACTS:
-        return Term(fact, FACTS[fact], (), "documented by Databricks", page=page_of(fact))
-    if section in SECTIONS:
-        found = SECTIONS[section]
-        return Term(section, found.text, (), f"open-source Delta; docs/reference/delta.md#{section}", page=found.page)
     return None
 
 
@@ -345,5 +297,5 @@ def _terms() -> Iterator[Term]:
         yield Term(conflict.value, meaning, ways, source, conflict)
     for level, (meaning, ways, source) in _LEVELS.items():
         yield Term(level.value, meaning, ways, source, level=level)
-    for name, (meaning, ways, source) in (*_STREAMS.items(), *_CLIENTS.items(), *_PHASES.items()):
+    for name, (meaning, ways, source) in (*_STREAMS.items(), *_CLIENTS.items()):
         yield Term(name, meaning, ways, source)

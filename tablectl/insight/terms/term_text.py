@@ -18,7 +18,6 @@ def term_text(view: TermExplanation, style: Style) -> str:
     term = view.term
     lines = [style.paint(term.title, "bold"), *wrapped(term.detail, 2, style)]
     lines += wrapped(f"{term.meaning} ({term.source})", 2, style)
-    lines += [f"  {term.page}"] if term.page else []
     if view.places:
         where = f" on {view.live.name.text}" if view.live else ""
         lines += ["", style.paint(printable(f"What causes it{where}"), "bold")]
@@ -81,7 +80,6 @@ def term_json(view: TermExplanation) -> dict[str, Any]:
         "meaning": term.meaning,
         "detail": term.detail or None,
         "source": term.source,
-        "page": term.page or None,
         "ways": list(term.ways),
         "table": view.live.name.text if view.live else None,
         "causes": [
