@@ -685,7 +685,7 @@ def explain(
         from tablectl.commands.explain_fact import explain_fact_command  # noqa: PLC0415
 
         return explain_fact_command(what, ctx.obj, format)
-    from tablectl.insight.terms.tool_terms import find_tool_term  # noqa: PLC0415
+    from tablectl.insight.terms.glossary import find_tool_term  # noqa: PLC0415
 
     own = find_tool_term(what)
     if own is not None:

@@ -7,8 +7,7 @@ from typing import Any
 from tablectl.conflicts.transactions import ConflictResult
 from tablectl.insight.matrix.conflicts_text import in_words, pairs_lines
 from tablectl.insight.matrix.matrix import CellVerdict, matrix
-from tablectl.insight.terms.anomaly_example import AnomalyExample
-from tablectl.insight.terms.explain_term import TermContext, TermExplanation
+from tablectl.insight.terms.explain_term import AnomalyExample, TermContext, TermExplanation
 from tablectl.model.text import printable
 from tablectl.reports.style import Style, wrapped
 
