@@ -9,11 +9,10 @@ from typing import Any, TypedDict, Unpack
 
 from tablectl.delta.protocol import Client
 from tablectl.frozen import frozen
+from tablectl.insight.advice.facts import LakeAdvice
 from tablectl.insight.advice.lake_advice import DEFAULT_DAYS, MOST_DAYS, AdviceDepth, collect_advice
-from tablectl.insight.advice.records import LakeAdvice
-from tablectl.insight.matrix.conflict_report import ConflictReport
+from tablectl.insight.matrix.conflict_report import ConflictReport, read_conflicts
 from tablectl.insight.matrix.context import Assumption
-from tablectl.insight.matrix.read_conflicts import read_conflicts
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.errors import UsageError

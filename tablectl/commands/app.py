@@ -415,13 +415,13 @@ def explain(
         from tablectl.commands.explain import explain_key_command  # noqa: PLC0415
 
         return explain_key_command(what, _request(None, None, env), ctx.obj, format)
-    if table is None and _FACT.match(what):
+    if _FACT.match(what):
         from tablectl.commands.explain_fact import explain_fact_command  # noqa: PLC0415
 
         return explain_fact_command(what, ctx.obj, format)
-    from tablectl.insight.terms.tool_terms import find_tool_term  # noqa: PLC0415
+    from tablectl.insight.terms.glossary import find_tool_term  # noqa: PLC0415
 
-    own = find_tool_term(what) if table is None else None
+    own = find_tool_term(what)
     if own is not None:
         from tablectl.commands.explain_tool_term import explain_tool_term_command  # noqa: PLC0415
 
