@@ -19,8 +19,7 @@ from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.policies.config import Config
 from tablectl.policies.config_file import FILE, load_config
-from tablectl.policies.find_files import read_files
-from tablectl.policies.relevant_files import naming_files, shared_files
+from tablectl.policies.find_files import naming_files, read_files, shared_files
 from tablectl.policies.repository import (
     Paths,
     has_policies,
@@ -29,8 +28,7 @@ from tablectl.policies.repository import (
     policy_paths,
     variables_for,
 )
-from tablectl.policies.resolve import resolve
-from tablectl.policies.spec import Specs, TableSpec, effect_of
+from tablectl.policies.spec import Specs, TableSpec, effect_of, resolve
 from tablectl.policies.variables import Variables
 from tablectl.support.processes import Invocation, Limits, run_captured
 

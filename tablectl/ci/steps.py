@@ -33,7 +33,7 @@ from tablectl.one_table import error_of
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
 from tablectl.policies.config_file import ENV, ignored_keys, load_config
-from tablectl.policies.policy_lines import policy_lines_of
+from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context

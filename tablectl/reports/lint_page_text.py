@@ -7,7 +7,8 @@ from typing import Any
 
 from tablectl.delta.clients import LISTS, VECTORS_OFF, ClientData, Probe, known_clients
 from tablectl.json_text import json_form
-from tablectl.model.lint_rules import RULES, LintRule
+from tablectl.lint_rules import RULES
+from tablectl.lint_rules.rule import LintRule
 from tablectl.reports.style import Style, wrapped
 
 SILENCE = (

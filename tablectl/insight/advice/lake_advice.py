@@ -8,9 +8,8 @@ from dataclasses import replace
 from tablectl.delta.names import TableName, parse_table
 from tablectl.frozen import frozen
 from tablectl.insight.advice.advise import advise
-from tablectl.insight.advice.facts import TableFacts
+from tablectl.insight.advice.facts import Advice, LakeAdvice, TableAdvice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
-from tablectl.insight.advice.records import Advice, LakeAdvice, TableAdvice
 from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import ReadRequest, read_many
@@ -20,9 +19,8 @@ from tablectl.model.table import Depth, LiveTable, WriteHistory
 from tablectl.model.text import natural_key
 from tablectl.one_table import of_table
 from tablectl.policies.effective_policy import spec_for
-from tablectl.policies.new_policy_file import TableEntry, write_entry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.policies.yaml_text import table_key
+from tablectl.policies.yaml_text import TableEntry, table_key, write_entry, write_policies
 from tablectl.project import Project
 from tablectl.selection import Selection, locate
 from tablectl.storage.log_stores import Stores
