@@ -94,7 +94,7 @@ class TableSession:
         if not any(each.phase is Phase.CLOSED and not each.error for each in self.sent):
             end = outside(self.window, self.plan, self.begun)
             if end is not None:
-                raise end
+                raise StopTableError.of(end)
 
     def tell(self, step: str, words: str = "") -> None:
         """Emit an event of this table."""

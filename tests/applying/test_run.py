@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tablectl.applying.run as run_module
+import tablectl.applying.lease_wait as lease_module
 from tablectl.applying import scheduler
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.events import no_progress
@@ -312,7 +312,7 @@ def test_an_unforeseen_error_at_one_table_leaves_the_report_of_the_others(
             raise error("can't start new thread")
         return real(lease, **more)
 
-    monkeypatch.setattr(run_module, "Renewer", renewer)
+    monkeypatch.setattr(lease_module, "Renewer", renewer)
     report = run.apply()
     assert outcomes(report) == {"a": "applied", "b": "failed", "c": "applied"}
     assert only(report, "b").message == f"unexpected error: {error.__name__}: can't start new thread"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying import retry as retry_module
+from tablectl.applying import run as run_module
 from tablectl.applying.events import RunEvent
 from tablectl.cli import show
 from tablectl.cli.display import Lines
@@ -281,7 +281,7 @@ def test_rules_by_tag_hold_for_a_saved_plan(cli: Cli, lake: Repository, fake_spa
 
 def test_wait_tries_again(cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLECTL_WINDOW_DRAIN", "0")
-    monkeypatch.setattr(retry_module, "PAUSES", (0.1,))
+    monkeypatch.setattr(run_module, "PAUSES", (0.1,))
     guard(lake, "d")
     tries = 0
 
