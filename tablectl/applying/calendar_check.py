@@ -40,7 +40,7 @@ def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) 
     opening = calendar.opening(now)
     coming = f"the next one begins at {_text(opening)}" if opening else "there is none within a year"
     hint = "run again then, or with `--wait MINUTES`; `--override REASON` runs at any time"
-    return End(RunOutcome.OUTSIDE, f"{said}; {coming}", hint)
+    return End(RunOutcome.NO_WINDOW, f"{said}; {coming}", hint)
 
 
 def opening_of(window: RunContext, plans: Sequence[TablePlan], moment: datetime) -> datetime | None:

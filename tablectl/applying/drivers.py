@@ -24,7 +24,7 @@ _ALTER = 50_000_000
 """The bytes that a driver rewrites, roughly, in the time that a statement takes which rewrites nothing."""
 _DRIVER = Awaited("driver", "for a server that does not answer")
 _AGAIN = "run the same command again"
-_OF_A_DEAD_DRIVER = frozenset({RunOutcome.FAILED, RunOutcome.UNKNOWN, RunOutcome.LEASE_LOST})
+_OF_A_DEAD_DRIVER = frozenset({RunOutcome.FAILED, RunOutcome.UNKNOWN})
 """Outcomes that a driver which does not answer can cause. Such a table continues on another driver."""
 _LOOK_EVERY = 5.0
 """Seconds between two checks of a driver that does not answer."""

@@ -135,10 +135,10 @@ def _key(place: Place) -> str:
 def _held(place: Place, holder: Sighting) -> End:
     message, show = f"held by {holder.record}", f"`tablectl window show {shlex.quote(place.name)}`"
     if holder.alive:
-        return End(RunOutcome.HELD, message, f"run again later, or see {show}", place.name)
+        return End(RunOutcome.NO_WINDOW, message, f"run again later, or see {show}", place.name)
     message += f"; it gave no sign of life, and counts as dead once it was silent for {holder.patience:.0f} s"
     hint = f"see {show}; if it does not run any more, `tablectl window break` frees the table"
-    return End(RunOutcome.HELD, message, hint, place.name)
+    return End(RunOutcome.NO_WINDOW, message, hint, place.name)
 
 
 def longest_watch(ttl: float) -> float:
@@ -213,7 +213,7 @@ class DeadStatements(Wait):
             return End(RunOutcome.FAILED, message, hint, place.name)
         if engine_gone(window):
             message = "a dead apply left a statement that may still run, and the engine of this run does not answer"
-            return End(RunOutcome.HELD, message, "run the same command again when it does", place.name)
+            return End(RunOutcome.NO_WINDOW, message, "run the same command again when it does", place.name)
         lease.prove(window.budget)
         self.waited = True
         words = (

@@ -249,7 +249,7 @@ def _no_quiet_hour(
     """No hour in time is quiet by the past writes, so that waiting cannot help: the best hour, and what to set."""
     said = f"no quiet moment within {duration_text(terms.within)}: "
     if not reachable:
-        return End(RunOutcome.NOT_QUIET, f"{said}the calendar permits none of them", _HINT)
+        return End(RunOutcome.NO_WINDOW, f"{said}the calendar permits none of them", _HINT)
     now, until = between
     best = min(reachable, key=lambda moment: _expected(forecasts, moment, now).failed)
     least = _expected(forecasts, best, now)
@@ -262,14 +262,14 @@ def _no_quiet_hour(
     others = f"set `window.quiet: {_above(least.failed)}` in tablectl.yaml, or leave out `--when quiet`"
     if later is None:
         return End(
-            RunOutcome.NOT_QUIET,
+            RunOutcome.NO_WINDOW,
             message,
             f"no hour of the week is below the limit: guard the writers, so that they wait; {others}",
         )
     hours = (later - start) // timedelta(hours=1) + 1
     loss = _past_loss(forecasts, later).failed
     return End(
-        RunOutcome.NOT_QUIET, message, f"wait until {_hour(later)} ({loss:.1f}) with `--within {hours}h`; {others}"
+        RunOutcome.NO_WINDOW, message, f"wait until {_hour(later)} ({loss:.1f}) with `--within {hours}h`; {others}"
     )
 
 
@@ -278,10 +278,10 @@ def _no_calm_moment(forecasts: Sequence[QuietForecast], now: datetime, terms: Qu
     said = f"no quiet moment within {duration_text(terms.within)}: "
     unknown = next((each.unknown for each in forecasts if each.unknown and each.recent.failed), "")
     if unknown:
-        return End(RunOutcome.NOT_QUIET, f"{said}there were always writes in the last ten minutes ({unknown})", _HINT)
+        return End(RunOutcome.NO_WINDOW, f"{said}there were always writes in the last ten minutes ({unknown})", _HINT)
     loss = _expected(forecasts, now, now)
     return End(
-        RunOutcome.NOT_QUIET,
+        RunOutcome.NO_WINDOW,
         f"{said}the hours are quiet by the past writes, but by those of the last ten minutes it would cost "
         f"{loss.text()}, and the limit is {terms.limit:g}",
         _HINT,

@@ -45,8 +45,6 @@ from tablectl.storage.records import RecordStore
 
 WAITS: tuple[Callable[[TableJob], Wait], ...] = (QuietWait, StreamWait, CalendarWait, Preflight)
 """What tables wait for before their leases are taken, in this order. A new kind of wait is one more entry."""
-RETRIED = frozenset({RunOutcome.NOT_DRAINED, RunOutcome.OUTSIDE})
-"""Outcomes of an attempt that may change with time alone. Leases held by others are polled instead (``LeaseWait``)."""
 PAUSES = (60.0, 300.0, 600.0, 1800.0, 3600.0)
 """Seconds between retries; the last one repeats. A window that fails to open also makes writers wait."""
 _ANOTHER_TRY = Awaited("again", "for another try")
@@ -176,7 +174,7 @@ def _run_in_stages(
     canary = replace(canary, notes=(*chosen.notes, *canary.notes))
     if not canary.reason:
         return runs | _run_all(window, schedule, rest), canary
-    end = End(RunOutcome.NOT_STARTED, canary.reason, STOPPED_HINT)
+    end = End(RunOutcome.NO_WINDOW, canary.reason, STOPPED_HINT)
     return runs | {table.name: end.run(table.name) for table in rest}, canary
 
 
@@ -298,7 +296,7 @@ class _Task:
         self._merge(runs)
         now, outcomes = self.job.window.clock.monotonic(), {run.outcome for run in self.runs.values()}
         moves = self.driver.after(outcomes, now)
-        if moves is not None or outcomes.isdisjoint(RETRIED):
+        if moves is not None or RunOutcome.NO_WINDOW not in outcomes:
             return moves
         self.tries += 1
         left, calendar = self.job.left(now), CalendarWait(self.job).check(now)
@@ -307,8 +305,8 @@ class _Task:
         if isinstance(calendar, Later):
             return replace(calendar, otherwise=None)
         pause = min(PAUSES[min(self.tries, len(PAUSES)) - 1], left)
-        why = next(run.outcome for run in self.runs.values() if run.outcome in RETRIED)
-        return Later(now + pause, _ANOTHER_TRY, f"{why}: trying again in {minutes_text(pause)}", left)
+        words = f"writers did not finish in time: trying again in {minutes_text(pause)}"
+        return Later(now + pause, _ANOTHER_TRY, words, left)
 
     def _finished(self, runs: Sequence[TableRun]) -> Runs:
         """The end of the job, with the runs of its last attempt if that brought any."""

@@ -297,7 +297,7 @@ def _went_elsewhere(session: TableSession, statement: Statement, location: str, 
     message = f"{statement.verb} went to ANOTHER TABLE: it is version {version} of {location}, {why}"
     message += "" if same else f" {planned}, for which the plan was made"
     hint = f"undo it there by hand, see who moved the name {name}, and plan again"
-    return StopTableError(RunOutcome.ELSEWHERE, message, hint)
+    return StopTableError(RunOutcome.UNVERIFIED, message, hint)
 
 
 def _went_unseen(session: TableSession, statement: Statement, outcome: RunOutcome) -> StopTableError:

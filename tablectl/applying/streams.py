@@ -83,7 +83,7 @@ class StreamWait(Wait):
         left = self._since + limit - now
         if left <= 0:
             hint = "start the stream, wait longer (`--wait`), or go on without it (`--proceed REASON`)"
-            return End(RunOutcome.STREAM_BEHIND, f"after {minutes_text(limit)}, {behind}", hint)
+            return End(RunOutcome.NO_WINDOW, f"after {minutes_text(limit)}, {behind}", hint)
         return Later(now + min(_POLL, left), _STREAM, behind, limit)
 
 

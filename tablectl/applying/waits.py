@@ -1,6 +1,6 @@
 """What an apply waits for: one question, ``check(now)``, and its three answers.
 
-Each wait lives beside its subject: the quiet moment, streams, the calendar, leases, the drain, turns, … A table goes on
+Each wait lives with its subject: the quiet moment, streams, the calendar, leases, the drain, turns, … A table goes on
 when each of its waits says ``Go``; ``run.waits_of`` lists those before its work. They hold no worker: the scheduler
 asks again at the moment that ``Later`` names. A wait under a lease asks on its own thread (``wait_here``).
 """

@@ -105,7 +105,7 @@ def test_a_run_whose_engine_died_does_not_wait_for_leases() -> None:
     run.terms = WindowSettings(wait=3600)
     started = run.clock.now
     report = run.apply()
-    assert [table.outcome for table in report.tables] == [RunOutcome.HELD] * 2
+    assert [table.outcome for table in report.tables] == [RunOutcome.NO_WINDOW] * 2
     assert (report.exit_code, run.clock.now - started) == (ExitCode.WINDOW, 0)
 
 

@@ -137,7 +137,7 @@ def test_without_a_quiet_moment_the_table_is_not_started() -> None:
     writes(one(busy), daytime)
     report = busy.apply()
     table = only(report, "a")
-    assert (outcomes(report), report.exit_code) == ({"a": "no quiet moment"}, 4)
+    assert (outcomes(report), report.exit_code) == ({"a": "no window"}, 4)
     assert table.message == (
         "no quiet moment within 2 h: in no hour are fewer than 0.1 failed writes expected; "
         "the best is Saturday 10:00–11:00 UTC with 0.2 failed writes, 421 s of work"
@@ -154,7 +154,7 @@ def test_a_steady_stream_ends_at_once_because_no_hour_is_below_the_limit() -> No
     writes(one(steady), lambda _hour: True, minutes=60)
     report = steady.apply()
     table = only(report, "a")
-    assert (outcomes(report), steady.clock.now, steady.engine.sent) == ({"a": "no quiet moment"}, 1000, [])
+    assert (outcomes(report), steady.clock.now, steady.engine.sent) == ({"a": "no window"}, 1000, [])
     assert "in no hour are fewer than 0.1 failed writes expected; the best is " in table.message
     assert table.message.endswith("failed writes, 1,683 s of work")
     assert table.hint == (
@@ -180,7 +180,7 @@ def test_the_others_are_applied_and_the_run_is_partial() -> None:
     both = run("ab", within=2 * HOUR)
     writes(one(both), daytime)
     report = both.apply()
-    assert (outcomes(report), report.exit_code) == ({"a": "no quiet moment", "b": "applied"}, 5)
+    assert (outcomes(report), report.exit_code) == ({"a": "no window", "b": "applied"}, 5)
 
 
 def test_a_burst_in_a_quiet_hour_delays_the_start() -> None:
@@ -202,7 +202,7 @@ def test_a_burst_that_does_not_end_is_waited_for_until_the_limit() -> None:
 
     write()
     calm.clock.on_sleep = write
-    assert outcomes(calm.apply()) == {"a": "no quiet moment"}
+    assert outcomes(calm.apply()) == {"a": "no window"}
     assert 600 < calm.clock.now - 1000 <= HOUR
     assert calm.engine.sent == []
 
@@ -230,7 +230,7 @@ def test_a_calendar_that_never_meets_a_quiet_hour_ends_it() -> None:
     mornings = Calendar(allow=(Rule(cron="0 7 * * *", duration=timedelta(hours=6)),))
     busy = run(calendar=mornings, within=20 * HOUR)
     writes(one(busy), daytime)
-    assert outcomes(busy.apply()) == {"a": "no quiet moment"}
+    assert outcomes(busy.apply()) == {"a": "no window"}
 
 
 def test_outside_the_calendar_it_waits_for_the_calendar() -> None:
@@ -367,7 +367,7 @@ def test_writes_that_contradict_a_quiet_hour_are_told() -> None:
     until = NOW + timedelta(seconds=50)
     assert isinstance(decide([burst], NOW, NOW + timedelta(minutes=5), TERMS, always), WaitUntil)
     assert decide([burst], NOW, until, TERMS, always) == End(
-        RunOutcome.NOT_QUIET,
+        RunOutcome.NO_WINDOW,
         "no quiet moment within 6 h: the hours are quiet by the past writes, but by those of the last ten minutes it "
         "would cost 0.9 failed writes, 60 s of work, and the limit is 0.1",
         "wait longer (`--within`), set a higher `window.quiet`, or leave out `--when quiet`",
@@ -407,6 +407,6 @@ def test_guards_that_cannot_be_read_exclude_no_writer() -> None:
 
 
 def test_a_retried_table_keeps_its_moment() -> None:
-    first = TableRun(name="a", outcome=RunOutcome.NOT_DRAINED, epoch=1, quiet=QuietStart(waited_ms=5, limit=0.1))
-    again = TableRun(name="a", outcome=RunOutcome.NOT_QUIET)
+    first = TableRun(name="a", outcome=RunOutcome.NO_WINDOW, epoch=1, quiet=QuietStart(waited_ms=5, limit=0.1))
+    again = TableRun(name="a", outcome=RunOutcome.NO_WINDOW)
     assert again.following(first).quiet == first.quiet

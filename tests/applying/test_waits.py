@@ -31,7 +31,7 @@ class MoonWait(Wait):
         if now >= self.rises:
             return GO
         if now >= self.gives_up:
-            return End(RunOutcome.OUTSIDE, "the moon did not rise", "wait for the next one")
+            return End(RunOutcome.NO_WINDOW, "the moon did not rise", "wait for the next one")
         return Later(now + 30, FULL_MOON, "the moon has not risen", most=self.rises - now)
 
 
@@ -50,7 +50,7 @@ def test_its_end_is_the_outcome_of_the_table(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(run_module, "WAITS", (*run_module.WAITS, lambda job: MoonWait(job, gives_up=1060)))
     table = only(Run().tables("a").apply(), "a")
     assert (table.outcome, table.message, table.hint) == (
-        RunOutcome.OUTSIDE,
+        RunOutcome.NO_WINDOW,
         "the moon did not rise",
         "wait for the next one",
     )
