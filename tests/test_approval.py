@@ -257,7 +257,7 @@ def test_a_plan_without_a_declared_tag_is_refused_by_the_calendar(lake: Reposito
     Path("tablectl.yaml").write_text('window: {deny: [{cron: "* * * * *", duration: 1h, tags: [ledger]}]}\n')
     honest = tablectl.plan()
     outcomes = {run.name: run.outcome for run in applied(honest).tables}
-    assert outcomes[lake.name("orders")] is RunOutcome.OUTSIDE
+    assert outcomes[lake.name("orders")] is RunOutcome.NO_WINDOW
     assert "`tags`" in refused(
         replace(honest, tables=tuple(replace(each, tags=()) if each.tags else each for each in honest.tables))
     )
