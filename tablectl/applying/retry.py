@@ -83,7 +83,7 @@ def judge(holders: Collection[Sighting], waited: float, polls: int, ttl: float, 
     """When to poll again for leases that these holders have kept for ``waited`` seconds and ``polls`` polls.
 
     A holder that may be dead is observed until that is known, but no longer than a holder with our own ``ttl`` would
-    need: whoever can write to a table's directory can claim in a lease record to be alive for a day. ``wait`` is the
+    need: anyone who can write to a table's directory can write a lease record with a ``ttl`` of a day. ``wait`` is the
     time, in seconds, for which the user wants to wait for live holders.
     """
     longest = max(longest_watch(ttl), wait)

@@ -314,7 +314,7 @@ class _Task:
     quiet_at: float = _NEVER
     """When that was."""
     unread_since: float | None = None
-    """Since when its tables cannot be read, so that it cannot be told whether a moment is quiet."""
+    """Since when its tables cannot be read, so whether a moment is quiet is unknown."""
     paced_since: float | None = None
     """Since when only ``window.max_bytes_per_hour`` holds it back; ``None`` if it does not."""
     paced_for: float = 0.0
@@ -474,15 +474,13 @@ class _Task:
         return None
 
     def _wait_to_read(self, error: TablectlError, terms: QuietTerms) -> Runs | Later[Runs]:
-        """The wait for tables that cannot be read, so that it cannot be told whether the moment is quiet; or the
-        failure.
-        """
+        """The wait for tables that cannot be read, so whether the moment is quiet is unknown; or the failure."""
         now = self.window.clock.monotonic()
         self.unread_since = now if self.unread_since is None else self.unread_since
         left = min(self.unread_since + _LONGEST_UNREAD, self.began + terms.within) - now
         if left <= 0:
             return self.plain(RunOutcome.FAILED, error.message, error.hint)
-        words = f"it cannot be told whether this moment is quiet: {one_line(error)}"
+        words = f"whether this moment is quiet is unknown: {one_line(error)}"
         return self._quiet_later(now + min(QUIET_POLL, left), words)
 
     def _quiet_later(self, at: float, words: str) -> Later[Runs]:

@@ -334,7 +334,7 @@ def end_inherited(window: RunContext, lease: Lease, table: str, location: str, n
     """End the statement that an earlier run left running on a table, before anything is read or done.
 
     Only an operation with a tag of ours is interrupted, and only in the engines of this run: a lease record has no
-    authority beyond that. If none of them can interrupt it, or can tell, its commit or its bound is waited for, unless
+    authority beyond that. If none of them can interrupt it or answer, its commit or its bound is waited for, unless
     this run did so already. Raises ``StopTableError`` if it keeps running.
     """
     running = lease.running
@@ -365,7 +365,7 @@ def end_inherited(window: RunContext, lease: Lease, table: str, location: str, n
 
 
 def engine_gone(window: RunContext) -> bool:
-    """Whether no engine of the run answers any more, so that waiting is in vain."""
+    """Whether no engine of the run answers any more, so that waiting does not help."""
     return not any(each.alive() for each in (window.engine, *window.others))
 
 

@@ -294,7 +294,7 @@ def plan(
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
     request = replace(request, changed_since=changed_since)
     if shown_as not in {"", *EVERY_DIALECT}:
-        raise UsageError(f"--as {shown_as!r} is no dialect", f"known are {', '.join(sorted(EVERY_DIALECT))}")
+        raise UsageError(f"--as {shown_as!r} is not a dialect", f"known are {', '.join(sorted(EVERY_DIALECT))}")
     if on not in {"", "spark"} or (on and (merge or shown_as)):
         raise UsageError(f"--on {on} does not work here", "write `--on spark`, without --merge and --as")
     if merge and (shard or shown_as or select or exclude or tag):

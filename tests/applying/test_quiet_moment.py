@@ -297,7 +297,7 @@ def test_one_failed_read_starts_no_table_in_a_busy_hour() -> None:
     assert outcomes(busy.apply(plan)) == {"a": "applied"}
     assert times["a"] == datetime(2026, 8, 22, 14, tzinfo=UTC)
     words = [event.words for event in busy.told if event.step == "quiet"]
-    assert words[0] == "it cannot be told whether this moment is quiet: /lake/a: 503"
+    assert words[0] == "whether this moment is quiet is unknown: /lake/a: 503"
 
 
 @pytest.mark.parametrize(("within", "waited"), [(6 * HOUR, 600), (90, 90)])

@@ -1,4 +1,4 @@
-"""The error of texts that are no statements whose conflicts can be determined."""
+"""The error of texts that are not statements whose conflicts can be determined."""
 
 from __future__ import annotations
 
