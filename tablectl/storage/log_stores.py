@@ -56,7 +56,7 @@ class Stores:
         try:
             split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
         except ValueError as error:
-            raise LiveError(f"{location!r} is no location: {error}") from error
+            raise LiveError(f"{location!r} is not a location: {error}") from error
         from tablectl.storage.object_log import ObjectLog  # noqa: PLC0415  # see its docstring
 
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")

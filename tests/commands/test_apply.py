@@ -411,7 +411,7 @@ def test_what_was_committed_counts_though_the_report_cannot_be_written(
     assert cli("apply", "p.json").code == 1  # nothing was committed any more
 
 
-def test_a_reader_that_went_away_is_no_failure_of_the_run(
+def test_a_reader_that_went_away_is_not_a_failure_of_the_run(
     cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(self: Any, _text: str) -> None:
