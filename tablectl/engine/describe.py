@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablectl.delta.names import split_parts
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import quote_name, split_parts
 from tablectl.engine.errors import engine_error
 from tablectl.engine.facts import delta_location, described_facts, not_found
 from tablectl.model.errors import EngineError

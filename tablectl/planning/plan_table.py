@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.attributes.features import added_features
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import Runtime
@@ -19,8 +18,13 @@ from tablectl.planning.change_operations import operations_for, refusals_for
 from tablectl.planning.derive_statements import DerivedTable, derive_table, refused_table
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
-from tablectl.planning.partition_writers import partition_findings, partition_refusals
-from tablectl.planning.protocol import protocol_findings, protocol_refusals
+from tablectl.planning.protocol import (
+    added_features,
+    partition_findings,
+    partition_refusals,
+    protocol_findings,
+    protocol_refusals,
+)
 from tablectl.planning.runtime_refusals import runtime_refusals
 from tablectl.planning.table_loss import table_loss
 

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
 
-from tablectl.delta.layout import LOG
+from tablectl.delta.names import LOG
 from tablectl.files import TooLargeError, open_regular, read_regular
 from tablectl.model.errors import LiveError
 from tablectl.storage.read_budget import OversizeError, ReadBudget
