@@ -17,8 +17,7 @@ from tablectl.delta.credentials import server_text
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
-from tablectl.engine.delta_support import check_delta
-from tablectl.engine.port import Catalog, Engine
+from tablectl.engine.port import Catalog, Engine, check_delta
 from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.policies.branch import BASE, check_merged
@@ -403,7 +402,7 @@ class Project:
 
     def records(self, location: str) -> RecordStore:
         """The lease records of the table at a location."""
-        from tablectl.storage.places import real_place  # noqa: PLC0415  # see the module docstring
+        from tablectl.storage.mounts import real_place  # noqa: PLC0415  # see the module docstring
         from tablectl.storage.records import open_records  # noqa: PLC0415
 
         return open_records(location, self.config.state, real_place(location), self.stores)

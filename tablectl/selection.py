@@ -26,8 +26,8 @@ from tablectl.policies.layers import Layer
 from tablectl.policies.repository import ASKED
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
 from tablectl.reports.style import plural
+from tablectl.storage.mounts import real_place
 from tablectl.storage.object_stores import StoreOptions
-from tablectl.storage.places import real_place
 
 _DEFAULT_STORES = StoreOptions()
 _RIGHTS = "check the pattern and the rights of the login: a catalog lists only the tables that the login may see"

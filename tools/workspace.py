@@ -20,8 +20,7 @@ from typing import Any
 from uuid import uuid4
 
 from tablectl.delta.names import TableName, quote_name
-from tablectl.engine.connect import open_remote
-from tablectl.engine.databricks import open_databricks
+from tablectl.engine.connect import open_databricks, open_remote
 from tablectl.engine.errors import engine_error
 from tablectl.model.errors import EngineError
 from tablectl.model.operations import OPERATIONS, StatementForm

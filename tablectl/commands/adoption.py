@@ -12,7 +12,7 @@ from tablectl.policies.repository import Repository
 from tablectl.reports.adoption_text import adoption_text
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import Style, plural
-from tablectl.written_files import write_file
+from tablectl.support.written_files import write_file
 
 
 def agreed(

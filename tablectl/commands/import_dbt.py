@@ -14,7 +14,7 @@ from tablectl.policies.dbt_manifest import DbtTable, read_manifest
 from tablectl.policies.yaml_text import TableEntry, write_policies
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
-from tablectl.written_files import write_file
+from tablectl.support.written_files import write_file
 
 
 def import_dbt_command(

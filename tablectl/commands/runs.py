@@ -27,8 +27,8 @@ from tablectl.reports.render import render
 from tablectl.reports.runs_text import runs_json, runs_text, undo_json, undo_text
 from tablectl.run_history import RunUndo, find_runs, find_undo
 from tablectl.selection import Selection
+from tablectl.support.written_files import write_file
 from tablectl.workflow.plan import make_plan
-from tablectl.written_files import write_file
 
 
 def runs_command(request: CommandRequest, out: Output, form: ReportFormat, options: RunsOptions) -> ExitCode:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from tablectl.delta.names import TableName
-from tablectl.files import NotRegularError, TooLargeError, read_regular
 from tablectl.model.errors import Problem
 from tablectl.policies.yaml_document import MAX_BYTES, too_large
+from tablectl.support.files import NotRegularError, TooLargeError, read_regular
 
 _SUFFIXES = (".yaml", ".yml")
 _START = "to start here: `tablectl init`, or `tablectl import TABLES… --output policies/tables.yaml` for live tables"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.files import NotRegularError, TooLargeError, open_regular, read_regular
+from tablectl.support.files import NotRegularError, TooLargeError, open_regular, read_regular
 
 
 def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
