@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tablectl.compat import Self
-from tablectl.delta.layout import LOG
-from tablectl.delta.names import canonical_location
+from tablectl.delta.names import LOG, canonical_location
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.access import Provider
