@@ -195,8 +195,8 @@ def import_tables(tables: str | Sequence[str], **options: Unpack[_Place]) -> Imp
     """Policies for live tables, which are given as identifiers and patterns in policy syntax. ``Imported.text`` is a
     file.
 
-    Options: ``variables``, ``env``, ``directory``, ``spark``. Tables that have an entry in the policies of ``directory``
-    are left out. Raises ``UsageError`` for text that is neither an identifier nor a pattern. A table that cannot be read
+    Options: ``variables``, ``env``, ``directory``, ``spark``. Tables with an entry in the policies of ``directory`` are
+    left out. Raises ``UsageError`` for text that is neither an identifier nor a pattern. A table that cannot be read
     is in ``Imported.failures``.
     """
     with _PlaceOptions(**options).open() as project:
