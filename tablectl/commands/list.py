@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "advise": ("", "Say from the logs which settings would save failed writes, bytes and files, and why."),
         "init": ("", "Start a repository: configuration, policies, a CI workflow, a pre-commit hook."),
         "doctor": ("", "Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock."),
-        "lock": ("", "Write the files from which CI installs this version of tablectl."),
+        "lock": ("", "Write the files from which CI installs this version of tablectl"),
         "schema": (
             "",
             "Print the JSON Schema of policies or tablectl.yaml",
