@@ -132,7 +132,7 @@ class LocatedTable:
     unmatched: tuple[str, ...]
     """Patterns that match no live table, and may."""
     others: tuple[str, ...] = ()
-    """Why something that a pattern matches is no Delta table."""
+    """Why something that a pattern matches is not a Delta table."""
     policies: str = ""
     """``Plan.policies``."""
     changed_since: str = ""

@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
-from tablectl.delta.names import TableName, find_name
-from tablectl.delta.sql import quote_name, quote_text
+from tablectl.delta.names import TableName, find_name, quote_name, quote_text
 from tablectl.engine.connect import (
     ConnectLink,
     check_answers,

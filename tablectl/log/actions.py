@@ -114,28 +114,28 @@ def parse_json(raw: bytes) -> Any:
 def expect_object(value: object, what: str) -> dict[str, Any]:
     """Returns a JSON object unchanged. Raises ``ValueError`` for other types."""
     if not isinstance(value, dict):
-        raise ValueError(f"{what} is no object")
+        raise ValueError(f"{what} is not an object")
     return value
 
 
 def expect_text(value: object, what: str) -> str:
     """Returns a string unchanged. Raises ``ValueError`` for other types."""
     if not isinstance(value, str):
-        raise ValueError(f"{what} is no text")
+        raise ValueError(f"{what} is not text")
     return value
 
 
 def expect_integer(value: object, what: str) -> int:
     """Returns an integer unchanged. Raises ``ValueError`` for other types, including booleans."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{what} is no integer")
+        raise ValueError(f"{what} is not an integer")
     return value
 
 
 def expect_texts(value: object, what: str) -> tuple[str, ...]:
     """Returns a list of strings as a tuple. Raises ``ValueError`` for other types."""
     if not isinstance(value, list):
-        raise ValueError(f"{what} is no list")
+        raise ValueError(f"{what} is not a list")
     return tuple(expect_text(item, f"an entry of {what}") for item in value)
 
 
@@ -208,7 +208,7 @@ def parse_clustering(configuration: str) -> tuple[tuple[str, ...], ...]:
     domain = expect_object(parse_json(configuration.encode()), "the clustering domain")
     columns = domain.get("clusteringColumns")
     if not isinstance(columns, list):
-        raise ValueError("clusteringColumns is no list")
+        raise ValueError("clusteringColumns is not a list")
     parsed = tuple((col,) if isinstance(col, str) else expect_texts(col, "a clustering column") for col in columns)
     if not all(parsed):
         raise ValueError("a clustering column has no name")

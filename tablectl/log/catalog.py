@@ -113,7 +113,7 @@ def _find_in_schema(
     like = _like([pattern.table for pattern in some]) if len(some) <= _AT_ONCE else "*"
     looked = catalog.tables(schema[0], schema[1], like)
     matched = {name: where for name, where in looked.items() if matches(name)}
-    # A pattern can only mean Delta tables, so others are no failures.
+    # A pattern can only mean Delta tables, so others do not fail.
     return PatternMatches(
         {name: where for name, where in matched.items() if isinstance(where, str)},
         tuple((name.text, where) for name, where in matched.items() if isinstance(where, _BROKEN)),

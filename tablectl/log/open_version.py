@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from tablectl.delta.layout import LOG
+from tablectl.delta.names import LOG
 from tablectl.log.actions import HINT_BYTES
 from tablectl.log.listing import (
     Checkpoint,

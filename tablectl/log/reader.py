@@ -42,7 +42,7 @@ MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""
 
 _AHEAD_BYTES = 4 << 20
-"""The size of commits that may be read for nothing."""
+"""The size of commits that may be read without need."""
 _Taken = TypeVar("_Taken")
 _DEFAULT = StoreOptions()
 _log = logging.getLogger(__name__)
@@ -366,8 +366,8 @@ def _read_version(entries: _Entries, history: History, ahead: int, cache: TableC
 
 
 def _walked(history: History) -> int:
-    """The number of commits that are read for the state and asked for at once: without a checksum, all of them as a
-    rule. If the newest one has the whole state, only so many were read for nothing.
+    """The number of commits that are requested at once to find the state. Without a checksum these are usually all
+    commits. ``_AHEAD_BYTES`` bounds what is read without need if the newest commit has the whole state.
     """
     wanted = history.segment
     if wanted.version in wanted.files.checksums or wanted.files.compacted:
@@ -375,7 +375,7 @@ def _walked(history: History) -> int:
     long = len(wanted.files.commits) >= PAGE and not wanted.files.checksums
     count = min(wanted.version - wanted.base, AHEAD if long else LOOK_BACK)
     names = map(commit_name, range(wanted.version - count + 1, wanted.version + 1))
-    # Commits that are read for nothing must not use up the budget of those that are needed.
+    # Commits that are read without need must not use up the budget of those that are needed.
     return count if sum(history.log.size(name) or _AHEAD_BYTES for name in names) <= _AHEAD_BYTES else 1
 
 

@@ -154,7 +154,7 @@ def _walk(history: History, findings: StateFindings, before: State | None) -> No
 
 def load_checkpoint_reader() -> None:
     """Loads the Parquet reader while a store answers: it takes as long as ten answers. Of so many commits without a
-    checksum, none has the metadata as a rule, and the walk ends at the checkpoint.
+    checksum, usually none has the metadata, and the walk ends at the checkpoint.
     """
     import tablectl.log.checkpoint  # noqa: F401, PLC0415
 

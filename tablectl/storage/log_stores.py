@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tablectl.compat import Self
-from tablectl.delta.layout import LOG
-from tablectl.delta.names import canonical_location
+from tablectl.delta.names import LOG, canonical_location
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.access import Provider
@@ -56,7 +55,7 @@ class Stores:
         try:
             split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
         except ValueError as error:
-            raise LiveError(f"{location!r} is no location: {error}") from error
+            raise LiveError(f"{location!r} is not a location: {error}") from error
         from tablectl.storage.object_log import ObjectLog  # noqa: PLC0415  # see its docstring
 
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")

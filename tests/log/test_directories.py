@@ -308,7 +308,7 @@ def test_ten_thousand_patterns_list_each_directory_once(monkeypatch: pytest.Monk
     assert compared < 50_000
 
 
-def test_directories_that_cannot_be_listed_are_no_product_of_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directories_that_cannot_be_listed_do_not_multiply_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     class Locked:
         def begun(self, _location: str) -> bool:
             return False
