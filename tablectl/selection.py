@@ -10,9 +10,8 @@ from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog
 from tablectl.frozen import frozen
-from tablectl.log.catalog import find_tables, locate_tables
+from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
 from tablectl.log.directories import find_paths
-from tablectl.log.pattern_matches import PatternMatches
 from tablectl.log.truncation import has_truncation
 from tablectl.model.errors import EngineError, LiveError, TablectlError, UsageError
 from tablectl.model.pattern_index import GlobBeginnings, NameGlobs, index_patterns

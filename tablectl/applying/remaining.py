@@ -13,8 +13,8 @@ from tablectl.model.plan import Change, Phase, Refusal, Statement, TablePlan, st
 from tablectl.model.table import LiveTable
 from tablectl.model.text import time_text
 from tablectl.planning.change_operations import operations_for, refusals_for
-from tablectl.planning.change_state import ChangeState, change_state, current, why_stale
 from tablectl.planning.derive_statements import derive_table
+from tablectl.planning.diff import ChangeState, change_state, current, why_stale
 from tablectl.planning.protocol import protocol_refusals
 
 

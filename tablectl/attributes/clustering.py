@@ -18,8 +18,7 @@ from itertools import islice
 
 from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation, is_true
 from tablectl.attributes.catalog_entry import why_no_catalog_setting
-from tablectl.attributes.column_lists import folded, paths_of, resolved
-from tablectl.attributes.statistics import STATS_KEYS, has_order, has_statistics
+from tablectl.attributes.column_lists import STATS_KEYS, folded, has_order, has_statistics, paths_of, resolved
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of

@@ -10,8 +10,15 @@ from typing import Any
 from tablectl.delta.names import canonical_location
 from tablectl.delta.protocol import READER_FEATURES, Protocol
 from tablectl.frozen import frozen
-from tablectl.log.actions import expect_integer, expect_object, expect_text, expect_texts, parse_json
-from tablectl.log.budget import FEATURE_LENGTH, FEATURES
+from tablectl.log.actions import (
+    FEATURE_LENGTH,
+    FEATURES,
+    expect_integer,
+    expect_object,
+    expect_text,
+    expect_texts,
+    parse_json,
+)
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import CATALOG_FEATURES, CatalogEntry, ManagedTable
 

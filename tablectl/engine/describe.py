@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tablectl.delta.credentials import without_credentials
-from tablectl.delta.names import split_parts
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import quote_name, split_parts
 from tablectl.engine.errors import engine_error
 from tablectl.model.errors import EngineError, LiveError
 

@@ -15,8 +15,7 @@ from urllib.parse import unquote
 from tablectl.delta import keys
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
-from tablectl.json_text import check_json, read_json, write_json
-from tablectl.log.budget import FEATURE_LENGTH, FEATURES, PATH_LENGTH, BudgetError
+from tablectl.json_text import JsonBudgetError, check_json, read_json, write_json
 from tablectl.model.table import AppTransaction
 
 CLUSTERING = keys.CLUSTERING_DOMAIN
@@ -24,6 +23,26 @@ ROW_TRACKING = keys.ROW_TRACKING_DOMAIN
 _TABLE_FEATURES = (3, 7)
 _LIQUID, _ZCUBE, _ZCUBE_COLUMNS = "liquid", "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 _MARK_LIMIT = 10_000
+ACTION_BYTES = 32 << 20
+"""The maximum size of all actions in one commit that do not concern files."""
+DOMAINS = 10_000
+"""The maximum number of domains of one table."""
+FEATURES = 1_000
+"""The maximum number of table features in a protocol, which reports list; Delta has about thirty."""
+FEATURE_LENGTH = 200
+"""The maximum length of a feature's name in characters."""
+PATH_LENGTH = 1 << 16
+"""The maximum length of a data file's path, in characters."""
+HINT_BYTES = 1 << 20
+"""The maximum size of ``_last_checkpoint``. A real one has at most a few kilobytes."""
+STATE_BYTES = 32 << 20
+"""The maximum size of the protocol, the metadata and the domains in a checkpoint, unpacked and decoded."""
+STATE_VALUES = 500_000
+"""The maximum number of values in each of their columns."""
+
+
+class BudgetError(JsonBudgetError):
+    """A part of a log exceeds a limit."""
 
 
 @frozen

@@ -12,16 +12,21 @@ from typing import TypeVar
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
 from tablectl.log.catalog_managed import CatalogLog, differences, managed_live_table, open_log
-from tablectl.log.clustering_state import find_clustering_state
-from tablectl.log.file_counts import replay
+from tablectl.log.file_facts import find_clustering_state, measure_layout, replay
 from tablectl.log.history import History
 from tablectl.log.listing import LogFiles, Segment, commit_name, parse_listing, segment
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, processes_for, threads_for
-from tablectl.log.partition_layout import measure_layout
-from tablectl.log.state import State, find_state
+from tablectl.log.state import (
+    State,
+    check_properties,
+    check_protocol,
+    find_state,
+    frozen_properties,
+    read_clustering,
+    read_schema,
+)
 from tablectl.log.table_cache import KnownState, NoCache, TableCache
-from tablectl.log.table_facts import check_properties, check_protocol, frozen_properties, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
 from tablectl.log.write_history import read_write_history
 from tablectl.model.errors import LiveError, TablectlError

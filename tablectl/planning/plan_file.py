@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
 from tablectl.json_text import MOST_VALUES, JsonBudgetError, check_json, json_form, read_json, write_json
@@ -16,7 +15,7 @@ from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan, ProtocolFact, TablePlan
 from tablectl.planning.derive_statements import DerivedTable, derive_table
 from tablectl.planning.plan_table import consent_refusals, derived_findings
-from tablectl.planning.protocol import DERIVED
+from tablectl.planning.protocol import DERIVED, added_features
 from tablectl.version import __version__
 
 FORMAT = 2

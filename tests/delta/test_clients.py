@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tablectl.attributes.features import added_features, leaves
 from tablectl.delta.clients import (
     LISTS,
     MAX_BYTES,
@@ -28,6 +27,7 @@ from tablectl.delta.clients import (
     wrong_rows,
 )
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
+from tablectl.planning.protocol import added_features, leaves
 from tools.probe_clients import ENTRIES
 
 _PLAIN = Protocol(1, 2)

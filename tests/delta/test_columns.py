@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.delta.columns import columns_of, differences, own_metadata
+from tablectl.delta.schema import columns_of, differences, own_metadata
 
 NESTED: list[dict[str, Any]] = [
     {"name": "id", "type": "long", "nullable": False, "metadata": {"comment": "key", "delta.columnMapping.id": 1}},

@@ -328,7 +328,7 @@ def main(folder: str) -> None:
     import pyarrow.compute  # noqa: F401  # the bomb does not pay for what reading a checkpoint imports
 
     from tablectl.delta.names import TableName
-    from tablectl.log import checkpoint, file_counts  # noqa: F401
+    from tablectl.log import checkpoint, file_facts  # noqa: F401
     from tablectl.log.reader import ReadRequest, read_many
     from tablectl.model.errors import LiveError
     from tablectl.model.table import Depth

@@ -12,8 +12,8 @@ import pytest
 from obstore.store import MemoryStore
 
 from tablectl.log import directories
+from tablectl.log.catalog import PatternMatches
 from tablectl.log.directories import find_paths
-from tablectl.log.pattern_matches import PatternMatches
 from tablectl.model import patterns as patterns_module
 from tablectl.model.errors import LiveError
 from tablectl.model.patterns import PathPattern, make_path_pattern

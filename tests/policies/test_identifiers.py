@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.delta.names import NameSyntaxError, parse_column, parse_table
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import NameSyntaxError, parse_column, parse_table, quote_name
 from tablectl.policies.identifiers import read_column, read_location, read_table, why_unusable
 from tablectl.policies.variables import Variables
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.delta.names import NameSyntaxError, TableName
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import NameSyntaxError, TableName, quote_name
 from tablectl.model.patterns import CatalogPattern, PathPattern
 from tablectl.policies.identifiers import read_table_key
 from tablectl.policies.variables import UndefinedVariableError, Variables

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tablectl.applying.run_report import RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.attributes.masked_values import HIDDEN
-from tablectl.delta.sql import quote_name, quote_text
+from tablectl.delta.names import quote_name, quote_text
 from tablectl.model.errors import PlanFileError
 from tablectl.model.plan import Finding, Phase, Plan, Refusal, TablePlan
 from tablectl.model.table import Commit

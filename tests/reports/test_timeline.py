@@ -59,7 +59,7 @@ def test_one_commit_alone_is_not_a_picture() -> None:
     alone = timeline(run(gates=(), statements=()))
     assert (alone.drawn, len(alone.events)) == (False, 1)
     assert timeline(run(gates=(), statements=(), foreign=(commit(4, 10),))).drawn
-    assert not timeline(TableRun(name="a", outcome=RunOutcome.HELD)).drawn
+    assert not timeline(TableRun(name="a", outcome=RunOutcome.NO_WINDOW)).drawn
 
 
 def test_a_statement_that_no_one_timed() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.insight.advice.records import Advice, LakeAdvice, TableAdvice
+from tablectl.insight.advice.facts import Advice, LakeAdvice, TableAdvice
 from tablectl.json_text import write_json
 from tablectl.model.code_block import Code
 from tablectl.model.text import time_text
