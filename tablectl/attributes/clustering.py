@@ -3,7 +3,7 @@
 The order matters in open-source Delta: OPTIMIZE compares it with the file tags. On Databricks it has no meaning. With
 ``auto``, Databricks chooses the columns and changes them, so the mode is compared and never the columns. Once enabled,
 clustering stays in the table's protocol. ``none`` means clustering without columns; for a table that never had
-clustering, declaring it is no change.
+clustering, declaring it changes nothing.
 
 New columns rewrite no data. If the option ``optimize`` requires it, the data follows them. This is a second fact of the
 attribute, ``data``, with the values ``outdated`` and ``clustered``. Outdated data is what an OPTIMIZE of that kind

@@ -16,7 +16,7 @@ from tablectl.model.plan import ColumnFact, Value
 
 
 def paths_of(value: Value) -> tuple[ColumnPath, ...]:
-    """The columns of a value; empty for a word. Raises ``NameSyntaxError`` for text that is no column."""
+    """The columns of a value; empty for a word. Raises ``NameSyntaxError`` for text that is not a column."""
     return tuple(parse_column(text) for text in value) if isinstance(value, tuple) else ()
 
 

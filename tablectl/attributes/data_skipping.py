@@ -36,7 +36,7 @@ class DataSkipping(Attribute):
     keys = (keys.STATISTICS_COLUMNS,)
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The columns as stored, or ``default``. A text that is no list of columns is returned unchanged."""
+        """The columns as stored, or ``default``. A text that is not a list of columns is returned unchanged."""
         stored = live.property(keys.STATISTICS_COLUMNS)
         if stored is None:
             return "default"

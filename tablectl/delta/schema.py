@@ -125,7 +125,7 @@ def _parse_field(field: Any) -> Field:
         make = _shared_field if len(field["name"]) + len(kind) <= _SHORT else _plain_field
         return make(field["name"], kind, field.get("nullable") is not False)
     if not isinstance(metadata, dict):
-        raise ValueError(f"the metadata of field {field['name']!r} is no map")
+        raise ValueError(f"the metadata of field {field['name']!r} is not a map")
     name = kind if isinstance(kind, str) else kind.get("type") if isinstance(kind, dict) else None
     if not isinstance(name, str):
         raise ValueError(f"field {field['name']!r} has no type")

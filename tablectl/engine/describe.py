@@ -84,7 +84,7 @@ def locate(session: Any, name: str) -> str:
     """The location of the table that a name means in a session, as its own statements would resolve it. Changes nothing
     there.
 
-    Raises ``LiveError`` if there is no such Delta table, ``EngineError`` if the session cannot tell.
+    Raises ``LiveError`` if there is no such Delta table, ``EngineError`` if the session does not say.
     """
     return describe(session, ".".join(quote_name(part) for part in split_parts(name)), name)
 

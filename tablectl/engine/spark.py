@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from functools import partial
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -500,8 +500,6 @@ def _read_gate(url: str) -> None:
 
 def packages() -> str:
     """Maven coordinates of Delta for the installed pyspark and delta-spark."""
-    from importlib import metadata  # noqa: PLC0415  # slow to load, and most commands start no session
-
     try:
         spark, delta = metadata.version("pyspark"), metadata.version("delta-spark")
     except metadata.PackageNotFoundError as error:

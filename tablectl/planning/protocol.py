@@ -110,7 +110,7 @@ def _lockout(locked: Sequence[_Judged], derived: DerivedTable) -> Refusal:
         change=_cause(feature, derived),
         reason=f"it locks out {names}, {only} recently wrote the table: {_loss(judged)}{cited}",
         fix=f"leave out what needs {feature}, move the writer to a client that writes such tables, or, if it may "
-        "stop, consent with `allow: [lockout]`",
+        "stop writing, allow that with `allow: [lockout]`",
     )
 
 

@@ -65,10 +65,10 @@ def table_loss(derived: DerivedTable, live: LiveTable, dialect: str) -> TableLos
 
 
 def too_few(past: PastWriters | None) -> str:
-    """Why so few writes tell nothing."""
+    """Why so few writes give no estimate."""
     count = past.writes if past else 0
     counted = f"{count} write{'' if count == 1 else 's'}" if count else "no writes"
-    return f"{counted} in {DAYS} days, and an estimate needs {LEAST_WRITES}"
+    return f"{counted} in {DAYS} days; an estimate needs {LEAST_WRITES} writes"
 
 
 def _since(past: PastWriters | None) -> int:

@@ -17,14 +17,7 @@ from tablectl.reports.plan_document import table_plan_card
 from tablectl.reports.run_document import table_run_card
 from tablectl.reports.wording import outcome_text
 
-_ERRORS = {
-    RunOutcome.FAILED,
-    RunOutcome.UNVERIFIED,
-    RunOutcome.ELSEWHERE,
-    RunOutcome.UNKNOWN,
-    RunOutcome.LEASE_LOST,
-    RunOutcome.INTERRUPTED,
-}
+_ERRORS = {RunOutcome.FAILED, RunOutcome.UNVERIFIED, RunOutcome.UNKNOWN, RunOutcome.INTERRUPTED}
 
 
 def plan_cases(plan: Plan, context: Context) -> Iterator[Case]:

@@ -41,7 +41,7 @@ from tablectl.reports.wording import (
 )
 
 _MOST_NAMES = 10
-_MARKS = {RunOutcome.APPLIED: "+", RunOutcome.ALREADY: "=", RunOutcome.WAITING: "…", RunOutcome.SUCCEEDED: "+"}
+_MARKS = {RunOutcome.APPLIED: "+", RunOutcome.ALREADY: "=", RunOutcome.WAITING: "…"}
 
 
 def run_document(report: RunReport, context: Context, *, each_table: bool = False) -> Document:

@@ -27,7 +27,7 @@ def remarks(run: TableRun) -> Facts:
         facts.append(("pace", f"waited {span_text(run.paced_ms)} for `window.max_bytes_per_hour`"))
     facts += [("risk", each) for each in risks(run)]
     facts += [("stream", stream_run_text(each)) for each in run.streams]
-    facts += [("others", f"version {each.version}{late_text(each, run)}") for each in run.foreign if each.run]
+    facts += [("others", f"version {each.version}{late_text(each)}") for each in run.foreign if each.run]
     facts += [("gate", run.shut)] if run.shut else []
     facts += [("note", f"the after-hook {each} has not run yet") for each in run.owed]
     facts += [("note", note) for note in run.notes]
@@ -81,7 +81,7 @@ def _canary_text(table: CanaryTable) -> str:
 def _quiet_text(start: QuietStart) -> str:
     """``expected 0.0 failed writes, 0 s of work; actual: none; waited 132 min``."""
     if start.failed is None or start.seconds is None:
-        expected = f"cannot tell: {start.unknown}; it started because nothing was written for ten minutes"
+        expected = f"unknown: {start.unknown}; it started because nothing was written for ten minutes"
     else:
         expected = f"expected {ExpectedLoss(start.failed, start.seconds).text()}"
     actual = ""

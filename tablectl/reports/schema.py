@@ -36,7 +36,7 @@ def plan_schema() -> Schema:
 
 def run_schema() -> Schema:
     """The schema of ``apply --format json``."""
-    return record_schema(RunReport, "run:2", "tablectl run", {"exit_code": _EXIT_CODE}, {})
+    return record_schema(RunReport, "run:3", "tablectl run", {"exit_code": _EXIT_CODE}, {})
 
 
 def status_schema() -> Schema:

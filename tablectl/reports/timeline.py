@@ -92,7 +92,7 @@ def timeline(run: TableRun) -> Timeline:
         length=span_text(scale.end - scale.start),
         gates=tuple(_gate(each, scale) for each in run.gates),
         statements=tuple(_statement(each, scale) for each in run.statements if time_text(each.at)),
-        marks=_marks(run, dated, scale),
+        marks=_marks(dated, scale),
         events=_events(run, commits),
     )
 
@@ -123,7 +123,7 @@ def _statement(statement: StatementRun, scale: _Scale) -> Bar:
     return Bar(left, round(right - left, 3), kind, f"{statement.id}: {span_text(statement.milliseconds)}")
 
 
-def _marks(run: TableRun, dated: list[tuple[CommitRun, bool]], scale: _Scale) -> tuple[Mark, ...]:
+def _marks(dated: list[tuple[CommitRun, bool]], scale: _Scale) -> tuple[Mark, ...]:
     made: list[Mark] = []
     last = {True: -_NEAR, False: -_NEAR}
     for commit, ours in sorted(dated, key=lambda each: (each[0].at, each[0].version)):
@@ -131,16 +131,16 @@ def _marks(run: TableRun, dated: list[tuple[CommitRun, bool]], scale: _Scale) ->
         free = left - last[ours] >= _NEAR
         if free:
             last[ours] = left
-        made.append(Mark(left, ours, str(commit.version) if free else "", _commit(commit, run)))
+        made.append(Mark(left, ours, str(commit.version) if free else "", _commit(commit)))
     return tuple(made)
 
 
-def _commit(commit: CommitRun, run: TableRun) -> str:
+def _commit(commit: CommitRun) -> str:
     inside = ", while the gate was closed" if commit.inside else ""
     kind = "metadata" if commit.metadata else "data"
     return (
         f"version {commit.version}: {commit.operation or 'unknown operation'} ({kind}) by {commit.user}"
-        f"{inside}{late_text(commit, run)}"
+        f"{inside}{late_text(commit)}"
     )
 
 
@@ -159,7 +159,7 @@ def _events(run: TableRun, commits: list[tuple[CommitRun, bool]]) -> tuple[Timel
         found.append(TimelineEvent(statement.at, _clock(statement.at), "statement", text))
     for commit, ours in commits:
         kind: Literal["commit of this run", "commit of others"] = "commit of this run" if ours else "commit of others"
-        found.append(TimelineEvent(commit.at, _clock(commit.at), kind, _commit(commit, run)))
+        found.append(TimelineEvent(commit.at, _clock(commit.at), kind, _commit(commit)))
     return tuple(sorted(found, key=lambda each: each.at))
 
 

@@ -30,7 +30,7 @@ class FrameWrite:
     """A write of a DataFrame."""
 
     target: str | None
-    """A table's name or an absolute path; ``None`` if it cannot be told."""
+    """A table's name or an absolute path; ``None`` if unknown."""
     is_path: bool = False
     mode: GuardMode = GuardMode.ANY
     may_append: bool = False

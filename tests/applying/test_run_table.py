@@ -605,7 +605,7 @@ def test_without_the_lease_nothing_more_is_sent(world: World, how: str) -> None:
 
     world.after = at(1, lose)
     run = world.run(plan)
-    assert (run.outcome, len(world.sent), len(run.commits)) == (RunOutcome.LEASE_LOST, 1, 1)
+    assert (run.outcome, len(world.sent), len(run.commits)) == (RunOutcome.FAILED, 1, 1)
     assert "lease" in run.message
     assert run.hint.startswith("run the same apply again")
 

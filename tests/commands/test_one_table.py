@@ -14,8 +14,8 @@ from zlib import crc32
 
 import pytest
 
-from tablectl.commands.app import app
-from tablectl.commands.request import CommandRequest
+from tablectl.commands import list as listed
+from tablectl.commands.options import Place
 from tablectl.one_table import DEBUG
 from tests.commands.conftest import Cli, FakeSpark, Repository, Result
 from tests.commands.log_lake import Logged, append
@@ -109,7 +109,7 @@ _APPLIED_BEFORE = {"runs", "undo"}
 
 
 def test_every_command_that_handles_tables_is_tested() -> None:
-    names = {each.name or each.callback.__name__ for each in app.registered_commands}  # type: ignore[union-attr]
+    names = {path for path in listed.COMMANDS if " " not in path}
     assert names == {each.split()[0] for each in COMMANDS} | set(_ABOUT_NO_TABLE)
 
 
@@ -230,13 +230,13 @@ def test_what_concerns_no_table_is_a_line_without_a_traceback(
     def broken(*_: object, **__: object) -> None:
         raise error("a bug")
 
-    monkeypatch.setattr(CommandRequest, "open", broken)
+    monkeypatch.setattr(Place, "open", broken)
     done = lake.cli("plan")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(f"error: unexpected error: {error.__name__}: a bug\n")
 
 
 def test_an_exit_ends_the_command(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CommandRequest, "open", lambda *_, **__: sys.exit(7))
+    monkeypatch.setattr(Place, "open", lambda *_, **__: sys.exit(7))
     with pytest.raises(SystemExit, match="7"):
         lake.cli("plan")

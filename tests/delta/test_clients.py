@@ -215,7 +215,7 @@ def test_the_newest_version_known_is_that_of_the_probe_where_that_is_newest() ->
         b" " * (MAX_BYTES + 1),
     ],
 )
-def test_what_is_no_client_data_is_an_error(data: bytes) -> None:
+def test_what_is_not_client_data_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError):
         read_clients(data)
 

@@ -66,7 +66,7 @@ def test_keys(text: str, target: object) -> None:
         ("lake." + "a" * 5000 + "*", "at most 4096"),
     ],
 )
-def test_what_is_no_key(text: str, words: str) -> None:
+def test_what_is_not_a_key(text: str, words: str) -> None:
     with pytest.raises(NameSyntaxError, match=words):
         read_table_key(text, VARIABLES, "engine")
 

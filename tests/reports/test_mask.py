@@ -90,7 +90,7 @@ def test_masked_json_names_its_plan_and_is_none(secret: Plan) -> None:
     body = json.loads(render_plan(secret, ReportFormat.JSON, Style(), MASK, Context()))
     assert body["sha256"] == json.loads(dump_plan(secret))["sha256"]
     assert body["masked"] == ["*password*", "owner.?ey"]
-    with pytest.raises(PlanFileError, match="a report with masked values, and no plan"):
+    with pytest.raises(PlanFileError, match="a report with masked values; it cannot be applied"):
         load_plan(json.dumps(body).encode(), "p.json")
 
 
