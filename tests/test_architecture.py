@@ -21,7 +21,7 @@ from tests.cli.log_lake import create
 
 _PACKAGE = Path(tablectl.__file__).parent
 _FILES = sorted(_PACKAGE.rglob("*.py"))
-_HEAVY = ("pyspark", "delta", "pyarrow", "deepdiff", "databricks", "py4j", "pandas")
+_HEAVY = ("pyspark", "delta", "pyarrow", "databricks", "py4j", "pandas")
 
 
 def _imports(file: Path) -> Iterator[str]:
@@ -54,7 +54,6 @@ def _importers(module: str) -> set[str]:
         ("rich", {"cli"}),
         ("obstore", {"storage"}),
         ("jinja2", {"reports"}),
-        ("deepdiff", {"reports"}),
         ("sqlglot", {"insight", "writers"}),
     ],
 )
@@ -86,7 +85,7 @@ _FOR_TABLES = ("obstore", "asyncio", "concurrent")
 _FOR_READING_RECORDS = ("pydantic",)
 _FOR_SPARK = ("pyspark", "delta", "py4j", "grpc", "google")
 _FOR_CHECKPOINTS = ("pyarrow",)
-_FOR_SOME_ANSWERS = ("deepdiff", "rich", "pandas", "numpy", "databricks", "jinja2", "sqlglot")
+_FOR_SOME_ANSWERS = ("rich", "pandas", "numpy", "databricks", "jinja2", "sqlglot")
 _FOR_BUCKETS = ("obstore",)
 _OFTEN_TOO_MUCH = (*_FOR_BUCKETS, *_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, *_FOR_SOME_ANSWERS)
 

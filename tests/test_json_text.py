@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tablectl
 import tablectl_guard
-from tablectl.json_text import LARGEST, OMITTED, UNWRITTEN, VALUES, JsonBudgetError, read_json, write_json, written
+from tablectl.json_text import LARGEST, OMITTED, UNWRITTEN, VALUES, JsonBudgetError, in_json, read_json, write_json
 from tablectl.model.errors import PlanFileError, UsageError
 from tablectl.planning.plan_file import load_plan
 from tablectl.policies.dbt_manifest import read_manifest
@@ -110,7 +110,7 @@ class _Wheel:
     maker: str = field(default="", metadata=UNWRITTEN)
 
     @property
-    @written
+    @in_json
     def known(self) -> bool:
         return bool(self.maker)
 

@@ -21,7 +21,7 @@ _SQL = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?\Z)|`[^`]*`|(?P<end>\n)", re.DOTALL)
 class Code:
     """A statement. ``lines`` hold the statement unchanged: a name in a line can contain control characters."""
 
-    language: Literal["sql", "python", "yaml", "text"]
+    language: Literal["sql", "python", "yaml", "diff", "text"]
     lines: tuple[str, ...]
 
     @property

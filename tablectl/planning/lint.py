@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
+from tablectl.json_text import in_json
 from tablectl.model.errors import ExitCode
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, RULES, Seen, Severities
 from tablectl.model.plan import Change, Finding, Refusal, TableFailure
@@ -36,8 +37,10 @@ class Linted:
     failures: tuple[TableFailure, ...] = ()
     unmatched: tuple[str, ...] = ()
     """Patterns that match no live table."""
+    format: int = 2
 
     @property
+    @in_json
     def exit_code(self) -> ExitCode:
         """1 if a table cannot be read, otherwise 3 if a finding is an error, otherwise 0."""
         wrong = any(each.severity == "error" for table in self.tables for each in table.findings)

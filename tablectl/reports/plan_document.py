@@ -28,12 +28,13 @@ from tablectl.reports.document import (
     Tone,
 )
 from tablectl.reports.groups import FailureGroup, Group, PolicyConsent, Weight, failure_groups, plan_groups
-from tablectl.reports.loss_text import statement_loss, tables_loss
 from tablectl.reports.plan_wording import (
     all_unchanged,
     forecast,
     plan_parts,
     plan_verdict,
+    statement_loss,
+    tables_loss,
     todo_text,
     weight_counts,
 )

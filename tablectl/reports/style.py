@@ -83,3 +83,8 @@ def wrapped(text: str, indent: int, style: Style, *paint: str) -> list[str]:
         break_on_hyphens=False,
     )
     return [style.paint(line, *paint) if paint else line for line in lines]
+
+
+def titled(subject: str, env: str) -> str:
+    """The subject of a report and its environment, if any: ``Plan``, ``Plan (prod)``."""
+    return f"{subject} ({printable(env)})" if env else subject

@@ -11,7 +11,6 @@ from tablectl.insight.matrix.fixes import BY_APPLY, fixes_for
 from tablectl.insight.matrix.matrix import CellVerdict, Matrix, MatrixCell
 from tablectl.insight.matrix.operations import OperationGroup, TableOperation
 from tablectl.insight.matrix.row_level import row_levels
-from tablectl.json_text import write_json
 from tablectl.model.text import value_text
 from tablectl.reports.document import (
     Block,
@@ -22,14 +21,13 @@ from tablectl.reports.document import (
     CommentEnd,
     Document,
     Facts,
-    ForPrograms,
     Grid,
     Heading,
     Row,
     Tone,
+    Verdict,
 )
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PlanVerdict
 
 _TONES: dict[CellVerdict, Tone] = {
     CellVerdict.COMMITS: "good",
@@ -47,9 +45,8 @@ _WORDS = {
 
 def document_of_conflicts(report: ConflictReport) -> Document:
     """The document with its JSON. On a terminal, ``conflicts`` has a layout of its own."""
-    programs = ForPrograms(data=lambda: write_json(conflicts_json(report), indent=2) + "\n")
     end = CommentEnd("<!-- tablectl conflicts -->", "<code>tablectl conflicts</code> prints all of it.")
-    return replace(conflicts_document(report), programs=programs, comment=lambda: end)
+    return replace(conflicts_document(report), record=conflicts_json(report), comment=lambda: end)
 
 
 def conflicts_document(report: ConflictReport) -> Document:
@@ -59,7 +56,7 @@ def conflicts_document(report: ConflictReport) -> Document:
     parts = (f"{fails} of {plural(len(pairs), 'pair')} of operations fail", f"version {report.live.version}")
     return Document(
         subject="Conflicts",
-        verdict=PlanVerdict("pending" if fails else "good", report.live.name.text, parts),
+        verdict=Verdict("pending" if fails else "good", report.live.name.text, parts),
         cards=tuple(map(_card, report.views)),
         tail=tuple(_policy(report)),
     )
