@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist
+.PHONY: demo test size test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist
 
 demo: java install
 	rm -rf demo-lake
@@ -92,6 +92,10 @@ SUBJECTS :=
 
 fuzz: install
 	$(BIN)/python -m tests.fuzz $(SUBJECTS) --seconds $(SECONDS)
+
+# How large the product is, by package and by feature, compared with an earlier commit: prints docs/size.md and writes it.
+size: install
+	@$(BIN)/python -m tools.size
 
 # Each benchmark prints its measurements and those of the alternatives.
 bench: install

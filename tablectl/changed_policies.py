@@ -18,7 +18,8 @@ from tempfile import TemporaryDirectory
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, Problem, UsageError
-from tablectl.policies.config import FILE, Config, load_config
+from tablectl.policies.config import Config
+from tablectl.policies.config_file import FILE, load_config
 from tablectl.policies.find_files import read_files
 from tablectl.policies.relevant_files import naming_files, shared_files
 from tablectl.policies.repository import (

@@ -14,7 +14,7 @@ from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
 from tablectl.reports.document_html import fragment_html

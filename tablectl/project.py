@@ -22,7 +22,8 @@ from tablectl.engine.port import Catalog, Engine
 from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.policies.branch import BASE, check_merged
-from tablectl.policies.config import ENV, FILE, Config, load_config
+from tablectl.policies.config import Config
+from tablectl.policies.config_file import ENV, FILE, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.variables import Variables

@@ -32,8 +32,8 @@ from tablectl.planning.plan_file import _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
 from tablectl.policies.schemas import policy_schema
 from tablectl.reports.schema import plan_schema
-from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
-from tests.cli.log_lake import Logged
+from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+from tests.commands.log_lake import Logged
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 

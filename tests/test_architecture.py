@@ -17,7 +17,7 @@ import pytest
 import tablectl
 from tablectl.model import lint_rules as lint
 from tablectl.model.errors import ExitCode
-from tests.cli.log_lake import create
+from tests.commands.log_lake import create
 
 _PACKAGE = Path(tablectl.__file__).parent
 _FILES = sorted(_PACKAGE.rglob("*.py"))
@@ -49,9 +49,9 @@ def _importers(module: str) -> set[str]:
         ("delta", {"engine"}),
         ("py4j", {"engine"}),
         ("yaml", {"policies"}),
-        ("pyarrow", {"log", "cli"}),
-        ("typer", {"cli"}),
-        ("rich", {"cli"}),
+        ("pyarrow", {"log", "commands"}),
+        ("typer", {"commands"}),
+        ("rich", {"commands"}),
         ("obstore", {"storage"}),
         ("jinja2", {"reports"}),
         ("sqlglot", {"insight", "writers"}),
@@ -72,7 +72,7 @@ def test_the_core_reads_no_clock_no_environment_no_file(package: str) -> None:
         assert pure.isdisjoint(name.partition(".")[0] for name in _imports(file)), file
 
 
-@pytest.mark.parametrize("module", ["tablectl", "tablectl.api", "tablectl.cli.app", "tablectl.workflow.plan"])
+@pytest.mark.parametrize("module", ["tablectl", "tablectl.api", "tablectl.commands.app", "tablectl.workflow.plan"])
 def test_heavy_libraries_are_loaded_only_when_they_are_needed(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -131,7 +131,7 @@ def test_a_command_loads_only_what_it_needs(tmp_path: Path, args: list[str], unu
 
 
 def test_a_plan_loads_no_module_of_another_command() -> None:
-    code = "import sys, tablectl.cli.plan; print(*sys.modules)"
+    code = "import sys, tablectl.commands.plan; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     others = {"applying.run", "cluster_plan", "insight.matrix.matrix", "planning.drift", "planning.import_table"}
     others |= {"reports.run_document", "reports.drift_document", "reports.results", "reports.cases"}

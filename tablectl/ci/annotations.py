@@ -10,11 +10,11 @@ import posixpath
 from pathlib import Path
 
 from tablectl.ci.job import CiJob
-from tablectl.cli.report_files import below_root
+from tablectl.commands.report_files import below_root
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable, value_text
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from tablectl.policies.policy_lines import policy_lines_of
 from tablectl.project import Project
 from tablectl.reports.context import Context

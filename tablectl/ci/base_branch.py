@@ -12,7 +12,7 @@ from tarfile import TarError
 
 from tablectl.changed_policies import extract_archive
 from tablectl.model.errors import InputError, UsageError
-from tablectl.policies.config import FILE, load_config
+from tablectl.policies.config_file import FILE, load_config
 
 _TIMEOUT = 120
 _MOST = 1 << 20

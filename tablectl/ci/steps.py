@@ -18,13 +18,13 @@ from tablectl.ci.gitlab import note_step
 from tablectl.ci.job import CiJob, CommandResult
 from tablectl.ci.rest_api import ApiError
 from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, artifact_name, find_reviewed
-from tablectl.cli.report_files import below_root
+from tablectl.commands.report_files import below_root
 from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.one_table import error_of
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
-from tablectl.policies.config import ENV, ignored_keys, load_config
+from tablectl.policies.config_file import ENV, ignored_keys, load_config
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context

@@ -18,7 +18,7 @@ from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
 from tablectl.model.text import printable
 from tablectl.planning.lint import Linted
-from tablectl.policies.config import FILE
+from tablectl.policies.config_file import FILE
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document, Level, Result

@@ -18,7 +18,7 @@ from tablectl.model.errors import LiveError
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tests.catalogs.unity_server import API, UnityServer, send
-from tests.cli.log_lake import create
+from tests.commands.log_lake import create
 from tests.s3 import S3Server
 
 ORDERS = parse_table("lake.sales.orders")

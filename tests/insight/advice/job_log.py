@@ -11,7 +11,7 @@ from tablectl.log.commit_files import read_past_commits
 from tablectl.model.commit_files import PastCommits
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
-from tests.cli.log_lake import append, create
+from tests.commands.log_lake import append, create
 
 MONDAY = 1_793_577_600_000
 """2 November 2026, 00:00 UTC."""
