@@ -134,7 +134,7 @@ def test_a_plan_loads_no_module_of_another_command() -> None:
     code = "import sys, tablectl.commands.plan; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     others = {"applying.run", "cluster_plan", "insight.matrix.matrix", "planning.drift", "planning.import_table"}
-    others |= {"reports.run_document", "reports.drift_document", "reports.results", "reports.cases"}
+    others |= {"reports.run_document", "reports.drift_document", "reports.results"}
     assert {f"tablectl.{each}" for each in others}.isdisjoint(loaded)
     assert {f"tablectl.{each}" for each in others} <= {
         ".".join(("tablectl", *file.relative_to(_PACKAGE).with_suffix("").parts)) for file in _FILES

@@ -19,6 +19,9 @@ from tablectl.planning.import_table import values_of_table
 from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.spec import TableSpec
 
+Outcome = Literal["refused", "undo", "nothing"]
+"""What an undo does to a table."""
+
 
 @frozen(kw_only=True)
 class RunOnTable:
@@ -109,7 +112,7 @@ class TableUndo:
 
     @property
     @in_json
-    def outcome(self) -> Literal["refused", "undo", "nothing"]:
+    def outcome(self) -> Outcome:
         """What an undo does to the table."""
         return "refused" if self.refusals or self.trouble else "undo" if self.values else "nothing"
 

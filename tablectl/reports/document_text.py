@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from tablectl.model.code_block import Code
@@ -89,6 +89,11 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     return [line for index, line in enumerate(lines) if line or lines[index - 1]]
 
 
+def block_lines(blocks: Iterable[Block], style: Style) -> Iterator[str]:
+    """Blocks outside of a card."""
+    return (line for block in blocks for line in _block(block, style, 2, verbose=False))
+
+
 def _labelled(label: str, cells: Sequence[Cell], style: Style) -> list[str]:
     """Clauses below each other, the first next to the label."""
     lines = []
@@ -120,7 +125,8 @@ def _tail(block: Block, style: Style) -> list[str]:
 def _block(block: Block, style: Style, indent: int, *, verbose: bool) -> list[str]:
     match block:
         case Paragraph(text, tone):
-            return [_painted(line, tone, style) for line in style.prose("", text, indent - 1, 0)]
+            lines = style.prose("", text, max(indent - 1, 0), 0)
+            return [_painted(line if indent else line.strip(), tone, style) for line in lines]
         case Facts(pairs):
             return ["", *style.facts(pairs, 2)] if verbose and indent == 4 else style.facts(pairs, indent)
         case Changes():
@@ -218,14 +224,19 @@ def _grid(grid: Grid, style: Style, indent: int) -> list[str]:
         return _narrow(grid, style, indent)
     texts = [tuple("; ".join(printable(cell.text) for cell in lines) for lines in row.cells) for row in grid.rows]
     widths = [max([len(head), *(len(row[index]) for row in texts)]) for index, head in enumerate(grid.head)]
-    if indent + sum(widths) + 2 * (len(widths) - 1) > style.width:
+    if indent + sum(widths) + sum(map(_gap, widths[1:])) > style.width:
         return [line for row in grid.rows for line in _stacked(row, grid.head, style, indent)]
     lines = [style.paint(_columns(grid.head, widths, indent), "dim")]
     for row, cells in zip(grid.rows, texts, strict=True):
-        line = _columns(cells, widths, indent)
-        tone = next((cell.tone for lines_ in row.cells for cell in lines_ if cell.tone), "")
-        lines.append(style.paint(line, _COLOURS[tone]) if tone in {"bad", "pending"} else line)
+        tones = [next((_COLOURS[cell.tone] for cell in each if cell.tone), "") for each in row.cells]
+        painted = map(style.paint, cells, tones)
+        lines.append(_joined(zip(cells, painted, widths, strict=True), indent))
     return lines
+
+
+def _gap(width: int) -> int:
+    """The blanks before a column: a column of marks stands close to the one before it."""
+    return 1 if width == 1 else 2
 
 
 def _stacked(row: Row, head: Sequence[str], style: Style, indent: int) -> Iterator[str]:
@@ -270,7 +281,13 @@ def _text(cell: Cell) -> str:
 
 
 def _columns(cells: Sequence[str], widths: Sequence[int], indent: int) -> str:
-    return " " * indent + "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    return _joined(zip(cells, cells, widths, strict=True), indent)
+
+
+def _joined(cells: Iterable[tuple[str, str, int]], indent: int) -> str:
+    """Cells next to each other: the text, the text with its colour, and the width of each."""
+    parts = [f"{' ' * _gap(width)}{painted}{' ' * (width - len(text))}" for text, painted, width in cells]
+    return f"{'':{indent}}{''.join(parts)[2:]}".rstrip()
 
 
 def _summary(document: Document, verdict: Verdict, style: Style) -> list[str]:

@@ -11,7 +11,7 @@ from functools import partial
 from tablectl.model.code_block import Code
 from tablectl.model.table import Commit
 from tablectl.model.text import time_text, value_text
-from tablectl.planning.undo import PastRun, PastRuns, RunUndo, TableUndo, ValueUndo
+from tablectl.planning.undo import Outcome, PastRun, PastRuns, RunUndo, TableUndo, ValueUndo
 from tablectl.policies.adopt import Adoption
 from tablectl.reports.document import (
     Block,
@@ -80,7 +80,7 @@ def document_of_undo(undo: RunUndo, mask: Mask) -> Document:
     """What a run changed, table by table, and what can be undone."""
     masked = mask.undo(undo)
     counts = Counter(table.outcome for table in masked.tables)
-    words = {"undo": "to undo", "nothing": "without a change of values", "refused": "refused"}
+    words: dict[Outcome, str] = {"undo": "to undo", "nothing": "without a change of values", "refused": "refused"}
     parts = [f"run {masked.run.stamp.run}, {time_text(masked.run.began) or 'at an unknown time'}"]
     parts += [f"{plural(counts[each], 'table')} {said}" for each, said in words.items() if counts[each]]
     parts += [f"{len(masked.failures)} not readable"] if masked.failures else []
