@@ -137,7 +137,7 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "tablectl needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + "; name another with `make PYTHON=…`.")'
 
 java: | python
-	@$(PYTHON) tablectl/engine/java.py
+	@$(PYTHON) tablectl/engine/local_spark.py
 
 # Both distributions, as wheels and sources. The same commit gives the same bytes. Prints what `install: hashes:` takes.
 dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)

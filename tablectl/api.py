@@ -8,6 +8,7 @@ from pathlib import Path
 from time import time
 from typing import Any, TypedDict, Unpack
 
+import tablectl.notebook
 from tablectl.applying.run_report import RunReport
 from tablectl.delta.protocol import Client
 from tablectl.frozen import frozen
@@ -20,13 +21,13 @@ from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
+from tablectl.model.report_methods import ReportMethods
 from tablectl.planning.drift import Drift
 from tablectl.planning.lint import Linted
 from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.effective_policy import explain as explain_table
-from tablectl.policies.repository import Paths
-from tablectl.policies.requested_tables import declared_already, requested_tables
+from tablectl.policies.repository import Paths, declared_already, requested_tables
 from tablectl.policies.spec import Specs
 from tablectl.project import SHARED, EngineSource, Project
 from tablectl.reports.status import LakeStatus
@@ -37,6 +38,8 @@ from tablectl.workflow.drift import find_drift
 from tablectl.workflow.import_tables import Imported, import_policies
 from tablectl.workflow.lint import lint_tables
 from tablectl.workflow.plan import make_plan
+
+ReportMethods.reports = tablectl.notebook
 
 
 class Place(TypedDict, total=False):

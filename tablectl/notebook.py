@@ -17,7 +17,6 @@ from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config_file import load_config
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
-from tablectl.reports.document_html import fragment_html
 from tablectl.reports.documents import (
     document_of_drift,
     document_of_plan,
@@ -29,7 +28,7 @@ from tablectl.reports.mask import Mask
 from tablectl.reports.render import render
 from tablectl.reports.status import LakeStatus
 from tablectl.reports.style import Style
-from tablectl.written_files import write_file
+from tablectl.support.written_files import write_file
 
 Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice
 _OF_A_LAKE = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)
@@ -52,6 +51,8 @@ def report(result: Result, form: str) -> str:
 
 def fragment(result: Result) -> str:
     """The verdict and the table of a result, for a notebook's cell."""
+    from tablectl.reports.document_html import fragment_html  # noqa: PLC0415  # it loads jinja2
+
     return escape_output(fragment_html(_document(result, Context(now=SystemClock().utc()))))
 
 

@@ -21,9 +21,9 @@ from tablectl.delta.client_families import FAMILIES
 from tablectl.delta.databricks_runtimes import CAPABILITIES, SERVERLESS
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.protocol import READER_FEATURES
+from tablectl.lint_rules import RULES
 from tablectl.model.errors import PlanFileError, TablectlError
 from tablectl.model.json_records import read_record
-from tablectl.model.lint_rules import RULES
 from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
 from tablectl.model.table_options import CONSENTS
 from tablectl.model.table_window import TableWindow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from tablectl.model.errors import WindowError
-from tablectl.storage.missing_rights import MissingRightError
+from tablectl.storage.failures import MissingRightError
 from tablectl.storage.records import RecordStore
 
 _NO_RECORD = "none"

@@ -54,8 +54,8 @@ from tablectl.model.errors import LiveError, PlanFileError, TablectlError, Windo
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import minutes_text
 from tablectl.one_table import no_panic, of_table
-from tablectl.storage.missing_rights import MissingRightError
-from tablectl.storage.places import real_place
+from tablectl.storage.failures import MissingRightError
+from tablectl.storage.mounts import real_place
 from tablectl.storage.records import RecordStore
 
 _AGAIN = "run the same command again"

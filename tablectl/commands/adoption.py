@@ -13,7 +13,7 @@ from tablectl.reports.document_text import document_text
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.runs_document import document_of_adoption
 from tablectl.reports.style import Style, plural
-from tablectl.written_files import write_file
+from tablectl.support.written_files import write_file
 
 
 def agreed(

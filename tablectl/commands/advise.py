@@ -14,7 +14,7 @@ from tablectl.frozen import frozen
 from tablectl.insight.advice.advice_document import document_of_advice
 from tablectl.insight.advice.lake_advice import AdviceDepth, collect_advice, policies_text
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.written_files import check_writable, write_file
+from tablectl.support.written_files import check_writable, write_file
 
 
 @frozen

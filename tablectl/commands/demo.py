@@ -22,9 +22,9 @@ from tablectl.reports.document import Document
 from tablectl.reports.document_text import document_text
 from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.selection import Selection
+from tablectl.support.written_files import write_file
 from tablectl.workflow.apply import Control, run
 from tablectl.workflow.plan import make_plan
-from tablectl.written_files import write_file
 
 _CONFIG = """# Relative paths count from this folder.
 policies: policies

@@ -20,7 +20,7 @@ from tablectl.commands.request import CommandRequest
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
-from tablectl.engine.java import java_problem
+from tablectl.engine.local_spark import java_problem
 from tablectl.engine.port import CommitDriver
 from tablectl.frozen import frozen
 from tablectl.log.reader import read_commits

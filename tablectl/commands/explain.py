@@ -32,9 +32,9 @@ def explain_key_command(key: str, request: CommandRequest, out: Output, form: Re
 
 def _needs(found: Explanation, project: Project) -> dict[str, tuple[RuntimeNeed, ...]]:
     """What each value needs of the Databricks Runtime."""
-    from tablectl.planning.runtime_needs import needs_of_value  # noqa: PLC0415  # only for that dialect
+    from tablectl.lint_rules.products import needs_of_value  # noqa: PLC0415  # only for that dialect
 
-    given = {each.key: each.won.given.value for each in found.resolved if each.won.given}
+    given = {each.key: each.given.value for each in found.resolved if each.given}
     truncates = given.get("truncate_history") == "true"
     needs: dict[str, tuple[RuntimeNeed, ...]] = {}
     for each, value in given.items():

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tablectl.commands.output import Output
 from tablectl.commands.request import CommandRequest
+from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.model.lint_rules import RULES
-from tablectl.policies.own_rules import own_rules
+from tablectl.policies.own_rules import documentation_of, own_rules
 from tablectl.policies.suggestions import nearest
 from tablectl.reports.explain_document import CodeExplanation, document_of_code
 from tablectl.reports.formats import ReportFormat
@@ -16,7 +16,7 @@ from tablectl.reports.formats import ReportFormat
 
 def explain_code_command(word: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
     """Explain a code, with its severity here. Returns the exit code."""
-    rule = RULES.get(word.upper()) or next((each.documentation for each in own_rules() if each.code == word), None)
+    rule = RULES.get(word.upper()) or next((documentation_of(each) for each in own_rules() if each.code == word), None)
     if rule is None:
         near = nearest(word.upper(), tuple(RULES))
         raise UsageError(

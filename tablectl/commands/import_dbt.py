@@ -11,10 +11,10 @@ from tablectl.delta.names import NameSyntaxError
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.planning.dbt import dbt_entry
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
-from tablectl.policies.new_policy_file import TableEntry, write_policies
+from tablectl.policies.yaml_text import TableEntry, write_policies
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
-from tablectl.written_files import write_file
+from tablectl.support.written_files import write_file
 
 
 def import_dbt_command(

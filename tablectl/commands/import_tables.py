@@ -6,11 +6,11 @@ from tablectl.commands.output import Output
 from tablectl.commands.request import CommandRequest, ImportOptions
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.policies.find_files import shown_path
-from tablectl.policies.requested_tables import declared_already, requested_tables, whole_catalog
+from tablectl.policies.repository import declared_already, requested_tables, whole_catalog
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
+from tablectl.support.written_files import check_writable, write_file
 from tablectl.workflow.import_tables import Imported, import_policies
-from tablectl.written_files import check_writable, write_file
 
 
 def import_command(request: CommandRequest, out: Output, form: ReportFormat, options: ImportOptions) -> ExitCode:

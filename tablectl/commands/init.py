@@ -17,10 +17,10 @@ from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import CiSystem, InstallSource
 from tablectl.policies.find_files import shown_path
-from tablectl.policies.requested_tables import requested_tables
+from tablectl.policies.repository import requested_tables
 from tablectl.reports.formats import ReportFormat
+from tablectl.support.written_files import write_file
 from tablectl.workflow.import_tables import import_policies
-from tablectl.written_files import write_file
 
 
 @frozen

@@ -14,7 +14,7 @@ from tablectl.commands.request import CommandRequest
 from tablectl.commands.table_reports import report_of
 from tablectl.model.errors import ExitCode
 from tablectl.policies.dbt_manifest import read_manifest
-from tablectl.policies.policy_lines import policy_lines_of
+from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.reports.documents import document_of_lint
 from tablectl.reports.formats import ReportFormat
 from tablectl.workflow.lint import lint_tables

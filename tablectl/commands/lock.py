@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tablectl.commands.output import Output
 from tablectl.commands.scaffold import CI_FILES
-from tablectl.files import read_regular
 from tablectl.json_text import read_json
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import (
@@ -25,8 +24,9 @@ from tablectl.model.install import (
 from tablectl.policies.config_file import FILE, load_config
 from tablectl.policies.find_files import shown_path
 from tablectl.reports.formats import ReportFormat
+from tablectl.support.files import read_regular
+from tablectl.support.written_files import write_file
 from tablectl.version import __version__
-from tablectl.written_files import write_file
 
 FOLDER = "requirements"
 _LOCKS = {"plan": "base", "apply": "spark"}

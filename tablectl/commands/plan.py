@@ -30,7 +30,7 @@ from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
-from tablectl.written_files import check_writable, write_file
+from tablectl.support.written_files import check_writable, write_file
 
 _SHOWN = 5
 

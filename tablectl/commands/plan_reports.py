@@ -16,7 +16,7 @@ from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import Shard
 from tablectl.planning.plan_file import digest_of
 from tablectl.planning.plan_limits import PlanLimits
-from tablectl.policies.policy_lines import Sources, policy_lines_of
+from tablectl.policies.effective_policy import Sources, policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context

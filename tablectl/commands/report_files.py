@@ -14,7 +14,7 @@ from tablectl.model.errors import TablectlError, UsageError, one_line
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
 from tablectl.reports.style import Style
-from tablectl.written_files import check_writable, write_file
+from tablectl.support.written_files import check_writable, write_file
 
 FILES = SUFFIXES
 

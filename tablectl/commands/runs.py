@@ -28,8 +28,8 @@ from tablectl.reports.render import render
 from tablectl.reports.runs_document import document_of_adoption, document_of_runs, document_of_undo
 from tablectl.run_history import find_runs, find_undo
 from tablectl.selection import Selection
+from tablectl.support.written_files import write_file
 from tablectl.workflow.plan import make_plan
-from tablectl.written_files import write_file
 
 
 def runs_command(request: CommandRequest, out: Output, form: ReportFormat, options: RunsOptions) -> ExitCode:

@@ -11,10 +11,10 @@ from tablectl.commands.report_files import below_root
 from tablectl.commands.request import CommandRequest
 from tablectl.frozen import frozen
 from tablectl.json_text import json_form, write_json
+from tablectl.lint_rules.rule import LintedState
 from tablectl.model.errors import ExitCode, InputError, Problem
 from tablectl.planning.lint import Linted, LintedTable, lint
-from tablectl.planning.lint_rules.linted_state import LintedState
-from tablectl.policies.policy_lines import policy_lines_of
+from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import Project

@@ -13,9 +13,9 @@ from tablectl.delta.credentials import find_credentials, server_text
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
+from tablectl.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
-from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.own_rules import OWN_CODE, is_own_code
 from tablectl.model.stop_condition import LONGEST_SOAK
 from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from tablectl.frozen import frozen
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable
-from tablectl.policies.policy_lines import Sources
+from tablectl.policies.effective_policy import Sources
 from tablectl.policies.yaml_nodes import SourceFile
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?=&%+-]+\Z")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from tablectl.delta.databricks_runtimes import Capability, Runtime, can
 from tablectl.delta.dialects import dialect_of
 from tablectl.frozen import frozen
-from tablectl.model.lint_rules import LintRule
+from tablectl.lint_rules.rule import LintRule
 from tablectl.model.text import value_text
 from tablectl.policies.effective_policy import Explanation
-from tablectl.policies.precedence import DeclaredValue, ResolvedValue
+from tablectl.policies.layers import Layer, ResolvedValue
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Heading, Paragraph, Row, page
 
@@ -73,26 +73,27 @@ def document_of_explanation(explanation: Explanation, needs: Needs = _NO_NEEDS) 
 
 
 def _row(resolved: ResolvedValue, needs: Sequence[RuntimeNeed]) -> Row:
-    over = resolved.over
-    values = [Cell(_value_text(each), tone="quiet") for each in over]
-    places = [Cell(f"over {_by(each)}", tone="quiet") for each in over]
+    over, key = resolved.over, resolved.key
+    values = [Cell(_value_text(each, key), tone="quiet") for each in over]
+    places = [Cell(f"over {_by(each, key)}", tone="quiet") for each in over]
     notes = [Cell(text, tone="quiet") for need in needs for text in need.texts()]
     return Row(
         (
-            (Cell(resolved.key, code=True),),
-            (Cell(_value_text(resolved.won), code=True), *values),
-            (Cell(_by(resolved.won)), *places, *notes),
+            (Cell(key, code=True),),
+            (Cell(_value_text(resolved.won, key), code=True), *values),
+            (Cell(_by(resolved.won, key)), *places, *notes),
         )
     )
 
 
-def _value_text(declared_value: DeclaredValue) -> str:
-    return value_text(declared_value.given.shown()) if declared_value.given else "not managed"
+def _value_text(layer: Layer, key: str) -> str:
+    given = layer.declared.get(key)
+    return value_text(given.shown()) if given else "not managed"
 
 
-def _by(declared_value: DeclaredValue) -> str:
-    title = declared_value.title or ("" if declared_value.given else "unmanaged")
-    return _place(declared_value.source) + (f" ({title})" if title else "")
+def _by(layer: Layer, key: str) -> str:
+    title = layer.title or ("" if key in layer.declared else "unmanaged")
+    return _place(layer.place(key) or layer.source) + (f" ({title})" if title else "")
 
 
 def _place(source: SourceFile) -> str:
@@ -102,13 +103,13 @@ def _place(source: SourceFile) -> str:
 def _json(explanation: Explanation, needs: Needs) -> dict[str, Any]:
     return {
         "table": explanation.table,
-        "declarations": [{"key": each.target.text, **_at(each.source)} for each in explanation.declarations],
+        "declarations": [{"key": each.text, **_at(each.source)} for each in explanation.declarations],
         "values": [
             {
                 "name": each.key,
-                **_declared_value(each.won),
+                **_declared_value(each.won, each.key),
                 **({"runtime": needs[each.key]} if needs.get(each.key) else {}),
-                "over": [_declared_value(declared_value) for declared_value in each.over],
+                "over": [_declared_value(layer, each.key) for layer in each.over],
             }
             for each in explanation.resolved
         ],
@@ -116,13 +117,13 @@ def _json(explanation: Explanation, needs: Needs) -> dict[str, Any]:
     }
 
 
-def _declared_value(declared_value: DeclaredValue) -> dict[str, Any]:
-    value = {"value": declared_value.given.shown()} if declared_value.given else {}
+def _declared_value(layer: Layer, key: str) -> dict[str, Any]:
+    given = layer.declared.get(key)
     return {
-        "managed": declared_value.given is not None,
-        **value,
-        "by": declared_value.title or "table",
-        **_at(declared_value.source),
+        "managed": given is not None,
+        **({"value": given.shown()} if given else {}),
+        "by": layer.title or "table",
+        **_at(layer.place(key) or layer.source),
     }
 
 

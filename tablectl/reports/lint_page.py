@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tablectl.delta.clients import LISTS, VECTORS_OFF, ClientData, Probe, known_clients
-from tablectl.model.lint_rules import RULES, LintRule
+from tablectl.lint_rules import RULES
+from tablectl.lint_rules.rule import LintRule
 
 _HEAD = """# What lint finds
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
+from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode, Problem
-from tablectl.model.lint_rules import RULES
 from tablectl.model.plan import Finding, Plan, TableFailure, TablePlan
 from tablectl.model.text import value_text
 from tablectl.planning.drift import Drift, TableDrift

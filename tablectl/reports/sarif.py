@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 from tablectl.frozen import frozen
 from tablectl.json_text import write_json
+from tablectl.lint_rules import RULES as CODES
+from tablectl.lint_rules.rule import LintRule
 from tablectl.model.errors import Problem
-from tablectl.model.lint_rules import RULES as CODES
-from tablectl.model.lint_rules import LintRule
 from tablectl.model.text import printable
 from tablectl.planning.lint import Linted
 from tablectl.policies.config_file import FILE

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.catalogs.registry import Catalogs
-from tablectl.catalogs.spark import SparkCatalog
+from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.delta.names import parse_table
 from tablectl.log.reader import newest_version, read_table

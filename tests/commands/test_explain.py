@@ -137,7 +137,7 @@ def test_a_contradiction_is_explained_as_such(cli: Cli, repo: Repository) -> Non
 def test_as_a_function(cli: Cli, sales: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLECTL_VAR_LAKE", "/lake")
     found = tablectl.explain("lake.sales.orders")
-    assert {each.key: each.won.source.line for each in found.resolved if each.won.given} == {
+    assert {each.key: each.source.line for each in found.resolved if each.given} == {
         "isolation": 7,
         "clustering": 10,
         "properties.owner.team": 8,

@@ -14,8 +14,8 @@ from tablectl.applying.events import RunEvent
 from tablectl.commands.output import Output
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.project import Engines
+from tablectl.support.written_files import write_file
 from tablectl.version import __version__
-from tablectl.written_files import write_file
 from tests.commands.conftest import Cli, Repository
 
 

@@ -20,7 +20,7 @@ _OTHER_MEANINGS = {
     ("engine/spark.py", "delta-spark"),
     ("commands/doctor.py", "delta-spark"),
     ("catalogs/opening.py", "databricks"),
-    ("engine/databricks.py", "databricks"),
+    ("engine/connect.py", "databricks"),
     ("policies/config.py", "databricks"),
     ("writers/spark_methods.py", "databricks"),
     ("policies/catalog_config.py", "databricks"),

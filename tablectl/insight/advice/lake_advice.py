@@ -20,9 +20,8 @@ from tablectl.model.table import Depth, LiveTable, WriteHistory
 from tablectl.model.text import natural_key
 from tablectl.one_table import of_table
 from tablectl.policies.effective_policy import spec_for
-from tablectl.policies.new_policy_file import TableEntry, write_entry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.policies.yaml_text import table_key
+from tablectl.policies.yaml_text import TableEntry, table_key, write_entry, write_policies
 from tablectl.project import Project
 from tablectl.selection import Selection, locate
 from tablectl.storage.log_stores import Stores

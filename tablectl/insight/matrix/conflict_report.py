@@ -14,7 +14,7 @@ from tablectl.insight.matrix.matrix import Matrix, matrix
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.planning.change_actions import actions_for, refusals_for
+from tablectl.planning.change_operations import operations_for, refusals_for
 from tablectl.planning.diff import diff
 
 
@@ -56,7 +56,7 @@ def conflict_report(
     expected = assumption.clients or [(client, None) for client in ExpectedWriters.of(basis, dialect).clients]
     views: list[ContextComparison] = []
     # After the policy is applied, even if that needs a rewrite that is refused.
-    operations = [step.operation for action in actions_for(changes, basis) for step in action.steps]
+    operations = [each.operation for each in operations_for(changes, basis)]
     for client, photon in expected:
         setting = ConflictContext.of(live, client, photon=photon, auto_compact=assumption.auto_compact)
         after = setting.after(operations)
