@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Literal
 
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
+from tablectl.model.text import Code
 from tablectl.policies.yaml_nodes import SourceFile
 
 Kind = Literal["good", "pending", "bad"]

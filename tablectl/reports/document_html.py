@@ -16,9 +16,8 @@ from pkgutil import get_data
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tablectl.model.code_block import Code
 from tablectl.model.output_escapes import escape_markup
-from tablectl.model.text import printable
+from tablectl.model.text import Code, printable
 from tablectl.reports.context import Context
 from tablectl.reports.document import Cell, Document
 from tablectl.reports.style import plural

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from tablectl.model.code_block import Code
+from tablectl.model.text import Code
 from tablectl.reports.document import (
     Block,
     Card,

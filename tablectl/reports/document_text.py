@@ -6,8 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from tablectl.model.code_block import Code
-from tablectl.model.text import listed, printable
+from tablectl.model.text import Code, listed, printable
 from tablectl.reports.document import (
     Block,
     Card,

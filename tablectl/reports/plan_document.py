@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from tablectl.model.code_block import read_code
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
-from tablectl.model.text import natural_key, value_text
+from tablectl.model.text import natural_key, read_code, value_text
 from tablectl.reports.context import Context
 from tablectl.reports.document import (
     Block,

@@ -19,10 +19,9 @@ from tablectl.applying.run_report import (
     TableRun,
 )
 from tablectl.frozen import frozen
-from tablectl.model.code_block import read_code
 from tablectl.model.expected_loss import ExpectedLoss
 from tablectl.model.plan import Change, TablePlan
-from tablectl.model.text import listed, minutes_text, natural_key, time_text, value_text
+from tablectl.model.text import listed, minutes_text, natural_key, read_code, time_text, value_text
 from tablectl.reports.context import Context
 from tablectl.reports.document import (
     Bar,

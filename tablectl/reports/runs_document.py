@@ -8,9 +8,8 @@ from dataclasses import replace
 from difflib import unified_diff
 from functools import partial
 
-from tablectl.model.code_block import Code
 from tablectl.model.table import Commit
-from tablectl.model.text import time_text, value_text
+from tablectl.model.text import Code, time_text, value_text
 from tablectl.planning.undo import Outcome, PastRun, PastRuns, RunUndo, TableUndo, ValueUndo
 from tablectl.policies.adopt import Adoption
 from tablectl.reports.document import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tablectl.insight.advice.records import Advice, LakeAdvice, TableAdvice
-from tablectl.model.code_block import Code
-from tablectl.model.text import time_text
+from tablectl.model.text import Code, time_text
 from tablectl.reports.document import (
     Block,
     Card,

@@ -9,7 +9,7 @@ from tablectl.delta.schema import Field
 from tablectl.frozen import frozen
 from tablectl.insight.advice.jobs import Jobs
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.model.commit_files import PastCommits
+from tablectl.model.commits import PastCommits
 from tablectl.model.streams import StreamState
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions

@@ -9,8 +9,7 @@ from itertools import pairwise
 from tablectl.conflicts.past_writers import is_write, kind_of, known_period, write_seconds
 from tablectl.frozen import frozen
 from tablectl.insight.advice.predicates import Condition, read_predicate
-from tablectl.model.commit_files import CommitFiles
-from tablectl.model.commits import Kind
+from tablectl.model.commits import CommitFiles, Kind
 from tablectl.model.expected_loss import Period
 from tablectl.model.table import Commit
 

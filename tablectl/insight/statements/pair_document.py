@@ -18,7 +18,7 @@ from tablectl.insight.statements.pair import EVERYWHERE, PairOutcome, StatementP
 from tablectl.insight.statements.regions import Region
 from tablectl.insight.statements.suggestions import RewrittenStatement, SuggestedPartitioning, Suggestions
 from tablectl.insight.statements.target import StatementTable
-from tablectl.model.code_block import read_code
+from tablectl.model.text import read_code
 from tablectl.reports.document import Block, Card, Document, Facts, Heading, Listing, Paragraph, Tone
 
 _TONES: dict[ConflictResult, Tone] = {
