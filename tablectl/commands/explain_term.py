@@ -5,9 +5,8 @@ from __future__ import annotations
 from tablectl.commands.output import Output
 from tablectl.commands.request import CommandRequest
 from tablectl.insight.terms.explain_term import explain_term
-from tablectl.insight.terms.glossary import find_term, term_names
+from tablectl.insight.terms.glossary import find_term, term_names, tool_terms
 from tablectl.insight.terms.term_document import document_of_term
-from tablectl.insight.terms.tool_terms import tool_terms
 from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.suggestions import nearest, shown

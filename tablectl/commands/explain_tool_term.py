@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tablectl.commands.output import Output
+from tablectl.insight.terms.glossary import ToolTerm
 from tablectl.insight.terms.term_document import document_of_word
-from tablectl.insight.terms.tool_terms import ToolTerm
 from tablectl.model.errors import ExitCode
 from tablectl.reports.formats import ReportFormat
 

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tablectl.attributes.base import PlannedOperation
-from tablectl.conflicts.stale_handles import stale_handles
 from tablectl.conflicts.statement_phases import phase_of
-from tablectl.conflicts.streaming_readers import stopped_readers
+from tablectl.conflicts.streaming_readers import stale_handles, stopped_readers
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen

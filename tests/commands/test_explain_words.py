@@ -30,9 +30,8 @@ def test_the_reordering_on_the_columns_of_a_table(cli: Cli, repo: Repository) ->
     repo.table("orders")
     result = cli("explain", "writeserializable", "--table", repo.name("orders"))
     told = " ".join(result.out.replace("`delta`", "delta").split())
-    assert (
-        f"1 the first statement begins and reads version 1: DELETE FROM {repo.name('orders')} WHERE `id` = 42" in told
-    )
+    assert "1 the first statement begins and reads version 1: DELETE FROM" in told
+    assert f"DELETE FROM {repo.name('orders')} WHERE `id` = 42" in told
     assert "a second statement commits version 2:" in told
     assert "it fails with ConcurrentAppendException" in told
     assert "it commits. The history says INSERT (2), then DELETE (3)" in told

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
-from tablectl.conflicts.rules.client_rules import ClientRules, worst
 from tablectl.conflicts.rules.delta_spark import RELEASES, decide_spark
 from tablectl.conflicts.transactions import (
+    ClientRules,
     Conflict,
     ConflictOutcome,
     ConflictResult,
@@ -21,6 +21,7 @@ from tablectl.conflicts.transactions import (
     Platform,
     commits,
     fails,
+    worst,
 )
 from tablectl.delta.client_families import DATABRICKS
 from tablectl.delta.keys import ROW_TRACKING_DOMAIN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.insight.advice.records import Advice, LakeAdvice, TableAdvice
+from tablectl.insight.advice.facts import Advice, LakeAdvice, TableAdvice
 from tablectl.model.text import Code, time_text
 from tablectl.reports.document import (
     Block,

@@ -8,11 +8,9 @@ from typing import Any
 
 from tablectl.attributes.policy import Policy
 from tablectl.insight.advice.conflict_advice import conflict_advice
-from tablectl.insight.advice.facts import TableFacts
+from tablectl.insight.advice.facts import BENEFITS, Advice, Declared, TableFacts
 from tablectl.insight.advice.layout_advice import layout_advice
-from tablectl.insight.advice.protocol_advice import protocol_advice
-from tablectl.insight.advice.records import BENEFITS, Advice, Declared
-from tablectl.insight.advice.safety_advice import ledger_advice, retention_advice
+from tablectl.insight.advice.settings_advice import ledger_advice, protocol_advice, retention_advice
 from tablectl.model.plan import TablePlan
 from tablectl.model.text import size_text
 from tablectl.planning.plan_table import plan_table

@@ -8,9 +8,8 @@ from dataclasses import replace
 from tablectl.delta.dialects import dialect_of
 from tablectl.frozen import frozen
 from tablectl.insight.advice.conflict_loss import ConflictLoss, Layout, conflict_loss
-from tablectl.insight.advice.facts import LEAST_WRITES, TableFacts, enough
+from tablectl.insight.advice.facts import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of, enough
 from tablectl.insight.advice.jobs import Job, Jobs
-from tablectl.insight.advice.records import Advice, Declared, confidence_of
 from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
 from tablectl.model.commits import Kind
 from tablectl.model.text import size_text

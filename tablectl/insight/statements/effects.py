@@ -32,9 +32,9 @@ from tablectl.insight.statements.actions import (
     Replace,
     Restore,
     Send,
+    StatementError,
     Vacuum,
 )
-from tablectl.insight.statements.errors import StatementError
 from tablectl.insight.statements.footprint import Footprint, check_table, footprint
 from tablectl.insight.statements.parse import ParsedStatement
 from tablectl.insight.statements.predicates import admits, registered_by_scan

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects import Databricks
 
 from tablectl.frozen import frozen
-from tablectl.insight.statements.errors import StatementError
+from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.literals import literal_of, stored
 from tablectl.insight.statements.parse import ParsedStatement, partition_of
 from tablectl.insight.statements.predicates import (

@@ -8,10 +8,9 @@ from typing import Any
 from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult
 from tablectl.insight.matrix.conflicts_document import in_words, pairs_texts
 from tablectl.insight.matrix.matrix import CellVerdict, matrix
-from tablectl.insight.terms.anomaly_example import AnomalyExample
-from tablectl.insight.terms.explain_term import TermContext, TermExplanation
+from tablectl.insight.terms.explain_term import AnomalyExample, TermContext, TermExplanation
 from tablectl.insight.terms.facts import Fact
-from tablectl.insight.terms.tool_terms import ToolTerm
+from tablectl.insight.terms.glossary import ToolTerm
 from tablectl.reports.document import Block, Document, Facts, Heading, Paragraph, page
 
 
@@ -33,7 +32,7 @@ def document_of_term(view: TermExplanation) -> Document:
 
 def _blocks(view: TermExplanation) -> Iterator[Block]:
     term = view.term
-    yield from (Paragraph(each) for each in (term.detail, f"{term.meaning} ({term.source})", term.page) if each)
+    yield from (Paragraph(each) for each in (term.detail, f"{term.meaning} ({term.source})") if each)
     if view.places:
         yield Heading(f"What causes it on {view.live.name.text}" if view.live else "What causes it", style="sql")
     for place in view.places:
@@ -90,7 +89,6 @@ def _json(view: TermExplanation) -> dict[str, Any]:
         "meaning": term.meaning,
         "detail": term.detail or None,
         "source": term.source,
-        "page": term.page or None,
         "ways": list(term.ways),
         "table": view.live.name.text if view.live else None,
         "causes": [

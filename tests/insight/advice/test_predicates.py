@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.insight.advice.predicates import Condition, read_predicate
+from tablectl.insight.advice.jobs import Condition, read_predicate
 
 _TEXT = st.text(alphabet="()ANDOR =<>#1Laé'`,. \n", max_size=60)
 

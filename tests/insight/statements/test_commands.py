@@ -8,9 +8,8 @@ import pytest
 
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.statements.actions import ChangeColumns, Rearrange, Replace, Send
+from tablectl.insight.statements.actions import ChangeColumns, Rearrange, Replace, Send, StatementError
 from tablectl.insight.statements.effects import commits_of
-from tablectl.insight.statements.errors import StatementError
 from tablectl.insight.statements.parse import DEEPEST, parse_statement
 from tablectl.model.commits import Kind
 from tests.insight.statements.sql_rows import SUBJECT

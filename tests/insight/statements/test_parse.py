@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.effects import commits_of
-from tablectl.insight.statements.errors import StatementError
 from tablectl.insight.statements.parse import DEEPEST, LONGEST, parse_statement
 from tests.insight.statements.sql_rows import SUBJECT
 
