@@ -39,7 +39,6 @@ EXEMPT = {
     "model/text.py": "shows the message of the error",
     "model/output_escapes.py": "shows the message of the error",
     "model/patterns.py": "selects by name, before any table is handled",
-    "model/pattern_index.py": "as above",
     "model/plan.py": "properties of a record that was checked when it was made",
     "policies/": "reads the files of the user, before any table is handled",
 }

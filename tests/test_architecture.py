@@ -25,7 +25,7 @@ from tests.commands.log_lake import create
 
 _PACKAGE = Path(tablectl.__file__).parent
 _FILES = sorted(_PACKAGE.rglob("*.py"))
-_HEAVY = ("pyspark", "delta", "pyarrow", "deepdiff", "databricks", "py4j", "pandas")
+_HEAVY = ("pyspark", "delta", "pyarrow", "databricks", "py4j", "pandas")
 
 
 _BY_NAME = {
@@ -115,7 +115,7 @@ _FOR_TABLES = ("obstore", "asyncio", "concurrent")
 _FOR_READING_RECORDS = ("pydantic",)
 _FOR_SPARK = ("pyspark", "delta", "py4j", "grpc", "google")
 _FOR_CHECKPOINTS = ("pyarrow",)
-_FOR_SOME_ANSWERS = ("deepdiff", "rich", "pandas", "numpy", "databricks", "jinja2", "sqlglot")
+_FOR_SOME_ANSWERS = ("rich", "pandas", "numpy", "databricks", "jinja2", "sqlglot")
 _FOR_BUCKETS = ("obstore",)
 _OFTEN_TOO_MUCH = (*_FOR_BUCKETS, *_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, *_FOR_SOME_ANSWERS)
 
@@ -164,7 +164,7 @@ def test_a_plan_loads_no_module_of_another_command() -> None:
     code = "import sys, tablectl.commands.plan; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     others = {"applying.run", "cluster_plan", "insight.matrix.matrix", "planning.drift", "planning.import_table"}
-    others |= {"reports.run_document", "reports.drift_document", "reports.results", "reports.cases"}
+    others |= {"reports.run_document", "reports.drift_document", "reports.results"}
     assert {f"tablectl.{each}" for each in others}.isdisjoint(loaded)
     assert {f"tablectl.{each}" for each in others} <= {
         ".".join(("tablectl", *file.relative_to(_PACKAGE).with_suffix("").parts)) for file in _FILES

@@ -15,10 +15,9 @@ from tablectl.conflicts.past_writers import write_seconds
 from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.plan import TablePlan
-from tablectl.model.streams import StreamPosition, StreamWriter
+from tablectl.model.streams import LATE, StreamPosition, StreamWriter, usual_gap
 from tablectl.model.table import Commit
 from tablectl.model.text import minutes_text
-from tablectl.model.usual_gap import LATE, usual_gap
 from tablectl.storage.table_log import DataFile
 
 LOOK_BACK = 500

@@ -6,11 +6,11 @@ event as JSON on standard input.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tablectl.commands.output import Output
+from tablectl.json_text import write_json
 from tablectl.model.errors import TablectlError
 from tablectl.model.text import printable
 from tablectl.one_table import of_table
@@ -65,7 +65,7 @@ def send_notification(
 def _run(receiver: NotifyConfig, body: Mapping[str, Any], out: Output, environ: Mapping[str, str]) -> str:
     """Run a command and return why it failed. Its output is shown, up to a limit."""
     variables = {**environ, "TABLECTL_EVENT": str(body["event"])}
-    command = Invocation(receiver.command, environ=variables, given=json.dumps(body).encode() + b"\n")
+    command = Invocation(receiver.command, environ=variables, given=write_json(body).encode() + b"\n")
     ran = run_captured(command, _MOST_BYTES, Limits(receiver.timeout, grace=_GRACE), merged=True)
     _show(ran.out, out)
     return f"it {ran.why}" if ran.why else ""

@@ -10,7 +10,8 @@ from tablectl.delta.names import ColumnPath, TableName
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Schema
 from tablectl.frozen import frozen
-from tablectl.model.managed_table import CatalogEntry
+from tablectl.json_text import UNWRITTEN, in_json
+from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table_options import Optimize
 
 NOTHING_SET: Mapping[str, str] = MappingProxyType({})
@@ -42,34 +43,40 @@ class Commit:
     operation: str
     user: str = ""
     client: Client = UNKNOWN_CLIENT
-    user_metadata: str = ""
-    changes_metadata: bool = False
+    user_metadata: str = field(default="", metadata=UNWRITTEN)
+    changes_metadata: bool = field(default=False, metadata=UNWRITTEN)
     """Whether the commit has a ``metaData`` or ``protocol`` action, or writes a domain other than row tracking's."""
-    changes_data: bool = False
+    changes_data: bool = field(default=False, metadata=UNWRITTEN)
     """Whether the commit adds or removes files."""
-    overwrites: bool = False
+    overwrites: bool = field(default=False, metadata=UNWRITTEN)
     """Whether the commit replaced the whole table."""
-    schema_writer: bool = False
+    schema_writer: bool = field(default=False, metadata=UNWRITTEN)
     """Whether the commit changes both data and metadata, as schema evolution and identity columns do."""
     engine: str = ""
     """The unchanged ``engineInfo``, from which ``client`` is derived."""
     parameters: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """The operation's parameters that are not null, as ``DESCRIBE HISTORY`` shows them. A cut value ends with …"""
-    metrics: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    metrics: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET, metadata=UNWRITTEN)
     """The operation's metrics, in the same form."""
-    tags: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    tags: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET, metadata=UNWRITTEN)
     """The writer's tags for the commit, such as ``delta.rowTracking.preserved``."""
-    read_version: int | None = None
+    read_version: int | None = field(default=None, metadata=UNWRITTEN)
     """The version that the transaction started from."""
-    isolation: str = ""
+    isolation: str = field(default="", metadata=UNWRITTEN)
     """The isolation level of the transaction: ``Serializable``, ``WriteSerializable``, ``SnapshotIsolation``."""
-    blind_append: bool | None = None
+    blind_append: bool | None = field(default=None, metadata=UNWRITTEN)
     """Whether the commit only added files and read none; ``None`` if unknown."""
-    transactions: tuple[AppTransaction, ...] = ()
+    transactions: tuple[AppTransaction, ...] = field(default=(), metadata=UNWRITTEN)
     job: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """The job, notebook and cluster of the commit, as Databricks records them: ``jobId``, ``jobName``, ``runId``, …,
     ``notebookId``, ``clusterId``.
     """
+
+    @property
+    @in_json
+    def stamp(self) -> Stamp | None:
+        """The run of tablectl that made it; ``None`` for other commits."""
+        return read_stamp(self.user_metadata)
 
     @property
     def source(self) -> str:
@@ -294,3 +301,51 @@ class LiveTable:
         if not key.lower().startswith("delta."):
             return None
         return next((value for name, value in self.properties.items() if name.lower() == key.lower()), None)
+
+
+CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
+"""The table features with which a table's commits go through its catalog (Delta protocol, "Catalog-managed tables")."""
+
+
+@frozen
+class CatalogEntry:
+    """What a catalog says about a table besides its state. ``None`` and empty texts mean that it does not say."""
+
+    managed: bool | None = None
+    """Whether the catalog owns the table's storage: ``table_type`` is ``MANAGED``, and not ``EXTERNAL``."""
+    optimization: str = ""
+    """The table's own setting of predictive optimization: ``enabled``, ``disabled`` or ``inherit``."""
+    optimized: bool | None = None
+    """Whether predictive optimization is on for the table, inherited settings included."""
+    filtered: bool | None = None
+    """Whether the table has a row filter or column masks of its own: readers see less than what is stored."""
+
+
+@frozen
+class ManagedTable:
+    """One answer of a catalog about a table that it manages."""
+
+    location: str
+    """The table's location in canonical form."""
+    table_id: str
+    """The id that the catalog gave to the table. The ``metaData`` of the log has another one."""
+    protocol: Protocol
+    schema: str
+    """The schema as ``schemaString`` of a ``metaData`` action."""
+    partition_columns: tuple[str, ...]
+    properties: Mapping[str, str]
+    """The properties of the table, without those that the catalog derives itself."""
+    clustering: tuple[tuple[str, ...], ...] | None
+    """The clustering columns by physical name; ``None`` if the catalog lists none."""
+    version: int
+    """The newest version of the table."""
+    metadata_version: int
+    """The version of the last commit that changed metadata (``last-commit-version``). A plan is stale if it moves."""
+    etag: str = ""
+    commits: Mapping[int, str] = field(default_factory=dict)
+    """The commits that may not be published yet: version → file name in ``_delta_log/_staged_commits``."""
+
+    @property
+    def managed(self) -> bool:
+        """Whether commits go through the catalog."""
+        return bool((self.protocol.reader_features | self.protocol.writer_features) & CATALOG_FEATURES)

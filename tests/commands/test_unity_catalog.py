@@ -185,7 +185,7 @@ def test_without_a_right_on_storage_drift_is_that_of_the_catalog(
     policies(repo, "  sales.man: {isolation: default}\n")
     done = cli("drift", "--format", "json")
     (table,) = json.loads(done.out)["tables"]
-    assert [each["attribute"] for each in table["differences"]] == ["isolation"]
+    assert [each["change"]["attribute"] for each in table["differences"]] == ["isolation"]
     assert table["trouble"]
 
 
@@ -327,7 +327,7 @@ def test_the_open_source_catalog_does_not_tell_predictive_optimization(
 def test_drift_of_a_setting_of_the_catalog_is_drift(repo: Repository, cli: Cli, databricks: UnityServer) -> None:
     policies(repo, "  sales.man: {predictive_optimization: enabled}\n")
     (table,) = json.loads(cli("drift", "--format", "json").out)["tables"]
-    assert [(each["attribute"], each["found"]) for each in table["differences"]] == [
+    assert [(each["change"]["attribute"], each["change"]["before"]) for each in table["differences"]] == [
         ("predictive_optimization", "inherit")
     ]
 

@@ -14,9 +14,9 @@ from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Evidence, Rewrite, Verb
+from tablectl.model.text import Code
 
 PARTITIONS = "(partitions)"
 """Stands for the partition columns in ``Operation.provides``. No property has this key."""

@@ -11,10 +11,10 @@ from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import ColumnPath, TableName, column_sql
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
+from tablectl.model.text import Code
 
 CLUSTERING_FEATURES = ("clustering", "domainMetadata")
 _BY_COLUMNS = StatementForm(

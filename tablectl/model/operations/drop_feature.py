@@ -11,10 +11,10 @@ from tablectl.delta.names import TableName
 from tablectl.delta.protocol import PROTECTION, needs_protection
 from tablectl.delta.sql import quote_name
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
+from tablectl.model.text import Code
 
 _DROP = StatementForm(
     id="drop feature",

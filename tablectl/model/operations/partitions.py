@@ -12,7 +12,6 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import ColumnPath, TableName
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import (
     DATABRICKS_DOCS,
@@ -26,6 +25,7 @@ from tablectl.model.operations.base import (
 )
 from tablectl.model.operations.clustering import CLUSTERING_FEATURES, clustering_sql, new_features
 from tablectl.model.plan import Basis, CommitEffect, Evidence, Rewrite, Verb
+from tablectl.model.text import Code
 
 _BY_COLUMNS = StatementForm(
     id="replace partitions by columns",

@@ -12,10 +12,10 @@ from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.sql import quote_text
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState, alter, clauses
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
+from tablectl.model.text import Code
 
 _ROW_TRACKING_FEATURES = ("rowTracking", "domainMetadata")
 _BACKFILL_FILES = 22_000
