@@ -110,7 +110,7 @@ def test_a_ready_plan_needs_policies_or_says_that_it_needs_none(root: Path, tmp_
     with pytest.raises(UsageError, match="no policies here to compare the plan with"):
         tablectl.apply(planned, directory=elsewhere)
     for wrong in ({"policies": root / "policies"}, {"without_policies": True}):
-        with pytest.raises(UsageError, match="are for ready plans"):
+        with pytest.raises(UsageError, match="for a ready plan"):
             tablectl.apply(root / "policies", directory=elsewhere, **wrong)
     named = tablectl.apply(
         planned, directory=elsewhere, policies=root / "policies", variables={"ROOT": str(root)}, max_bytes=10

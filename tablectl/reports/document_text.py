@@ -71,6 +71,8 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     state = style.paint(card.state.upper(), colour, "bold") if card.effects else style.paint(card.state, colour)
     mark = f"{style.paint(card.mark, colour, 'bold')} " if card.mark else ""
     lines = [f"{mark}{style.paint(name, 'bold')}  {state}".rstrip()]
+    if not mark and len(f"{name}  {card.state}") > style.width:
+        lines = [style.paint(name, "bold"), *(style.paint(each, colour) for each in style.prose("", card.state, 1, 0))]
     if len(card.names) > 1:
         lines += style.prose("", listed(card.names, _EVERY_NAME if card.every_name else _FEW_NAMES), 1, 0)
     for block in card.brief:
@@ -155,7 +157,7 @@ def _changes(block: Changes, style: Style) -> list[str]:
     three.
     """
     before, after = (_COLOURS[each] for each in block.tones)
-    if block.labels != ("Current", "Desired"):
+    if block.labels == ("Declared", "Found"):
         return [line for row in block.rows for line in _compared(row, block, style)]
     room = {row: style.width - 9 - len(row.before) - len(row.after) for row in block.rows}
     fitting = {row for row in block.rows if len(printable(row.id)) <= room[row]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tablectl.applying.run_report import RunReport
+from tablectl.model.errors import ExitCode
 from tablectl.model.json_records import Schema, record_schema
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
@@ -31,7 +32,10 @@ def plan_schema() -> Schema:
 
 def run_schema() -> Schema:
     """The schema of ``apply --format json``."""
-    return record_schema(RunReport, "run:2", "tablectl run", {}, {})
+    made = record_schema(RunReport, "run:2", "tablectl run", {}, {})
+    impossible = {ExitCode.CHANGES, ExitCode.USAGE}
+    made["properties"]["exit_code"]["enum"] = [int(code) for code in ExitCode if code not in impossible]
+    return made
 
 
 def status_schema() -> Schema:

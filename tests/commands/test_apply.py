@@ -16,6 +16,8 @@ import pytest
 from tablectl.applying import retry as retry_module
 from tablectl.applying.events import RunEvent
 from tablectl.commands import show
+from tablectl.commands.apply import ApplyOptions
+from tablectl.commands.command import function
 from tablectl.commands.display import Lines
 from tablectl.commands.output import Output
 from tablectl.engine import spark
@@ -495,7 +497,7 @@ RUNNER = """
 import os, sys
 from tablectl.commands import apply as command
 from tablectl.engine import spark
-from tablectl.commands.app import run_cli
+from tablectl.commands.command_line import run_cli
 from tests.commands.log_lake import LogEngine
 
 controls = []
@@ -627,3 +629,19 @@ def test_an_interrupt_anywhere_else_is_one_word(cli: Cli, monkeypatch: pytest.Mo
     monkeypatch.setattr(show, "show_command", interrupted)
     result = cli("show", "p.json")
     assert (result.code, result.out, result.err) == (1, "", "error: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ({}, None),
+        ({"when": None, "within": None}, None),
+        ({"when": "quiet"}, 21_600),
+        ({"when": "quiet", "within": "90m"}, 5400),
+        ({"when": "quiet", "within": "7d"}, 604_800),
+    ],
+)
+def test_the_time_to_wait_for_a_quiet_moment(given: dict[str, Any], seconds: float | None) -> None:
+    found: list[float | None] = []
+    function(ApplyOptions)(lambda options: found.append(options.quiet))(**given)
+    assert found == [seconds]

@@ -14,14 +14,13 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
-from typer.testing import CliRunner
 
+from tablectl.commands.command_line import run_cli
 from tests.docs.pages import ROOT
+from tests.program import commands
 
 REMAINING = Path(__file__).with_name("plain_english.json")
 """The number of banned phrases that each listed file still has, by its path in the repository."""
@@ -105,18 +104,6 @@ def write_remaining() -> None:
     REMAINING.write_text(f"{json.dumps(counts(), indent=2)}\n", encoding="utf-8")
 
 
-def _commands() -> Iterator[tuple[str, ...]]:
-    """The words that lead to every command and group."""
-    from tablectl.commands.app import app
-
-    def walk(command: object, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        yield words
-        for name, each in getattr(command, "commands", {}).items():
-            yield from walk(each, (*words, name))
-
-    yield from walk(get_command(app), ())
-
-
 def test_no_file_has_more_banned_phrases_than_its_row_allows() -> None:
     allowed = json.loads(REMAINING.read_text(encoding="utf-8"))
     more = {
@@ -130,13 +117,10 @@ def test_every_row_of_remaining_phrases_names_a_file_and_a_positive_count() -> N
     assert [name for name, count in allowed.items() if count < 1] == []
 
 
-@pytest.mark.parametrize("words", list(_commands()), ids=" ".join)
-def test_the_help_of_a_command_is_plain_english(words: tuple[str, ...]) -> None:
-    from tablectl.commands.app import app
-
-    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
-    assert shown.exit_code == 0
-    assert phrases(shown.output) == []
+@pytest.mark.parametrize("words", [words for words, _ in commands()], ids=" ".join)
+def test_the_help_of_a_command_is_plain_english(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli([*words, "--help"], {"COLUMNS": "200", "NO_COLOR": "1"}) == 0
+    assert phrases(capsys.readouterr().out) == []
 
 
 @pytest.mark.parametrize(

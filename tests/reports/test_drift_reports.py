@@ -122,7 +122,7 @@ def test_json_tells_what_was_adopted(drift: Drift) -> None:
     adoption = Adoption({"p.yaml": "…"}, tuple(others), left, written=True)
     told = json.loads(rendered(replace(drift, adoption=adoption), ReportFormat.JSON))["adoption"]
     assert (told["written"], told["files"], told["left"][0]["reason"]) == (True, ["p.yaml"], "it is inherited")
-    assert told["left"][0]["table"] == "sales.orders"
+    assert told["left"][0]["table"] == "lake.sales.orders"
     assert json.loads(rendered(drift, ReportFormat.JSON))["adoption"] is None
 
 

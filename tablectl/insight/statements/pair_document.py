@@ -23,8 +23,7 @@ from tablectl.insight.statements.footprint import Footprint
 from tablectl.insight.statements.pair import EVERYWHERE, PairOutcome, StatementPair, main_footprint, region_text
 from tablectl.insight.statements.regions import Region
 from tablectl.insight.statements.target import StatementTable
-from tablectl.model.text import read_code
-from tablectl.reports.document import Block, Card, Document, Facts, Heading, Listing, Paragraph, Tone
+from tablectl.reports.document import Block, Card, Document, Facts, Heading, Paragraph, Tone
 
 _TONES: dict[ConflictResult, Tone] = {
     ConflictResult.COMMITS: "good",
@@ -138,8 +137,7 @@ def _ways(ways: Suggestions, pair: StatementPair) -> Iterator[Block]:
 
 def _rewrite(each: RewrittenStatement) -> Iterator[Block]:
     condition = f", only if {each.only_if}" if each.only_if else ", with the same result"
-    yield Paragraph(f"{each.index + 1} rewritten{condition}:")
-    yield Listing((read_code(each.sql),))
+    yield Facts(((f"{each.index + 1}", f"rewritten{condition}: {each.sql}"),))
 
 
 def _partitioning(each: SuggestedPartitioning, *, first: bool) -> str:
