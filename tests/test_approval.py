@@ -28,7 +28,7 @@ from tablectl.model.json_records import read_record
 from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
 from tablectl.model.table_options import CONSENTS
 from tablectl.planning.derive_statements import derive_table
-from tablectl.planning.plan_file import _digest, dump_plan
+from tablectl.planning.plan_file import _canonical, _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
 from tablectl.policies.schemas import policy_schema
 from tablectl.reports.schema import plan_schema
@@ -431,7 +431,7 @@ def edits(value: Any, words: Sequence[Any] = ()) -> Iterator[Any]:
 
 def sealed(body: Body) -> bytes:
     rest = {key: value for key, value in body.items() if key != "sha256"}
-    return json.dumps({**rest, "sha256": _digest(rest)}).encode()
+    return json.dumps({**rest, "sha256": _digest(_canonical(rest))}).encode()
 
 
 def completed(body: Body) -> bytes | None:

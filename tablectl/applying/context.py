@@ -18,11 +18,12 @@ from tablectl.engine.port import Engine
 from tablectl.frozen import frozen
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import TablePlan
 from tablectl.model.stamp import Stamp
 from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
-from tablectl.model.table import WITH_HISTORY, CatalogEntry, Commit, Depth, LiveTable
+from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.table_log import DataFile
 
 

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
 from tablectl.model.errors import TablectlError
-from tablectl.model.table import CatalogEntry, ManagedTable
+from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.storage.access import TemporaryCredentials
 
 Operation = Literal["READ", "READ_WRITE"]

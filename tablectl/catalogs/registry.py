@@ -15,7 +15,7 @@ from tablectl.delta.names import TableName, canonical_location, location_fault
 from tablectl.engine.port import Catalog
 from tablectl.frozen import frozen
 from tablectl.model.errors import BrokenTableError, LiveError, TablectlError
-from tablectl.model.table import CatalogEntry, ManagedTable
+from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.one_table import of_table
 from tablectl.storage.access import Provider, TemporaryCredentials
 

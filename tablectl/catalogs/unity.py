@@ -20,7 +20,7 @@ from tablectl.delta.names import TableName, canonical_location, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
 from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError, TablectlError
-from tablectl.model.table import CatalogEntry
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.one_table import of_table
 from tablectl.storage.access import TemporaryCredentials
 from tablectl.support.http_client import AnswerError, HttpClient, OversizeAnswerError, segment

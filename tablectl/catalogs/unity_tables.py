@@ -13,7 +13,7 @@ from tablectl.json_text import write_json
 from tablectl.log.actions import expect_integer, expect_object, expect_text, expect_texts, parse_json
 from tablectl.log.budget import FEATURE_LENGTH, FEATURES
 from tablectl.model.errors import LiveError
-from tablectl.model.table import CATALOG_FEATURES, CatalogEntry, ManagedTable
+from tablectl.model.managed_table import CATALOG_FEATURES, CatalogEntry, ManagedTable
 
 _FEATURE = "delta.feature."
 _READER, _WRITER = "delta.minReaderVersion", "delta.minWriterVersion"

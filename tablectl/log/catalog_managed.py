@@ -14,7 +14,8 @@ from tablectl.frozen import frozen
 from tablectl.log.actions import Metadata
 from tablectl.log.listing import commit_name
 from tablectl.log.table_facts import check_protocol, frozen_properties, logical_columns, read_schema
-from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable, ManagedTable
+from tablectl.model.managed_table import ManagedTable
+from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.read_budget import ReadBudget
 from tablectl.storage.table_log import LINE_BYTES, STAGED, FirstNames, TableLog, VanishedError

@@ -25,7 +25,8 @@ from tablectl.log.table_facts import check_properties, check_protocol, frozen_pr
 from tablectl.log.truncation import find_truncation
 from tablectl.log.write_history import read_write_history
 from tablectl.model.errors import LiveError, TablectlError
-from tablectl.model.table import LOOK_BACK, WITH_HISTORY, CatalogEntry, Commit, Depth, LiveTable, ManagedTable
+from tablectl.model.managed_table import CatalogEntry, ManagedTable
+from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.model.text import printable
 from tablectl.one_table import of_table
 from tablectl.storage.log_stores import Stores

@@ -10,7 +10,7 @@ from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema, parse_schema
 from tablectl.log.actions import DomainMetadata, Metadata, parse_clustering
 from tablectl.model.errors import LiveError
-from tablectl.model.table import CATALOG_FEATURES
+from tablectl.model.managed_table import CATALOG_FEATURES
 from tablectl.model.text import cut
 
 _READER = 3

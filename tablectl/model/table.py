@@ -11,6 +11,7 @@ from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Schema
 from tablectl.frozen import frozen
 from tablectl.json_text import UNWRITTEN, in_json
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table_options import Optimize
 
@@ -301,51 +302,3 @@ class LiveTable:
         if not key.lower().startswith("delta."):
             return None
         return next((value for name, value in self.properties.items() if name.lower() == key.lower()), None)
-
-
-CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
-"""The table features with which a table's commits go through its catalog (Delta protocol, "Catalog-managed tables")."""
-
-
-@frozen
-class CatalogEntry:
-    """What a catalog says about a table besides its state. ``None`` and empty texts mean that it does not say."""
-
-    managed: bool | None = None
-    """Whether the catalog owns the table's storage: ``table_type`` is ``MANAGED``, and not ``EXTERNAL``."""
-    optimization: str = ""
-    """The table's own setting of predictive optimization: ``enabled``, ``disabled`` or ``inherit``."""
-    optimized: bool | None = None
-    """Whether predictive optimization is on for the table, inherited settings included."""
-    filtered: bool | None = None
-    """Whether the table has a row filter or column masks of its own: readers see less than what is stored."""
-
-
-@frozen
-class ManagedTable:
-    """One answer of a catalog about a table that it manages."""
-
-    location: str
-    """The table's location in canonical form."""
-    table_id: str
-    """The id that the catalog gave to the table. The ``metaData`` of the log has another one."""
-    protocol: Protocol
-    schema: str
-    """The schema as ``schemaString`` of a ``metaData`` action."""
-    partition_columns: tuple[str, ...]
-    properties: Mapping[str, str]
-    """The properties of the table, without those that the catalog derives itself."""
-    clustering: tuple[tuple[str, ...], ...] | None
-    """The clustering columns by physical name; ``None`` if the catalog lists none."""
-    version: int
-    """The newest version of the table."""
-    metadata_version: int
-    """The version of the last commit that changed metadata (``last-commit-version``). A plan is stale if it moves."""
-    etag: str = ""
-    commits: Mapping[int, str] = field(default_factory=dict)
-    """The commits that may not be published yet: version → file name in ``_delta_log/_staged_commits``."""
-
-    @property
-    def managed(self) -> bool:
-        """Whether commits go through the catalog."""
-        return bool((self.protocol.reader_features | self.protocol.writer_features) & CATALOG_FEATURES)

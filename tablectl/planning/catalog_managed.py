@@ -13,8 +13,8 @@ from types import MappingProxyType
 from tablectl.attributes.properties import Properties
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
+from tablectl.model.managed_table import CATALOG_FEATURES
 from tablectl.model.plan import Basis, Change, Refusal, Statement
-from tablectl.model.table import CATALOG_FEATURES
 
 CONDITION = "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"
 _MAINTENANCE = "the catalog's owner maintains such tables; leave the setting out of the policy"

@@ -114,6 +114,7 @@ def _json(explanation: Explanation, needs: Needs) -> dict[str, Any]:
             for each in explanation.resolved
         ],
         "not_named": explanation.silent,
+        "format": 2,
     }
 
 

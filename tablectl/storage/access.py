@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # writers do without it: only catalogs make such records
-    from tablectl.model.table import CatalogEntry, ManagedTable
+    from tablectl.model.managed_table import CatalogEntry, ManagedTable
 
 
 Provider = Callable[[], Any]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # most commands need none of them, and writers never the reco
 
     from obstore.store import ObjectStore
 
-    from tablectl.model.table import CatalogEntry, ManagedTable
+    from tablectl.model.managed_table import CatalogEntry, ManagedTable
     from tablectl.storage.object_log import LogBucket, ObjectLog
 
 _PATIENCE = RetryLimits(tries=5, seconds=30)

@@ -31,11 +31,12 @@ from tablectl.log.reader import read_commits, read_table
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.log.table_cache import MemoryCache
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan
 from tablectl.model.stamp import LONGEST_REASON, Stamp
 from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
-from tablectl.model.table import WITH_HISTORY, CatalogEntry, Commit, Depth, LiveTable
+from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.one_table import of_table
 from tablectl.planning.plan_file import digest_of
 from tablectl.policies.config import RunSettings, WindowConfig

@@ -14,11 +14,11 @@ from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError, LiveError
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.stamp import Stamp
 from tablectl.model.streams import StreamState
 from tablectl.model.table import (
     WITH_HISTORY,
-    CatalogEntry,
     ClusteringState,
     Commit,
     Depth,

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from tablectl.applying.run_report import RunOutcome
-from tablectl.model.table import CatalogEntry, CatalogFacts
+from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.table import CatalogFacts
 from tablectl.model.table_options import TableOptions
 from tests.applying.world import World
 

@@ -13,7 +13,7 @@ from tablectl.catalogs.port import CatalogTable, Listed, Operation
 from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.delta.names import TableName, parse_table
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
-from tablectl.model.table import CatalogEntry
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.storage.access import TemporaryCredentials
 
 START = datetime(2026, 11, 22, 8, tzinfo=UTC)

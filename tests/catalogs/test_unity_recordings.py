@@ -20,7 +20,8 @@ from tablectl.delta.names import parse_table
 from tablectl.log.catalog_managed import CatalogLog
 from tablectl.log.reader import ReadRequest, newest_version, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError, TablectlError
-from tablectl.model.table import CatalogDifference, CatalogEntry, Depth, LiveTable
+from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.table import CatalogDifference, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tests.catalogs.unity_server import RECORDINGS, UnityServer, recorded, recording

@@ -18,7 +18,7 @@ def test_a_table_without_any_policy(cli: Cli, repo: Repository) -> None:
     result = cli("conflicts", repo.name("orders"))
     assert (result.code, result.err) == (0, "")
     assert "When Delta Spark 4.4.0 commits second  at Serializable (not set)\n" in result.out
-    assert "  c INSERT that reads the table  X X X X X ~ X X X X X X\n" in result.out
+    assert "  c INSERT that reads the table X X X X X ~ X X X X X X\n" in result.out
     assert "What the policy changes  no policy covers this table\n" in result.out
 
 

@@ -28,7 +28,7 @@ def test_every_code_has_a_page(code: str) -> None:
     for part in (rule.breaks, rule.why, rule.fix, rule.source, rule.title, code):
         assert part in text
     assert f"## {code}\n" in codes_page()
-    assert all(len(line) <= 80 for line in code_text(code, 80).splitlines())
+    assert [line for line in code_text(code, 80).splitlines() if len(line) > 80 and "https://" not in line] == []
 
 
 def test_what_the_repository_says_of_it() -> None:

@@ -1,0 +1,58 @@
+"""What a catalog says about a table, as plain values: its entry, and the state of a table whose newest commits are
+known to its catalog first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from tablectl.delta.protocol import Protocol
+from tablectl.frozen import frozen
+
+CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
+"""The table features with which a table's commits go through its catalog (Delta protocol, "Catalog-managed tables")."""
+
+
+@frozen
+class CatalogEntry:
+    """What a catalog says about a table besides its state. ``None`` and empty texts mean that it does not say."""
+
+    managed: bool | None = None
+    """Whether the catalog owns the table's storage: ``table_type`` is ``MANAGED``, and not ``EXTERNAL``."""
+    optimization: str = ""
+    """The table's own setting of predictive optimization: ``enabled``, ``disabled`` or ``inherit``."""
+    optimized: bool | None = None
+    """Whether predictive optimization is on for the table, inherited settings included."""
+    filtered: bool | None = None
+    """Whether the table has a row filter or column masks of its own: readers see less than what is stored."""
+
+
+@frozen
+class ManagedTable:
+    """One answer of a catalog about a table that it manages."""
+
+    location: str
+    """The table's location in canonical form."""
+    table_id: str
+    """The id that the catalog gave to the table. The ``metaData`` of the log has another one."""
+    protocol: Protocol
+    schema: str
+    """The schema as ``schemaString`` of a ``metaData`` action."""
+    partition_columns: tuple[str, ...]
+    properties: Mapping[str, str]
+    """The properties of the table, without those that the catalog derives itself."""
+    clustering: tuple[tuple[str, ...], ...] | None
+    """The clustering columns by physical name; ``None`` if the catalog lists none."""
+    version: int
+    """The newest version of the table."""
+    metadata_version: int
+    """The version of the last commit that changed metadata (``last-commit-version``). A plan is stale if it moves."""
+    etag: str = ""
+    commits: Mapping[int, str] = field(default_factory=dict)
+    """The commits that may not be published yet: version → file name in ``_delta_log/_staged_commits``."""
+
+    @property
+    def managed(self) -> bool:
+        """Whether commits go through the catalog."""
+        return bool((self.protocol.reader_features | self.protocol.writer_features) & CATALOG_FEATURES)
