@@ -198,7 +198,7 @@ def check_lost(table: str, told: Sequence[Told], lost: Mapping[str, str]) -> lis
     return found
 
 
-_DONE = frozenset({"", "applied", "already", "waiting", "done by another run"})
+_DONE = frozenset({"", "applied", "already", "waiting"})
 """Outcomes of a table with which a run may end with 0. The last one: the run lost its lease to a run of the same plan,
 and the table is as declared (docs/window.md).
 """

@@ -65,7 +65,7 @@ DEFECTS: tuple[Defect, ...] = (
         (_LEASES, _WRITERS),
     ),
     Defect(
-        "leases that were taken in vain stay taken",
+        "leases that were taken without use stay taken",
         "tablectl/leases/acquire.py",
         "undo.callback(got.release)",
         "undo.callback(int)",
@@ -199,9 +199,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a statement of a dead run is not ended first",
-        "tablectl/applying/run_table.py",
-        "                end_inherited(window, lease, plan.name, plan.location, session.hooks.notes)\n",
-        "",
+        "tablectl/applying/lease_wait.py",
+        "        if running is not None:",
+        "        if running is not None and not running:",
         (_APPLYING,),
     ),
     Defect(
@@ -269,7 +269,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "operations of others are interrupted",
-        "tablectl/applying/statement.py",
+        "tablectl/applying/lease_wait.py",
         "if not running.tag.startswith(TAG):",
         "if not running.tag:",
         (_APPLYING,),
@@ -297,9 +297,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a lease is not released",
-        "tablectl/applying/run.py",
-        "stack.callback(lease.release)",
-        "stack.callback(int)",
+        "tablectl/applying/lease_wait.py",
+        "self._stack.callback(lease.release)",
+        "self._stack.callback(int)",
         (_APPLYING,),
     ),
     Defect(

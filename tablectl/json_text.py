@@ -68,7 +68,7 @@ def read_json(text: bytes | str, largest: int = LARGEST, values: int = VALUES, *
         try:
             value, end = _DECODER.raw_decode(found)
         except json.JSONDecodeError:
-            return json.loads(found)  # it also skips blanks around the value; logs have none there, as a rule
+            return json.loads(found)  # it also skips blanks around the value; logs usually have none there
         return value if end == len(found) else json.loads(found)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
@@ -104,8 +104,8 @@ def json_form(record: object) -> Any:
     """
     if isinstance(record, datetime):
         return record.isoformat().replace("+00:00", "Z")
-    kind = type(record)
-    names, omitted = _keys_of(kind)  # type: ignore[arg-type]  # mypy takes types for unhashable
+    kind: type[Any] = type(record)
+    names, omitted = _keys_of(kind)
     if names is None:
         return getattr(record, kind.WRITTEN_AS) if hasattr(kind, "WRITTEN_AS") else dict(record)  # type: ignore[call-overload]
     found = {name: getattr(record, name) for name in names}

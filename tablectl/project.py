@@ -298,7 +298,7 @@ class Project:
 
     def requested(self, tables: Sequence[str], *, everything: bool = False) -> Specs | None:
         """Specs without policies for named tables and patterns, and for the whole catalog with ``everything``; ``None``
-        if nothing is requested. Raises ``UsageError`` for text that is no name.
+        if nothing is requested. Raises ``UsageError`` for text that is not a name.
         """
         from tablectl.policies.repository import requested_tables, whole_catalog  # noqa: PLC0415  # as above
 
@@ -316,7 +316,7 @@ class Project:
         return self.policies(paths)
 
     def find(self, table: str, paths: Paths = None) -> tuple[TableName, TableSpec | None]:
-        """A table by its name, with its policy if there is one. Raises ``UsageError`` for text that is no name."""
+        """A table by its name, with its policy if there is one. Raises ``UsageError`` for text that is not a name."""
         from tablectl.policies.effective_policy import parse_name, spec_for  # noqa: PLC0415  # see the module docstring
 
         name = parse_name(table, self.catalog, self.dialect)

@@ -25,7 +25,6 @@ EXEMPT = {
     "one_table.py": "the mechanism",
     "model/errors.py": "the mechanism",
     "delta/names.py": "names the table that failed",
-    "delta/sql.py": "names the table that failed",
     "reports/notification.py": "a notification that cannot be made is a warning",
     "approval.py": "refuses a plan file as a whole; under a lease, its caller is tested",
     "applying/drivers.py": "the queue of the whole run",

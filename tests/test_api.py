@@ -208,7 +208,7 @@ assert callable(apply) and callable(tablectl.apply) and report.RunOutcome
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 
 
-def test_unknown_names_of_the_package_are_no_attributes() -> None:
+def test_unknown_names_of_the_package_are_not_attributes() -> None:
     with pytest.raises(AttributeError):
         _ = tablectl.destroy
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from tablectl.applying.context import RunContext, StopTableError
+from tablectl.applying.context import RunContext, TableJob
 from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.model.calendar import Calendar
 from tablectl.model.plan import TablePlan
 
+_CALENDAR = Awaited("calendar", "for the calendar")
+_SOON = 0.001
+_LONGEST = 3600.0
+"""Seconds between two looks at the calendar."""
 _ROUNDS = 100
 """How many openings are compared if several tables have calendars of their own."""
 
@@ -20,7 +26,7 @@ def calendar_of(window: RunContext, plan: TablePlan) -> Calendar:
     return plan.window.over(calendar) if plan.window else calendar
 
 
-def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) -> StopTableError | None:
+def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) -> End | None:
     """Why the calendar forbids work on a table now; ``None`` if it permits it or an operator overrides it.
 
     ``begun`` is the wall-clock time at which work on the table began, if it did.
@@ -34,15 +40,7 @@ def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) 
     opening = calendar.opening(now)
     coming = f"the next one begins at {_text(opening)}" if opening else "there is none within a year"
     hint = "run again then, or with `--wait MINUTES`; `--override REASON` runs at any time"
-    return StopTableError(RunOutcome.OUTSIDE, f"{said}; {coming}", hint)
-
-
-def opening(window: RunContext, plan: TablePlan) -> datetime | None:
-    """The first moment from now on at which the calendar permits work on a table; ``None`` if there is none within a
-    year.
-    """
-    now = window.clock.utc()
-    return now if window.stamp.override else calendar_of(window, plan).opening(now)
+    return End(RunOutcome.NO_WINDOW, f"{said}; {coming}", hint)
 
 
 def opening_of(window: RunContext, plans: Sequence[TablePlan], moment: datetime) -> datetime | None:
@@ -62,6 +60,26 @@ def opening_of(window: RunContext, plans: Sequence[TablePlan], moment: datetime)
             return then
         then = max(known)
     return None
+
+
+class CalendarWait(Wait):
+    """Tables outside the calendar wait until it opens, if ``--wait`` lasts until then."""
+
+    def __init__(self, job: TableJob) -> None:
+        self._job = job
+
+    def check(self, now: float) -> Answer:
+        """Whether the calendar permits work on all of the tables."""
+        window, tables = self._job.window, self._job.tables
+        end = next((replace(end, table=each.name) for each in tables if (end := outside(window, each))), None)
+        if end is None:
+            return GO
+        utc, left = window.clock.utc(), self._job.left(now)
+        opens = opening_of(window, tables, utc)
+        pause = (opens - utc).total_seconds() if opens else left + _LONGEST
+        if left < _SOON or pause > left:
+            return end
+        return Later(now + max(_SOON, min(pause, _LONGEST)), _CALENDAR, end.message, left, otherwise=end)
 
 
 def _text(moment: datetime | None) -> str:

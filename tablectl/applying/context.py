@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Event as Flag
 from typing import Protocol
 
@@ -13,9 +13,11 @@ from tablectl.applying.pace import Pace
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement_turns import Turns
+from tablectl.applying.waits import End
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.engine.port import Engine
 from tablectl.frozen import frozen
+from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.managed_table import CatalogEntry
@@ -24,6 +26,7 @@ from tablectl.model.stamp import Stamp
 from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
+from tablectl.storage.records import RecordStore
 from tablectl.storage.table_log import DataFile
 
 
@@ -42,7 +45,7 @@ class LiveReader(Protocol):
 
     def unnamed(self, location: str, *, after: int, since: float) -> Sequence[DataFile]:
         """The data files modified from ``since`` on, in seconds since the epoch, that no commit after a version
-        names. Raises ``LiveError`` if that cannot be told.
+        names. Raises ``LiveError`` if that is unknown.
         """
         ...
 
@@ -51,7 +54,7 @@ class LiveReader(Protocol):
         ...
 
     def newest_row_version(self, location: str) -> int:
-        """The newest version that adds rows; -1 if none does. Versions of which that cannot be told any more count as
+        """The newest version that adds rows; -1 if none does. Versions for which that is no longer known count as
         if they did. Raises ``LiveError``.
         """
         ...
@@ -192,6 +195,32 @@ class RunContext:
         return found if canonical_location(found) == location else location
 
 
+@dataclass(slots=True)
+class TableJob:
+    """One table of a run, or the tables that share a window, and what their waits know of each other."""
+
+    window: RunContext
+    """With the engine of the driver that runs them now."""
+    tables: tuple[TablePlan, ...]
+    claim: Claim
+    records: Callable[[str], RecordStore]
+    """Returns the record store of a table by its location."""
+    began: float = 0.0
+    """When the run began, on the clock's ``monotonic``."""
+    tried_since: float | None = None
+    """When the first attempt ended in vain, from which ``--wait`` counts; ``None`` before."""
+
+    def left(self, now: float) -> float:
+        """Seconds for which they are tried again."""
+        self.tried_since = now if self.tried_since is None else self.tried_since
+        return self.window.terms.wait - (now - self.tried_since)
+
+
+def table_key(table: TablePlan) -> str:
+    """The key of a table among those of a run."""
+    return canonical_location(table.location)
+
+
 class StopTableError(Exception):
     """Ends work on one table with an outcome."""
 
@@ -200,6 +229,17 @@ class StopTableError(Exception):
         self.outcome = outcome
         self.message = message
         self.hint = hint
+
+    @classmethod
+    def of(cls, end: End) -> StopTableError:
+        """The error of an end."""
+        assert end.outcome is not None
+        return cls(end.outcome, end.message, end.hint)
+
+    @property
+    def end(self) -> End:
+        """The same as an answer."""
+        return End(self.outcome, self.message, self.hint)
 
 
 def interrupted() -> StopTableError:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from tablectl.applying.context import TableJob
+from tablectl.applying.run_report import RunOutcome, TableRun
+from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.engine.port import Engine
 from tablectl.frozen import frozen
 from tablectl.leases.lease_records import PATIENCE, RunningStatement
@@ -19,6 +22,10 @@ from tablectl.model.plan import TablePlan
 
 _ALTER = 50_000_000
 """The bytes that a driver rewrites, roughly, in the time that a statement takes which rewrites nothing."""
+_DRIVER = Awaited("driver", "for a server that does not answer")
+_AGAIN = "run the same command again"
+_OF_A_DEAD_DRIVER = frozenset({RunOutcome.FAILED, RunOutcome.UNKNOWN})
+"""Outcomes that a driver which does not answer can cause. Such a table continues on another driver."""
 _LOOK_EVERY = 5.0
 """Seconds between two checks of a driver that does not answer."""
 
@@ -97,78 +104,87 @@ class Placement:
         return name
 
 
-@frozen
-class Stay:
-    """The driver answers, or is the only one."""
+class DriverWait(Wait):
+    """Tables whose driver does not answer wait until nothing of theirs can commit there, and move to another one."""
 
-
-@frozen
-class WaitForEnd:
-    """The driver does not answer, and a statement that was sent to it may still commit."""
-
-    at: float
-    """The moment of the next check, on the clock's ``monotonic``."""
-    words: str
-
-
-@frozen
-class MoveTo:
-    """The driver is dead, and nothing of the job runs there."""
-
-    driver: Driver
-
-
-@frozen
-class NoDriver:
-    """The driver does not answer, and no other one does."""
-
-
-@dataclass(slots=True)
-class JobDriver:
-    """The driver of one job, and what may still run on it. One step of the job at a time uses it."""
-
-    placement: Placement
-    key: str
-    over: frozenset[str] = frozenset()
-    """The tags of statements of this run that cannot commit any more."""
-    _unsettled: dict[str, float] = field(default_factory=dict)
-    """By the tag of a statement whose end is unknown: the moment from which it cannot commit any more."""
-    _moves: int = 0
+    def __init__(self, job: TableJob, placement: Placement, key: str) -> None:
+        self._job = job
+        self._placement = placement
+        self._key = key
+        self._unsettled: dict[str, float] = {}
+        """By the tag of a statement whose end is unknown: the moment from which it cannot commit any more."""
+        self._over: frozenset[str] = frozenset()
+        """The tags of statements of this run that cannot commit any more."""
+        self._moves = 0
+        self._notes: tuple[str, ...] = ()
+        self._lost_in_attempt = False
+        """Whether the driver was lost during an attempt, whose results are known."""
 
     @property
     def driver(self) -> Driver:
-        """The driver on which the job runs now."""
-        return self.placement.driver_of(self.key)
+        """The driver on which the tables run now."""
+        return self._placement.driver_of(self._key)
 
-    @property
-    def lost(self) -> bool:
-        """Whether the driver does not answer, and the run has others."""
-        return self.placement.several and not self.driver.engine.alive()
+    def check(self, now: float) -> Answer:
+        """Whether the driver answers; the tables then use its engine."""
+        if not self._lost:
+            self._use()
+            return GO
+        left, others = self.driver, self._placement.others(self._key)
+        none = End(
+            None if self._lost_in_attempt else RunOutcome.FAILED, "no server of `engine.remotes` answers", _AGAIN
+        )
+        if not any(each.engine.alive() for each in others):
+            return none
+        for tag, until in list(self._unsettled.items()):
+            if now >= until or left.engine.interrupt(tag) is False:
+                self._over |= {tag}
+                del self._unsettled[tag]
+        if self._unsettled:
+            longest = max(self._unsettled.values()) - now
+            words = f"{left.name} does not answer, and a statement sent to it may still commit for {longest:.0f} s"
+            return Later(now + min(_LOOK_EVERY, longest), _DRIVER, words)
+        self._moves += 1
+        moved = self._placement.leave(self._key) if self._moves <= 2 * (1 + len(others)) else None
+        if moved is None:
+            return none
+        note = f"moved from {left.name}, which does not answer any more, to {moved.name}"
+        self._notes = (*self._notes, note)
+        return Later(now, _DRIVER, note, driver=moved.name)
+
+    def after(self, outcomes: Collection[RunOutcome], now: float) -> Later | None:
+        """The wait for another driver, if this one was lost during an attempt with these outcomes."""
+        self._lost_in_attempt = self._lost and not _OF_A_DEAD_DRIVER.isdisjoint(outcomes)
+        return Later(now, _DRIVER, f"{self.driver.name} does not answer") if self._lost_in_attempt else None
 
     def note_running(self, running: Iterable[RunningStatement | None], now: float) -> None:
-        """Note what the lease records of the job named at the end of a session on this driver."""
+        """Note what the lease records of the tables named at the end of an attempt on this driver."""
         own = self.driver.engine.address
         self._unsettled = {
             each.tag: now + each.until * PATIENCE for each in running if each is not None and each.engine == own
         }
 
-    def decide(self, now: float) -> Stay | WaitForEnd | MoveTo | NoDriver:
-        """What to do before the next step."""
-        if not self.lost:
-            return Stay()
-        left = self.driver
-        if not any(each.engine.alive() for each in self.placement.others(self.key)):
-            return NoDriver()
-        for tag, until in list(self._unsettled.items()):
-            if now >= until or left.engine.interrupt(tag) is False:
-                self.over |= {tag}
-                del self._unsettled[tag]
-        if self._unsettled:
-            longest = max(self._unsettled.values()) - now
-            words = f"{left.name} does not answer, and a statement sent to it may still commit for {longest:.0f} s"
-            return WaitForEnd(now + min(_LOOK_EVERY, longest), words)
-        self._moves += 1
-        moved = (
-            self.placement.leave(self.key) if self._moves <= 2 * (1 + len(self.placement.others(self.key))) else None
+    def note(self, run: TableRun) -> TableRun:
+        """The moves from one driver to another."""
+        return replace(run, notes=(*self._notes, *run.notes)) if self._notes else run
+
+    def done(self) -> None:
+        """Note the end of the work on the tables."""
+        self._placement.done(self._key)
+
+    @property
+    def _lost(self) -> bool:
+        """Whether the driver does not answer, and the run has others."""
+        return self._placement.several and not self.driver.engine.alive()
+
+    def _use(self) -> None:
+        """Let the next attempt run on the driver."""
+        driver, others = self.driver, self._placement.others(self._key)
+        self._job.window = replace(
+            self._job.window,
+            engine=driver.engine,
+            driver=driver.name,
+            others=tuple(each.engine for each in others),
+            over=self._over,
+            resumed=self._job.window.resumed or self._lost_in_attempt,
         )
-        return MoveTo(moved) if moved else NoDriver()

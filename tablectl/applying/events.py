@@ -6,7 +6,6 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from tablectl.frozen import frozen
 
@@ -50,6 +49,8 @@ class RunEvent:
     """Seconds waited so far. Events of a wait repeat while the wait lasts."""
     most: float = 0.0
     """Of a wait: the seconds after which it ends at the latest; 0 if unknown."""
+    awaited: str = ""
+    """Of a wait: what it waits for, ``for a lease``."""
     standing: Standing | None = None
     """Of a progress event: the numbers."""
     left: float | None = None
@@ -75,23 +76,6 @@ def no_progress(_event: RunEvent) -> None:
     """The ``Notify`` of a run without an observer."""
 
 
-_WAITS: Mapping[str, str] = MappingProxyType(
-    {
-        "held": "for a lease",
-        "draining": "for writers",
-        "turn": "for a turn",
-        "together": "for tables of their window",
-        "again": "for another try",
-        "quiet": "for a quiet moment",
-        "paced": "for `window.max_bytes_per_hour`",
-        "driver": "for a server that does not answer",
-        "stream": "for a stream",
-        "statement left": "for the statement of a dead apply",
-    }
-)
-"""The steps that are waits, and what each waits for."""
-
-
 class Tally:
     """A ``Notify`` that passes events on and counts what the tables of a run wait for. Thread-safe.
 
@@ -111,9 +95,9 @@ class Tally:
         """Pass an event on, followed by a progress event if the progress has changed."""
         self._notify(event)
         with self._lock:
-            if event.step in _WAITS:
+            if event.awaited:
                 most = f" up to {most_text(event.most)}" if event.most else ""
-                self._waits[event.table] = _WAITS[event.step] + most
+                self._waits[event.table] = event.awaited + most
             else:
                 self._waits.pop(event.table, None)
         self._say()

@@ -360,7 +360,7 @@ class GateKeeper:
         message = f"waited {left.seconds:.0f} s for writers, since {since:%Y-%m-%d %H:%M:%S} UTC: {left.text}"
         if not self._window.stamp.proceed:
             raise StopTableError(
-                RunOutcome.NOT_DRAINED,
+                RunOutcome.NO_WINDOW,
                 message,
                 "run again when they are done, or wait longer (`window.drain`, `--wait MINUTES`); "
                 "`--proceed REASON` goes on over them",

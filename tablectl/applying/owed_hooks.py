@@ -4,25 +4,22 @@ start what it waits for, such as a stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
 
-from tablectl.applying.context import RunContext, StopTableError
-from tablectl.applying.events import RunEvent
-from tablectl.applying.gate import with_gate
+from tablectl.applying.context import RunContext, StopTableError, TableJob, interrupted
 from tablectl.applying.hooks import HookStreams, TableHooks, distinct
-from tablectl.applying.retry import longest_watch, wait_text
+from tablectl.applying.lease_wait import DeadStatements, LeaseWait
 from tablectl.applying.run_report import RunOutcome, TableRun
-from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
+from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import shares_window
-from tablectl.applying.statement import end_inherited
+from tablectl.applying.waits import End, Later
 from tablectl.delta.names import parse_table
 from tablectl.frozen import frozen
-from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
+from tablectl.leases.acquire import Claim
 from tablectl.leases.guards import APPLYING
-from tablectl.leases.lease import Renewer
 from tablectl.leases.lease_records import tail
 from tablectl.model.errors import BrokenTableError, TablectlError
 from tablectl.one_table import of_table
@@ -73,76 +70,101 @@ def run_owed_hooks(
     A table that cannot be read, or that another apply holds, is left to the next apply. ``parallel`` is the number of
     tables at a time. Waiting for a dead holder does not occupy a worker.
     """
-    by_name = {place.name: place for place in places if window.terms.after or not place.applied}
-    seen: dict[str, Mapping[str, Sighting]] = {}
+    todo = {
+        place.name: _Settlement(TableJob(window, (), claim, records), place)
+        for place in places
+        if window.terms.after or not place.applied
+    }
 
-    def step(job: QueuedJob) -> TableRun | Later[TableRun | None] | None:
-        place = by_name[job.key]
-        found = of_table(place.name, lambda: _settle(window, claim, records, place, seen))
+    def step(job: QueuedJob) -> TableRun | Later | None:
+        found = of_table(job.key, todo[job.key].step)
         if isinstance(found, BrokenTableError):
-            return TableRun(name=place.name, outcome=RunOutcome.FAILED, message=found.message, hint=found.hint)
+            return End(RunOutcome.FAILED, found.message, found.hint).run(job.key)
         return None if isinstance(found, TablectlError) else found
 
-    def tell_wait(job: QueuedJob, later: Later[TableRun | None], since: float) -> None:
-        window.notify(RunEvent(job.key, "held", later.words, window.clock.monotonic() - since))
+    def tell_wait(job: QueuedJob, later: Later, since: float) -> None:
+        window.notify(later.event(job.key, window.clock.monotonic() - since))
 
-    rules: Rules[TableRun | None] = Rules(left_out=lambda _job, _reason: None, on_wait=tell_wait)
-    runs = Scheduler(window.clock, parallel, window.stop, rules).run(map(QueuedJob, by_name), step)
+    rules: Rules[TableRun | None] = Rules(left_out=lambda job, *_: todo[job.key].left_out(), on_wait=tell_wait)
+    with ExitStack() as stack:
+        for each in todo.values():
+            stack.callback(each.leases.close)
+        runs = Scheduler(window.clock, parallel, window.stop, rules).run(map(QueuedJob, todo), step)
     return {name: run for name, run in runs.items() if run is not None}
 
 
-def _settle(
-    window: RunContext,
-    claim: Claim,
-    records: Callable[[str], RecordStore],
-    place: OwedHookTable,
-    seen: dict[str, Mapping[str, Sighting]],
-) -> TableRun | Later[TableRun | None] | None:
-    last = tail(records(place.location))
-    if last is None or not (last.owed or (last.statement_bound and not place.applied)):
-        return None
-    group = place.sharing() or (place,)
-    # The jobs stay paused while a statement may run on any of these tables.
-    needed = [each for each in group if each.name == place.name or _runs(records(each.location))]
-    stores = {each.name: records(each.location) for each in needed}
-    taken = acquire_all(stores, claim, window.clock, seen.get(place.name, {}))
-    if isinstance(taken, Blocked):
-        holder = next(iter(taken.holders.values()))
-        if holder.alive or holder.patience > longest_watch(claim.ttl):
+class _Settlement:
+    """What a run before left on one table, and on those that share its window."""
+
+    def __init__(self, job: TableJob, place: OwedHookTable) -> None:
+        self._job = job
+        self._place = place
+        self._group: Sequence[OwedHookTable] = ()
+        self._left = ""
+        self.leases = LeaseWait(job, from_dead=True)
+        self._dead = DeadStatements(job, self.leases)
+
+    def step(self) -> TableRun | Later | None:
+        """Take the leases, end the statements, and run the hooks. ``None`` if nothing is owed, or nothing can be
+        done.
+        """
+        if not self.leases.held and not self._find():
             return None
-        seen[place.name] = taken.holders
-        left = "owes its after-hooks" if last.owed else "left a statement that may still run"
-        pause = min(LONGEST_PAUSE, holder.record.ttl / 12)
-        return Later(
-            window.clock.monotonic() + pause,
-            result=None,
-            words=f"a run before {left}: {wait_text(holder)}",
-        )
-    lease, streams = taken[place.name], distinct(each.streams() for each in group)
-    hooks = TableHooks(window, place.name, place.location, lease, HookStreams(declared=streams))
-    with ExitStack() as stack:
-        stack.callback(APPLYING.reset, APPLYING.set(claim.run))
-        for held in taken.values():
-            stack.callback(held.release)
-            stack.enter_context(Renewer(held))
+        now = self._job.window.clock.monotonic()
+        answer = self.leases.check(now)
+        if isinstance(answer, Later):
+            return replace(answer, words=f"a run before {self._left}: {answer.words}")
+        return None if isinstance(answer, End) else self._settle(now)
+
+    def left_out(self) -> TableRun | None:
+        """The result if the run ends before its next step."""
+        return self._run(interrupted()) if self.leases.held else None
+
+    def _find(self) -> bool:
+        """Whether anything is owed, and which leases that takes."""
+        place, records = self._place, self._job.records
+        last = tail(records(place.location))
+        if last is None or not (last.owed or (last.statement_bound and not place.applied)):
+            return False
+        self._left = "owes its after-hooks" if last.owed else "left a statement that may still run"
+        self._group = place.sharing() or (place,)
+        # The jobs stay paused while a statement may run on any of these tables.
+        self.leases.places = [each for each in self._group if each.name == place.name or _runs(records(each.location))]
+        return True
+
+    def _settle(self, now: float) -> TableRun | Later:
         try:
-            for each in needed:
-                end_inherited(window, taken[each.name], each.name, each.location, hooks.notes)
+            answer = self._dead.check(now)
+        except TablectlError as error:  # the store or the log
+            return self._run(error)
+        if isinstance(answer, Later):
+            return answer
+        return self._run(StopTableError.of(answer) if isinstance(answer, End) else None)
+
+    def _run(self, end: StopTableError | TablectlError | None) -> TableRun:
+        """Run the hooks unless something ended the work before, and release the leases."""
+        place, lease = self._place, self.leases.of(self._place)
+        streams = HookStreams(declared=distinct(each.streams() for each in self._group))
+        hooks = TableHooks(self._job.window, place.name, place.location, lease, streams)
+        applying = APPLYING.set(self._job.claim.run)
+        try:
+            if end is not None:
+                raise end
             hooks.settle()
-        except (StopTableError, TablectlError) as end:  # the store, the log, or a stop while it waited, among others
+        except (StopTableError, TablectlError) as stop:
             hooks.owed = lease.record.owed
-            hooks.notes.append(f"{end.message}: {end.hint}")
-    run = TableRun(
-        name=place.name,
-        outcome=RunOutcome.ALREADY,
-        epoch=lease.record.epoch,
-        owed=hooks.owed,
-        notes=tuple(hooks.notes),
-    )
-    # The statement that keeps a gate shut may be that of a table which shares the window.
-    gates = [with_gate(replace(run, name=each.name), taken[each.name]) for each in needed]
-    shut = max(gates, key=lambda gate: gate.shut_ms)
-    return replace(run, shut_ms=shut.shut_ms, shut=shut.shut)
+            hooks.notes.append(f"{stop.message}: {stop.hint}")
+        finally:
+            self.leases.close()
+            APPLYING.reset(applying)
+        notes = (*self._dead.notes.values(), *hooks.notes)
+        run = TableRun(
+            name=place.name, outcome=RunOutcome.ALREADY, epoch=lease.record.epoch, owed=hooks.owed, notes=notes
+        )
+        # The statement that keeps a gate shut may be that of a table which shares the window.
+        gates = [self.leases.note(replace(run, name=each.name)) for each in self.leases.places]
+        shut = max(gates, key=lambda gate: gate.shut_ms)
+        return replace(run, shut_ms=shut.shut_ms, shut=shut.shut)
 
 
 def _runs(store: RecordStore) -> bool:

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from math import inf
 
+from tablectl.applying.waits import GO, Awaited, Go, Later
+
 HOUR = 3600.0
+LIMIT = "`window.max_bytes_per_hour`"
+PACED = Awaited("paced", f"for {LIMIT}")
 
 
 class Pace:
@@ -22,6 +26,11 @@ class Pace:
         """The bytes of the running steps, by job."""
         self._rewritten: list[tuple[int, float]] = []
         """The bytes of each step that ended, and the moment until which they count."""
+
+    def check(self, size: int, now: float) -> Go | Later:
+        """Whether a job of ``size`` bytes may start now."""
+        at = self.admits_at(size, now)
+        return Later(at, PACED, f"waiting for {LIMIT}") if at > now else GO
 
     def admits_at(self, size: int, now: float) -> float:
         """The moment from which a job of ``size`` bytes may start: ``now`` at the earliest, and infinity if that

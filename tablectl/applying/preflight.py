@@ -1,19 +1,153 @@
-"""One commit stream: if several drivers cannot commit exclusively, an apply must run in the writers' own driver.
+"""What is checked before anything is done: of all tables before the run, and of each one before and under its lease.
 
-On S3 and on local disks Delta's default log store does not prevent two drivers from writing the same version: the later
-commit replaces the earlier one, ours or a writer's (docs/object-stores.md).
+One commit stream: if several drivers cannot commit exclusively, an apply must run in the writers' own driver. On S3 and
+on local disks Delta's default log store does not prevent two drivers from writing the same version: the later commit
+replaces the earlier one, ours or a writer's (docs/object-stores.md).
 """
 
 from __future__ import annotations
 
-from tablectl.applying.context import StopTableError
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from tablectl.applying.context import RunContext, StopTableError, TableJob
+from tablectl.applying.drivers import Driver
+from tablectl.applying.events import RunEvent
+from tablectl.applying.lease_wait import LeaseWait
 from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.run_table import unexpected
+from tablectl.applying.statement import check_name
+from tablectl.applying.waits import GO, Answer, End, Wait
 from tablectl.delta.dialects import dialect_of
 from tablectl.engine.port import CommitDriver, Engine
+from tablectl.model.errors import LiveError, PlanFileError, WindowError
+from tablectl.model.plan import TablePlan
+from tablectl.storage.failures import MissingRightError
+from tablectl.storage.records import RecordStore
 
+ON_DISK = (
+    "on a local disk two drivers can overwrite each other's commits: let no other process write these tables meanwhile"
+)
 _S3 = frozenset({"s3", "s3a", "s3n"})
 _DISK = "file"
 _EXCLUSIVE = frozenset({"S3DynamoDBLogStore"})
+_NO_RECORD = "none"
+"""The name of no lease record and of no guard."""
+_log = logging.getLogger(__name__)
+
+
+class Preflight(Wait):
+    """Why a table cannot be leased at all, found before a lease record is written next to it: a record in the directory
+    of a dropped table would prevent Delta from creating the table again.
+    """
+
+    def __init__(self, job: TableJob) -> None:
+        self._job = job
+
+    def check(self, now: float) -> Answer:  # waits for nothing
+        """Whether each name leads where the plan looked, and each log can be read."""
+        window = self._job.window
+        for plan in self._job.tables:
+            try:
+                check_name(window, plan)
+                window.reader.commits(plan.location, after=plan.version)
+            except StopTableError as stop:
+                return replace(stop.end, table=plan.name)
+            except Exception as error:  # noqa: BLE001  # see ``run_table``
+                return End(RunOutcome.FAILED, *unexpected(plan.name, error), plan.name)
+        return GO
+
+
+class Rights(Wait):
+    """Whether the records of the tables lack a right, found under the lease before any gate shuts and any hook runs."""
+
+    def __init__(self, job: TableJob, leases: LeaseWait) -> None:
+        self._job = job
+        self._leases = leases
+
+    def check(self, now: float) -> Answer:  # waits for nothing
+        """Whether an apply may do all that it has to with the records."""
+        for table in self._job.tables:
+            try:
+                check_rights(self._leases.of(table).store)
+            except MissingRightError as error:
+                return End(RunOutcome.FAILED, f"{table.name}: {error.message}", error.hint, table.name)
+        return GO
+
+
+def check_rights(store: RecordStore) -> None:
+    """Raises ``MissingRightError`` unless the holder of a lease may also delete in ``lease/``, and list, get and
+    delete in ``guards/``. To take the lease was to put, get and list in ``lease/``.
+
+    Four small requests, about names that no record has. A store deletes what is not there, and refuses that too where
+    the right is missing. Other failures of the store are no answer: whatever comes next meets them.
+    """
+    try:
+        store.delete(f"lease/{_NO_RECORD}")
+        store.names("guards/")
+        store.read(f"guards/{_NO_RECORD}")
+        store.delete(f"guards/{_NO_RECORD}")
+    except MissingRightError:
+        raise
+    except WindowError as error:
+        _log.debug("the rights on %s are not known: %s", store, error.message)
+
+
+def check_places(places: Sequence[tuple[TablePlan, str]]) -> None:
+    """Reject two names for one table: they would compete for its lease, and each would fail the other's checks."""
+    names: dict[str, str] = {}
+    for table, place in places:
+        if place in names:
+            raise PlanFileError(
+                f"{names[place]} and {table.name} are one table: both lie in {table.location}",
+                "declare the table under one name, and plan again",
+            )
+        names[place] = table.name
+
+
+def check_commit_drivers(
+    window: RunContext, drivers: Collection[Driver], tables: Sequence[TablePlan]
+) -> tuple[dict[str, End], tuple[str, ...]]:
+    """The tables on which commits could be lost, checked before any table starts, and warnings where that is only
+    possible. A table must be safe on every driver, because it may move.
+    """
+    barred: dict[str, End] = {}
+    warn, exclusive = False, window.terms.exclusive_commits
+    checked: dict[tuple[str, str, bool], bool] = {}
+    for table in tables:
+        through_catalog = table.basis.metadata_version is not None
+        try:
+            location = _opened_at(window, table)
+            scheme = location.partition(":")[0] if ":" in location else ""
+            for driver in drivers or (Driver("", window.engine),):
+                key = (driver.name, scheme, through_catalog)
+                if key not in checked:
+                    check_scheme(driver.engine, location)
+                    checked[key] = check_commits(
+                        driver.engine,
+                        location,
+                        exclusive=exclusive or through_catalog,
+                        only=not driver.name,
+                    )
+                warn |= checked[key]
+        except StopTableError as stop:
+            barred[table.name] = stop.end
+        except Exception as error:  # noqa: BLE001  # see ``run_table``
+            barred[table.name] = End(RunOutcome.FAILED, *unexpected(table.name, error))
+    if warn:
+        window.notify(RunEvent("", "note", ON_DISK))
+    return barred, (ON_DISK,) if warn else ()
+
+
+def _opened_at(window: RunContext, table: TablePlan) -> str:
+    """Where the engine opens a table. One that is not there is reported later, as every change since the plan."""
+    if dialect_of(window.engine.dialect).exclusive_commits:
+        return table.location
+    try:
+        return window.opened_at(table.table, table.location)
+    except LiveError:
+        return table.location
 
 
 def check_scheme(engine: Engine, location: str) -> None:

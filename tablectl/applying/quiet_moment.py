@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
-from tablectl.applying.context import QuietTerms, RunContext
+from tablectl.applying.calendar_check import opening_of
+from tablectl.applying.context import QuietTerms, RunContext, TableJob
+from tablectl.applying.run_report import QuietStart, RunOutcome, TableRun
+from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.conflicts.past_writers import PastWriters, loss_of, past_writers
 from tablectl.frozen import frozen
 from tablectl.leases.guards import newest_beats, read_guard
 from tablectl.model.commits import CommittedTransaction
-from tablectl.model.errors import WindowError
+from tablectl.model.errors import TablectlError, WindowError, one_line
 from tablectl.model.expected_loss import (
     DAYS,
     HOUR,
@@ -29,8 +34,13 @@ from tablectl.storage.records import RecordStore
 
 RECENT = 600.0
 """Seconds: the commits of the last ten minutes show what happens right now."""
-QUIET_POLL = 60.0
+_QUIET = Awaited("quiet", "for a quiet moment")
+_POLL = 60.0
 """Seconds between two looks at the writes of the last minutes."""
+_STILL_QUIET = 60.0
+"""Seconds for which a moment counts as quiet once it was found to be, while a lease is polled for example."""
+_LONGEST_UNREAD = 600.0
+"""Seconds for which tables that cannot be read are read again."""
 _WEEK = timedelta(days=7)
 _DEEP = Depth(LOOK_BACK, losses=lambda _live: True)
 _HINT = "wait longer (`--within`), set a higher `window.quiet`, or leave out `--when quiet`"
@@ -41,11 +51,11 @@ class QuietForecast:
     """What a table's window is expected to cost."""
 
     week: WeekOfLoss
-    """For each hour of the week; empty if it cannot be told."""
+    """For each hour of the week; empty if unknown."""
     recent: ExpectedLoss
     """By the writes of the last ten minutes."""
     unknown: str = ""
-    """Why the loss cannot be told; empty if it can."""
+    """Why the loss is unknown; empty if it is known."""
 
     def at(self, moment: datetime) -> ExpectedLoss:
         """By the past writes alone."""
@@ -62,11 +72,6 @@ HARMLESS = QuietForecast((ExpectedLoss(),) * 168, ExpectedLoss())
 
 
 @frozen
-class StartNow:
-    """The moment is quiet."""
-
-
-@frozen
 class WaitUntil:
     """A later moment may be quiet."""
 
@@ -74,12 +79,67 @@ class WaitUntil:
     words: str
 
 
-@frozen
-class NoMoment:
-    """No moment in time is quiet."""
+class QuietWait(Wait):
+    """With ``--when quiet``: the tables start at a moment at which few writes are expected to fail."""
 
-    message: str
-    hint: str
+    def __init__(self, job: TableJob) -> None:
+        self._job = job
+        self._quiet_at = float("-inf")
+        self._starts: Mapping[str, QuietStart] = {}
+        """What was expected of each table when the moment was found to be quiet."""
+        self._unread_since: float | None = None
+        """Since when tables cannot be read."""
+
+    def check(self, now: float) -> Answer:
+        """Whether this moment is quiet."""
+        job, window, terms = self._job, self._job.window, self._job.window.terms.quiet
+        if terms is None or now - self._quiet_at < _STILL_QUIET:
+            return GO
+        last = job.began + terms.within
+        try:
+            found = {table.name: forecast_of(window, table, job.records(table.location)) for table in job.tables}
+        except TablectlError as error:
+            return self._wait_to_read(error, now, last)
+        self._unread_since = None
+        utc = window.clock.utc()
+        until = utc + timedelta(seconds=last - now)
+        answer = decide(tuple(found.values()), utc, until, terms, partial(opening_of, window, job.tables))
+        if isinstance(answer, WaitUntil):
+            at = now + (answer.moment - utc).total_seconds()
+            return Later(at, _QUIET, answer.words, terms.within)
+        if isinstance(answer, Go):
+            waited, self._quiet_at = round((now - job.began) * 1000), now
+            self._starts = {name: _quiet_start(each, utc, waited, terms) for name, each in found.items()}
+        return answer
+
+    def _wait_to_read(self, error: TablectlError, now: float, last: float) -> Answer:
+        """Tables that cannot be read are read again for a while."""
+        self._unread_since = now if self._unread_since is None else self._unread_since
+        left = min(self._unread_since + _LONGEST_UNREAD, last) - now
+        if left <= 0:
+            return End(RunOutcome.FAILED, error.message, error.hint)
+        words = f"whether this moment is quiet is unknown: {one_line(error)}"
+        return Later(now + min(_POLL, left), _QUIET, words, last - self._job.began)
+
+    def note(self, run: TableRun) -> TableRun:
+        """What was expected of the run, and what it may have cost."""
+        start = self._starts.get(run.name)
+        if start is None or not run.epoch:
+            return run
+        failing = any(each.fails and not each.error for each in run.statements)
+        return replace(run, quiet=replace(start, actual=len(run.possible_failures) if failing else None))
+
+
+def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, terms: QuietTerms) -> QuietStart:
+    expected = forecast.now(now)
+    known = not forecast.unknown
+    return QuietStart(
+        waited_ms=waited,
+        limit=terms.limit,
+        failed=round(expected.failed, 3) if known else None,
+        seconds=round(expected.seconds, 1) if known else None,
+        unknown=forecast.unknown,
+    )
 
 
 def forecast_of(window: RunContext, plan: TablePlan, records: RecordStore) -> QuietForecast:
@@ -106,7 +166,7 @@ def judged(
     recent = loss_of(others.within(Period(now - RECENT, now)), failing)[0]
     if past.writes < LEAST_WRITES:
         counted = f"{past.writes} write{'' if past.writes == 1 else 's'}"
-        return QuietForecast((), recent, f"{counted} in {DAYS} days, and an estimate needs {LEAST_WRITES}")
+        return QuietForecast((), recent, f"{counted} in {DAYS} days; an estimate needs {LEAST_WRITES} writes")
     return QuietForecast(loss_of(others, failing), recent)
 
 
@@ -126,7 +186,7 @@ Opening = Callable[[datetime], datetime | None]
 
 def decide(
     forecasts: Sequence[QuietForecast], now: datetime, until: datetime, terms: QuietTerms, opening: Opening
-) -> StartNow | WaitUntil | NoMoment:
+) -> Go | WaitUntil | End:
     """When the window of some tables may open. ``until`` is the last moment."""
     until = max(now, until)
     reachable = list(_moments(now, until, opening))
@@ -137,8 +197,8 @@ def decide(
         words = f"the next quiet moment is {_text(moment)}; now: {_expected(forecasts, now, now).text()}"
         return WaitUntil(moment, words)
     if _is_calm(forecasts, now, terms.limit):
-        return StartNow()
-    again = now + timedelta(seconds=QUIET_POLL)
+        return GO
+    again = now + timedelta(seconds=_POLL)
     if again > until:
         return _no_calm_moment(forecasts, now, terms)
     return WaitUntil(again, f"writes were committed in the last {RECENT / 60:.0f} minutes")
@@ -172,7 +232,7 @@ def _first_quiet(forecasts: Sequence[QuietForecast], moments: Iterable[datetime]
 
 
 def _is_calm(forecasts: Sequence[QuietForecast], now: datetime, limit: float) -> bool:
-    """Whether the last writes allow it, too. Where the loss cannot be told, there must be none in ten minutes."""
+    """Whether the last writes allow it, too. Where the loss is unknown, there must be none in ten minutes."""
     if any(each.unknown and each.recent.failed for each in forecasts):
         return False
     return _expected(forecasts, now, now).failed < limit
@@ -184,11 +244,11 @@ def _no_quiet_hour(
     between: tuple[datetime, datetime],
     terms: QuietTerms,
     opening: Opening,
-) -> NoMoment:
+) -> End:
     """No hour in time is quiet by the past writes, so that waiting cannot help: the best hour, and what to set."""
     said = f"no quiet moment within {duration_text(terms.within)}: "
     if not reachable:
-        return NoMoment(f"{said}the calendar permits none of them", _HINT)
+        return End(RunOutcome.NO_WINDOW, f"{said}the calendar permits none of them", _HINT)
     now, until = between
     best = min(reachable, key=lambda moment: _expected(forecasts, moment, now).failed)
     least = _expected(forecasts, best, now)
@@ -200,22 +260,27 @@ def _no_quiet_hour(
     later = _first_quiet(forecasts, _moments(until, start + _WEEK, opening), terms.limit)
     others = f"set `window.quiet: {_above(least.failed)}` in tablectl.yaml, or leave out `--when quiet`"
     if later is None:
-        return NoMoment(
-            message, f"no hour of the week is below the limit: guard the writers, so that they wait; {others}"
+        return End(
+            RunOutcome.NO_WINDOW,
+            message,
+            f"no hour of the week is below the limit: guard the writers, so that they wait; {others}",
         )
     hours = (later - start) // timedelta(hours=1) + 1
     loss = _past_loss(forecasts, later).failed
-    return NoMoment(message, f"wait until {_hour(later)} ({loss:.1f}) with `--within {hours}h`; {others}")
+    return End(
+        RunOutcome.NO_WINDOW, message, f"wait until {_hour(later)} ({loss:.1f}) with `--within {hours}h`; {others}"
+    )
 
 
-def _no_calm_moment(forecasts: Sequence[QuietForecast], now: datetime, terms: QuietTerms) -> NoMoment:
+def _no_calm_moment(forecasts: Sequence[QuietForecast], now: datetime, terms: QuietTerms) -> End:
     """The hour is quiet by the past writes, and the last writes contradict it until the end."""
     said = f"no quiet moment within {duration_text(terms.within)}: "
     unknown = next((each.unknown for each in forecasts if each.unknown and each.recent.failed), "")
     if unknown:
-        return NoMoment(f"{said}there were always writes in the last ten minutes ({unknown})", _HINT)
+        return End(RunOutcome.NO_WINDOW, f"{said}there were always writes in the last ten minutes ({unknown})", _HINT)
     loss = _expected(forecasts, now, now)
-    return NoMoment(
+    return End(
+        RunOutcome.NO_WINDOW,
         f"{said}the hours are quiet by the past writes, but by those of the last ten minutes it would cost "
         f"{loss.text()}, and the limit is {terms.limit:g}",
         _HINT,

@@ -13,44 +13,30 @@ from tablectl.model.report_methods import ReportMethods
 
 
 class RunOutcome(StrEnum):
-    """The outcome of a run on one table."""
+    """The outcome of a run on one table. Its message says why."""
 
     APPLIED = "applied"
     """Every change reads as declared, and this run sent statements for it."""
     ALREADY = "already"
-    """Every change already read as declared; no commit was made."""
+    """Every change reads as declared without this run: no commit was needed, or another run of the same plan took the
+    lease over and made them."""
     WAITING = "waiting"
     """Everything possible now is done. A later apply makes the rest, once history is old enough."""
-    STREAM_BEHIND = "stream behind"
-    """A streaming query that the statements stop has not read the table up to its version in time."""
     STALE = "stale"
     """The table no longer matches the plan because of someone else's change; the run stopped there."""
     REFUSED = "refused"
     """The table cannot take a change, according to the plan or to what was found under the lease."""
-    HELD = "held"
-    """Another apply holds the table's lease."""
-    NOT_DRAINED = "not drained"
-    """Writers did not finish in time; the gate opened again."""
+    NO_WINDOW = "no window"
+    """What the window waits for did not come in time: a lease, writers, the calendar, a quiet moment, a stream, or the
+    tables that go first with ``--canary``."""
     HOOK_FAILED = "hook failed"
     """A before-hook failed; the gate stayed open or was opened again."""
-    OUTSIDE = "outside the calendar"
-    """The calendar does not permit it now."""
-    NOT_STARTED = "not started"
-    """With ``--canary``: the tables that were changed first reached ``--stop-if-failed`` or ``--stop-if-silent``."""
-    NOT_QUIET = "no quiet moment"
-    """With ``--when quiet``: there was no moment in time at which the expected loss was below the limit."""
     FAILED = "failed"
     """A statement, the lease or a read failed."""
     UNVERIFIED = "unverified"
-    """All statements ran, but a change does not read as declared."""
-    ELSEWHERE = "landed elsewhere"
-    """A statement changed another table, to which the name resolved at that moment; the message names it."""
+    """Statements ran, and a change does not read as declared, or a statement changed another table."""
     UNKNOWN = "unknown"
     """A statement gave no answer. It may have taken effect, or may still do so."""
-    LEASE_LOST = "lease lost"
-    """Another run took the lease over, or it expired; the message names the new holder."""
-    SUCCEEDED = "done by another run"
-    """The lease was lost to a run of the same plan, and the table is as declared."""
     INTERRUPTED = "interrupted"
     """The run was stopped before it finished the table."""
 
@@ -61,19 +47,11 @@ _CODES = {
     RunOutcome.WAITING: ExitCode.DONE,
     RunOutcome.STALE: ExitCode.REFUSED,
     RunOutcome.REFUSED: ExitCode.REFUSED,
-    RunOutcome.STREAM_BEHIND: ExitCode.WINDOW,
-    RunOutcome.HELD: ExitCode.WINDOW,
-    RunOutcome.NOT_DRAINED: ExitCode.WINDOW,
+    RunOutcome.NO_WINDOW: ExitCode.WINDOW,
     RunOutcome.HOOK_FAILED: ExitCode.WINDOW,
-    RunOutcome.NOT_STARTED: ExitCode.WINDOW,
-    RunOutcome.OUTSIDE: ExitCode.WINDOW,
-    RunOutcome.NOT_QUIET: ExitCode.WINDOW,
     RunOutcome.FAILED: ExitCode.ERROR,
     RunOutcome.UNVERIFIED: ExitCode.PARTIAL,
-    RunOutcome.ELSEWHERE: ExitCode.PARTIAL,
     RunOutcome.UNKNOWN: ExitCode.PARTIAL,
-    RunOutcome.LEASE_LOST: ExitCode.ERROR,
-    RunOutcome.SUCCEEDED: ExitCode.DONE,
     RunOutcome.INTERRUPTED: ExitCode.ERROR,
 }
 
@@ -159,11 +137,11 @@ class QuietStart:
     limit: float
     """The expected number of failed writes below which a moment is quiet."""
     failed: float | None = None
-    """The expected number of failed writes; ``null`` if it cannot be told."""
+    """The expected number of failed writes; ``null`` if unknown."""
     seconds: float | None = None
     """The expected seconds of work of these writes."""
     unknown: str = ""
-    """Why the loss cannot be told; empty if it can."""
+    """Why the loss is unknown; empty if it is known."""
     actual: int | None = None
     """The number of writers that may have failed, as far as the log shows: at most so many writes failed. ``null`` if
     no statement ran that fails writes.
@@ -189,7 +167,7 @@ class StreamRun:
     """
     continued: bool | None = None
     """Whether it has read rows that were written after the last commit of this run, or has written a later batch after
-    it; ``null`` if there are none, or if it cannot be told.
+    it; ``null`` if there are none, or if that is unknown.
     """
     note: str = ""
 
@@ -256,7 +234,7 @@ class TableRun:
             return self
         known, ours = {commit.version for commit in self.foreign}, {commit.version for commit in self.commits}
         made = tuple(each for each in (*self.already, *self.changed) if each not in earlier.already)
-        through = self.outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.SUCCEEDED}
+        through = self.outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING}
         committed = self.outcome is RunOutcome.ALREADY and earlier.commits
         return replace(
             self,

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tablectl.applying.calendar_check import outside
 from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.remaining import (
     check_allowed,
@@ -37,7 +36,6 @@ from tablectl.applying.statement import (
     check_bound,
     check_name,
     check_target,
-    end_inherited,
     ends_with_commit,
     new_tag,
     settle_statement,
@@ -46,9 +44,8 @@ from tablectl.applying.statement import (
 )
 from tablectl.applying.statement_turns import Lane, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
-from tablectl.delta.columns import own_metadata
 from tablectl.delta.names import canonical_location
-from tablectl.delta.schema import Schema
+from tablectl.delta.schema import Schema, own_metadata
 from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.guards import APPLYING
@@ -58,7 +55,7 @@ from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
 from tablectl.one_table import error_of, no_panic
-from tablectl.planning.change_state import ChangeState, change_state, why_stale
+from tablectl.planning.diff import ChangeState, change_state, why_stale
 
 _TRIES = 5
 """Attempts to send one statement if others commit at the same moment each time."""
@@ -88,11 +85,10 @@ def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
 
 
 def _run_session(session: TableSession) -> TableRun:
-    window, plan, lease = session.window, session.plan, session.lease
+    window, plan = session.window, session.plan
     try:
         try:
             with no_panic(plan.name):
-                end_inherited(window, lease, plan.name, plan.location, session.hooks.notes)
                 session.hooks.settle()
                 check_name(window, plan)
                 window.approve(plan)
@@ -118,25 +114,6 @@ def unexpected(table: str, error: Exception) -> tuple[str, str]:
     found = error_of(table, error)
     again = "the same command goes on from the tables as they are then"
     return found.message, found.hint if found is error else f"{found.hint}; {again}"
-
-
-def preflight(window: RunContext, plan: TablePlan) -> TableRun | None:
-    """Why a table cannot be leased at all, checked before a lease record is written next to it; ``None`` if it can.
-
-    A record in the directory of a dropped table would prevent Delta from creating the table again.
-    """
-    try:
-        end = outside(window, plan)
-        if end is not None:
-            raise end
-        check_name(window, plan)
-        window.reader.commits(plan.location, after=plan.version)
-    except StopTableError as end:
-        return TableRun(name=plan.name, outcome=end.outcome, message=end.message, hint=end.hint)
-    except Exception as error:  # noqa: BLE001  # see ``run_table``
-        message, hint = unexpected(plan.name, error)
-        return TableRun(name=plan.name, outcome=RunOutcome.FAILED, message=message, hint=hint)
-    return None
 
 
 def _run_statements(session: TableSession) -> LiveTable | None:
@@ -319,7 +296,7 @@ def _went_elsewhere(session: TableSession, statement: Statement, location: str, 
     message = f"{statement.verb} went to ANOTHER TABLE: it is version {version} of {location}, {why}"
     message += "" if same else f" {planned}, for which the plan was made"
     hint = f"undo it there by hand, see who moved the name {name}, and plan again"
-    return StopTableError(RunOutcome.ELSEWHERE, message, hint)
+    return StopTableError(RunOutcome.UNVERIFIED, message, hint)
 
 
 def _went_unseen(session: TableSession, statement: Statement, outcome: RunOutcome) -> StopTableError:

@@ -4,9 +4,10 @@ A job is a table, or several tables that share one window. A worker takes one st
 the job's result, or with ``Later``: then the job waits without a worker, and its worker is free for another job. So a
 job that waits, for a lease held by another run for example, delays no other job, even with a single worker.
 
-The scheduler knows neither leases nor gates. It cannot deadlock by itself: between two steps a job holds nothing but
-its place in the queue, and a running step waits for another job of the queue only through a turn (see
-``statement_turns``), which is released without any further wait.
+The scheduler knows neither leases nor gates. It cannot deadlock by itself: a job that holds leases between two steps
+waits for no worker (``Later.holds``), every other one holds nothing but its place in the queue, and a running step
+waits for another job of the queue only through a turn (see ``statement_turns``), which is released without any further
+wait.
 
 Jobs that rewrite data take minutes or hours, others a second. So jobs without a rewrite start first, and while a driver
 has any of them left, rewrites leave one of its workers free. ``Pace`` says when the next rewrite may start.
@@ -23,6 +24,7 @@ from typing import Generic, TypeVar
 
 from tablectl.applying.events import Progress
 from tablectl.applying.pace import Pace
+from tablectl.applying.waits import Go, Later
 from tablectl.frozen import frozen
 from tablectl.leases.clock import Clock, StoppedError
 
@@ -51,38 +53,16 @@ class QueuedJob:
 
 
 @frozen
-class Later(Generic[T]):
-    """The end of a step that does not end its job."""
-
-    at: float
-    """The moment of the next step, on the clock's ``monotonic``."""
-    result: T
-    """The result of the job if the run is stopped before the next step."""
-    ends_when_idle: bool = False
-    """Whether the job ends with ``result`` once no other job is worth waiting for."""
-    words: str = ""
-    """What it waits for, for people."""
-    most: float = 0.0
-    """Seconds after which the whole wait ends at the latest; 0 if unknown."""
-    driver: str | None = None
-    """The driver that the job moves to; ``None`` to stay. The step that requests a move has proof that the old driver
-    is dead."""
-
-
-@frozen
 class Rules(Generic[T]):
     """The callbacks of a scheduler."""
 
-    left_out: Callable[[QueuedJob, str], T]
-    """The result of a job that was not started, given the reason."""
-    halts: Callable[[QueuedJob, T], str] = lambda _job, _result: ""
-    """Called with each result: returns a reason for which no further job starts, or an empty string."""
-    on_wait: Callable[[QueuedJob, Later[T], float], None] = lambda _job, _later, _since: None
+    left_out: Callable[[QueuedJob, Later | None, str], T]
+    """The result of a job that ends before its next step, given what it waits for and the reason. It waits for nothing
+    if it was not started, or is next when a worker is free."""
+    on_wait: Callable[[QueuedJob, Later, float], None] = lambda _job, _later, _since: None
     """Called repeatedly for a waiting job, with the moment at which it began to wait, on the clock's ``monotonic``."""
     on_progress: Callable[[Progress], None] = lambda _progress: None
     """Called whenever the numbers have changed."""
-    on_paced: Callable[[QueuedJob, float], None] = lambda _job, _since: None
-    """Called repeatedly for a job that only the pace of rewrites holds back, with the moment since which it does."""
     rewrote: Callable[[QueuedJob], bool] = lambda job: job.size > 0
     """Whether the last step of a job rewrote data."""
 
@@ -92,24 +72,34 @@ STOPPED = "stopped before its turn"
 
 
 @frozen
-class _Waiting(Generic[T]):
+class _Waiting:
     job: QueuedJob
     at: float
-    later: Later[T] | None = None
-    """``None`` before the first step."""
+    later: Later | None = None
+    """The answer of its last step; ``None`` before the first one."""
     since: float = 0.0
     """When its current wait began."""
     told: float = _NEVER
     """When ``on_wait`` was last called for it."""
     alone: bool = False
     """Whether no other job was worth waiting for when the last step was taken."""
-    held: float | None = None
-    """When the pace of rewrites lets it start, infinity if that is unknown; ``None`` if it does not wait for that."""
+    paced: Later | None = None
+    """Set while only the pace of rewrites holds it back."""
+
+    @property
+    def awaits(self) -> Later | None:
+        """What it waits for; ``None`` if it was not started."""
+        return self.paced or self.later
 
     @property
     def idles(self) -> bool:
         """Whether the run does not have to wait for it."""
         return self.later is not None and self.later.ends_when_idle
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds leases."""
+        return self.later is not None and self.later.holds
 
 
 @frozen
@@ -148,13 +138,12 @@ class Scheduler(Generic[T]):
         self._stop = stop
         self._rules = rules
         self._pace = pace or Pace(None)
-        self._waiting: dict[str, _Waiting[T]] = {}
-        self._running: dict[Future[T | Later[T]], _Waiting[T]] = {}
+        self._waiting: dict[str, _Waiting] = {}
+        self._running: dict[Future[T | Later], _Waiting] = {}
         self._results: dict[str, T] = {}
-        self._reason = ""
         self._told: Progress | None = None
 
-    def run(self, jobs: Iterable[QueuedJob], step: Callable[[QueuedJob], T | Later[T]]) -> Mapping[str, T]:
+    def run(self, jobs: Iterable[QueuedJob], step: Callable[[QueuedJob], T | Later]) -> Mapping[str, T]:
         """The result of every job by key. ``step`` is called in a worker, never concurrently for the same job.
 
         Whatever ``step`` or a callback raises ends the run and is raised, as is what a signal handler raises: ``stop``
@@ -162,7 +151,9 @@ class Scheduler(Generic[T]):
         """
         self._waiting = {job.key: _Waiting(job, job.start) for job in jobs}
         drivers = len({each.job.driver for each in self._waiting.values()}) or 1
-        with ThreadPoolExecutor(self._workers * drivers, thread_name_prefix="tablectl-table") as pool:
+        # Threads are made when they are needed: one for each worker, and more only for jobs that hold leases.
+        threads = self._workers * drivers + len(self._waiting)
+        with ThreadPoolExecutor(threads, thread_name_prefix="tablectl-table") as pool:
             try:
                 while self._waiting or self._running:
                     self._advance(pool, step)
@@ -172,8 +163,8 @@ class Scheduler(Generic[T]):
                 raise
         return self._results
 
-    def _advance(self, pool: ThreadPoolExecutor, step: Callable[[QueuedJob], T | Later[T]]) -> None:
-        if self._stop.is_set() or self._reason:
+    def _advance(self, pool: ThreadPoolExecutor, step: Callable[[QueuedJob], T | Later]) -> None:
+        if self._stop.is_set():
             self._leave_out()
         else:
             self._end_idle()
@@ -186,43 +177,41 @@ class Scheduler(Generic[T]):
 
     def _leave_out(self) -> None:
         """End all jobs that have no running step. No step starts any more; running steps finish."""
-        for key, each in list(self._waiting.items()):
-            if each.later is None:
-                self._results[key] = self._rules.left_out(each.job, self._reason or STOPPED)
-            else:
-                self._results[key] = each.later.result
-            del self._waiting[key]
+        for key, each in self._waiting.items():
+            self._results[key] = self._rules.left_out(each.job, each.awaits, STOPPED)
+        self._waiting.clear()
 
     def _end_idle(self) -> None:
         """End the jobs that need not be waited for, if only such jobs were left when their last step was taken."""
         if self._running or not all(each.idles and each.alone for each in self._waiting.values()):
             return
         for key, each in self._waiting.items():
-            assert each.later is not None
-            self._results[key] = each.later.result
+            self._results[key] = self._rules.left_out(each.job, each.later, "")
         self._waiting.clear()
 
-    def _start(self, pool: ThreadPoolExecutor, step: Callable[[QueuedJob], T | Later[T]]) -> None:
+    def _start(self, pool: ThreadPoolExecutor, step: Callable[[QueuedJob], T | Later]) -> None:
         # A job that ends when all others have ended is polled once more at that point, whenever its next step is due.
         alone = all(each.idles for each in (*self._waiting.values(), *self._running.values()))
-        load, now, free_from = self._load(), self._clock.monotonic(), 0.0
+        load, now, paced = self._load(), self._clock.monotonic(), None
         for each in sorted(self._waiting.values(), key=_order):
             due = each.at - now < _NOW or (alone and not each.alone)
-            if not due or not load.free_for(each.job, self._workers):
+            if not due or not (each.holds or load.free_for(each.job, self._workers)):
                 continue
-            if each.job.size:
+            if each.job.size and not each.holds:
                 # No rewrite overtakes the one that is next: else a large one could wait for all smaller ones.
-                free_from = max(free_from, self._pace.admits_at(each.job.size, now))
-                if free_from > now:
-                    self._hold(each, free_from)
+                answer = self._pace.check(each.job.size, now)
+                paced = paced if isinstance(answer, Go) or (paced and paced.at > answer.at) else answer
+                if paced is not None:
+                    self._hold(each, paced)
                     continue
-            load.add(each.job)
+            if not each.holds:
+                load.add(each.job)
             del self._waiting[each.job.key]
             self._pace.start(each.job.key, each.job.size)
-            self._running[pool.submit(step, each.job)] = replace(each, alone=alone, held=None)
+            self._running[pool.submit(step, each.job)] = replace(each, alone=alone, paced=None)
 
     def _load(self) -> _Load:
-        running = [each.job for each in self._running.values()]
+        running = [each.job for each in self._running.values() if not each.holds]
         jobs = [*running, *(each.job for each in self._waiting.values())]
         return _Load(
             busy=Counter(job.driver for job in running),
@@ -230,9 +219,9 @@ class Scheduler(Generic[T]):
             short=Counter(job.driver for job in jobs if not job.size),
         )
 
-    def _hold(self, each: _Waiting[T], until: float) -> None:
-        begins = each if each.held is not None else replace(each, since=self._clock.monotonic(), told=_NEVER)
-        self._waiting[each.job.key] = replace(begins, held=until)
+    def _hold(self, each: _Waiting, paced: Later) -> None:
+        begins = each if each.paced is not None else replace(each, since=self._clock.monotonic(), told=_NEVER)
+        self._waiting[each.job.key] = replace(begins, paced=paced)
 
     def _collect(self) -> None:
         done, _ = wait(self._running, timeout=self._until_next(_LONGEST_WAIT), return_when=FIRST_COMPLETED)
@@ -244,16 +233,15 @@ class Scheduler(Generic[T]):
                 self._waiting[each.job.key] = self._resumed(each, result)
             else:
                 self._results[each.job.key] = result
-                self._reason = self._reason or self._rules.halts(each.job, result)
         self._tell()
         self._tell_waits()
 
-    def _resumed(self, each: _Waiting[T], later: Later[T]) -> _Waiting[T]:
+    def _resumed(self, each: _Waiting, later: Later) -> _Waiting:
         same = each.later is not None and each.later.words == later.words
         job = each.job if later.driver is None else replace(each.job, driver=later.driver)
         if same:
             return replace(each, job=job, at=later.at, later=later)
-        return replace(each, job=job, at=later.at, later=later, since=self._clock.monotonic(), told=_NEVER, held=None)
+        return replace(each, job=job, at=later.at, later=later, since=self._clock.monotonic(), told=_NEVER, paced=None)
 
     def _pause(self) -> None:
         """Nothing runs and nothing is due. Only here does the main thread sleep on the clock."""
@@ -267,14 +255,14 @@ class Scheduler(Generic[T]):
         """Seconds until a job with a free worker is due, at most ``most``."""
         now, load = self._clock.monotonic(), self._load()
         coming = (
-            max(each.at, each.held or 0.0) - now
+            max(each.at, each.paced.at if each.paced else 0.0) - now
             for each in self._waiting.values()
-            if load.free_for(each.job, self._workers)
+            if each.holds or load.free_for(each.job, self._workers)
         )
         return max(_NOW, min(most, *coming, most))
 
     def _tell(self) -> None:
-        begun = sum(each.later is not None or each.held is not None for each in self._waiting.values())
+        begun = sum(each.awaits is not None for each in self._waiting.values())
         told = Progress(len(self._results), len(self._running), begun, len(self._waiting) - begun)
         if told != self._told:
             self._told = told
@@ -283,15 +271,11 @@ class Scheduler(Generic[T]):
     def _tell_waits(self) -> None:
         now = self._clock.monotonic()
         for key, each in self._waiting.items():
-            if (each.later is None and each.held is None) or now - each.told <= TICK - _NOW:
-                continue
-            self._waiting[key] = replace(each, told=now)
-            if each.held is not None:
-                self._rules.on_paced(each.job, each.since)
-            elif each.later is not None:
-                self._rules.on_wait(each.job, each.later, each.since)
+            if each.awaits is not None and now - each.told > TICK - _NOW:
+                self._waiting[key] = replace(each, told=now)
+                self._rules.on_wait(each.job, each.awaits, each.since)
 
 
-def _order(each: _Waiting[T]) -> tuple[bool, float, int, str]:
+def _order(each: _Waiting) -> tuple[bool, float, int, str]:
     """Jobs that rewrite nothing first, of the others the largest."""
     return each.job.size > 0, each.at, -each.job.size, each.job.key

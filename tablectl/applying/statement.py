@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from uuid import uuid4
 
-from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.events import RunEvent, most_text
+from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.dialects import dialect_of
@@ -23,7 +22,7 @@ from tablectl.engine.port import Engine
 from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement
+from tablectl.leases.lease_records import Gate, RunningStatement
 from tablectl.model.commits import Kind
 from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
 from tablectl.model.plan import Statement, TablePlan
@@ -310,7 +309,7 @@ def _wait_for_end(session: TableSession, sent: Sent) -> bool:
         if window.engine.interrupt(sent.tag) is False:
             return True
         left = started + session.lease.record.ttl - window.clock.monotonic()
-        if left <= 0 or _has_committed(window, session.plan.location, window.stamp.run, sent.ends_above):
+        if left <= 0 or has_committed(window, session.plan.location, window.stamp.run, sent.ends_above):
             return False
         try:
             window.clock.sleep(min(_LOOK_EVERY, left))
@@ -318,7 +317,7 @@ def _wait_for_end(session: TableSession, sent: Sent) -> bool:
             return False
 
 
-def _has_committed(window: RunContext, location: str, run: str, after: int | None) -> bool:
+def has_committed(window: RunContext, location: str, run: str, after: int | None) -> bool:
     """Whether a run has committed above a version of a table; false if that is ``None``."""
     if after is None:
         return False
@@ -328,51 +327,3 @@ def _has_committed(window: RunContext, location: str, run: str, after: int | Non
         return False
     stamps = (read_stamp(each.user_metadata) for each in commits)
     return any(stamp is not None and stamp.run == run for stamp in stamps)
-
-
-def end_inherited(window: RunContext, lease: Lease, table: str, location: str, notes: list[str]) -> None:
-    """End the statement that an earlier run left running on a table, before anything is read or done.
-
-    Only an operation with a tag of ours is interrupted, and only in the engines of this run: a lease record has no
-    authority beyond that. If none of them can interrupt it, or can tell, its commit or its bound is waited for, unless
-    this run did so already. Raises ``StopTableError`` if it keeps running.
-    """
-    running = lease.running
-    if running is None:
-        return
-    started, bound = window.clock.monotonic(), running.until * PATIENCE
-    words = f"a dead apply left a statement that may still run: ending it, or waiting for at most {most_text(bound)}"
-    while running.tag not in window.over and (going := _interrupted(window, running)) is not False:
-        waited = window.clock.monotonic() - started
-        window.notify(RunEvent(table, "statement left", words, waited, bound))
-        left = bound - waited
-        if going is None and window.stamp.proceed:
-            notes.append(f"a statement of an earlier run was not waited for: {window.stamp.proceed}")
-            break
-        if going is None and (left <= 0 or _has_committed(window, location, running.run, running.version)):
-            break
-        if left <= 0:
-            message = f"a statement of an earlier run ({running.tag}) still runs in the engine, interrupted as it is"
-            raise StopTableError(RunOutcome.FAILED, message, "end it in the engine, and run the same command again")
-        if window.stop.is_set():
-            raise interrupted()
-        if engine_gone(window):
-            message = "a dead apply left a statement that may still run, and the engine of this run does not answer"
-            raise StopTableError(RunOutcome.HELD, message, "run the same command again when it does")
-        lease.prove(window.budget)
-        window.clock.sleep(min(_LOOK_EVERY, left))
-    lease.statement_ended()
-
-
-def engine_gone(window: RunContext) -> bool:
-    """Whether no engine of the run answers any more, so that waiting is in vain."""
-    return not any(each.alive() for each in (window.engine, *window.others))
-
-
-def _interrupted(window: RunContext, running: RunningStatement) -> bool | None:
-    """The answer of the engine in which the statement runs; ``None`` if none of this run's is that engine."""
-    if not running.tag.startswith(TAG):
-        return None
-    engines = (window.engine, *(each for each in window.others if each.alive()))
-    answers = (engine.interrupt(running.tag, running.engine) for engine in engines)
-    return next((each for each in answers if each is not None), None)

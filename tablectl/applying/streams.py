@@ -7,16 +7,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tablectl.applying.context import RunContext
-from tablectl.applying.run_report import StreamRun, TableRun
+from tablectl.applying.context import RunContext, TableJob
+from tablectl.applying.run_report import RunOutcome, StreamRun, TableRun
+from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError, TablectlError, one_line
 from tablectl.model.plan import TablePlan
 from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
+from tablectl.model.text import minutes_text
 from tablectl.one_table import of_table
 from tablectl.planning.stream_stops import stopped_streams
 
-STREAM_POLL = 5.0
+_STREAM = Awaited("stream", "for a stream")
+_POLL = 5.0
 """Seconds between two looks at a checkpoint."""
 
 Positions = Mapping[str, StreamState]
@@ -54,6 +57,34 @@ class StreamTarget:
         if isinstance(state, StreamPosition) and (self.version < 0 or state.passed(self.version)):
             return ""
         return f"the stream {self.name} {state.text}, and must read version {self.version}: the statements stop it"
+
+
+class StreamWait(Wait):
+    """Streams that the statements stop must first have read what the tables hold. No lease is held meanwhile."""
+
+    def __init__(self, job: TableJob) -> None:
+        self._job = job
+        self._targets: tuple[StreamTarget, ...] | None = None
+        """``None`` before the first look."""
+        self._since = 0.0
+
+    def check(self, now: float) -> Answer:
+        """Whether every stream has read up to the version that its table had at the first look."""
+        window, tables = self._job.window, self._job.tables
+        if window.stamp.proceed:
+            return GO
+        if self._targets is None:
+            self._targets, self._since = tuple(targets_of(window, tables)), now
+        self._targets = tuple(target.looked_at(window) for target in self._targets)
+        behind = next((words for target in self._targets if (words := target.behind(window))), "")
+        if not behind:
+            return GO
+        limit = max(window.terms.wait, *map(window.terms.drain_of, tables))
+        left = self._since + limit - now
+        if left <= 0:
+            hint = "start the stream, wait longer (`--wait`), or go on without it (`--proceed REASON`)"
+            return End(RunOutcome.NO_WINDOW, f"after {minutes_text(limit)}, {behind}", hint)
+        return Later(now + min(_POLL, left), _STREAM, behind, limit)
 
 
 def targets_of(window: RunContext, tables: Sequence[TablePlan]) -> Iterator[StreamTarget]:
@@ -136,7 +167,7 @@ def _run(now: StreamState, before: StreamState, since: _Since, *, stopped: bool)
 def _has_read(now: StreamPosition, since: _Since) -> tuple[bool | None, str]:
     """Whether a query that reads the table has continued, and the words for it."""
     if since.data is None:
-        return None, "nothing was written since, so it cannot be told whether it continued"
+        return None, "nothing was written since, so whether it continued is unknown"
     if now.passed(since.data):
         return True, f"continued: it {now.text}"
     return False, f"has not continued yet: it {now.text}, and version {since.data} has data"

@@ -22,9 +22,9 @@ from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import value_text
-from tablectl.planning.change_state import ChangeState, change_state, current, found_value
+from tablectl.planning.diff import ChangeState, change_state, current, found_value
 from tablectl.planning.stream_stops import stopped_streams
-from tablectl.planning.writer_dependence import changes_depend_on_writers
+from tablectl.planning.table_loss import changes_depend_on_writers
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class TableSession:
         if not any(each.phase is Phase.CLOSED and not each.error for each in self.sent):
             end = outside(self.window, self.plan, self.begun)
             if end is not None:
-                raise end
+                raise StopTableError.of(end)
 
     def tell(self, step: str, words: str = "") -> None:
         """Emit an event of this table."""
@@ -182,7 +182,7 @@ def _check_lease(session: TableSession) -> None:
 def lease_lost(session: TableSession, lost: LeaseLost) -> TableRun:
     """The outcome of a run that lost its lease: who took it over, and whether the table is as declared anyway.
 
-    The outcome is ``SUCCEEDED`` only if the successor ran the same plan: the work of other plans is not compared with
+    The outcome is ``ALREADY`` only if the successor ran the same plan: the work of other plans is not compared with
     ours.
     """
     try:
@@ -193,17 +193,17 @@ def lease_lost(session: TableSession, lost: LeaseLost) -> TableRun:
         successor, done = None, False
     if done and successor is not None and not successor.held:
         message = f"the lease was taken over by {successor}, which ran the same plan: the table is as declared"
-        return ended(session, StopTableError(RunOutcome.SUCCEEDED, message))
-    return ended(session, StopTableError(RunOutcome.LEASE_LOST, lost.message, lost.hint))
+        return ended(session, StopTableError(RunOutcome.ALREADY, message), lost=True)
+    return ended(session, StopTableError(RunOutcome.FAILED, lost.message, lost.hint), lost=True)
 
 
-def ended(session: TableSession, end: StopTableError) -> TableRun:
-    """The outcome of a table that was not completed, with the commits that explain it."""
+def ended(session: TableSession, end: StopTableError, *, lost: bool = False) -> TableRun:
+    """The outcome of a table that was not completed, with the commits that explain it. ``lost``: the lease was."""
     try:
         ours, others = since(session, stale=end.outcome is RunOutcome.STALE)
     except Exception:  # noqa: BLE001  # the outcome is unchanged if the log cannot be read
         ours, others = (), ()
-    if end.outcome in {RunOutcome.LEASE_LOST, RunOutcome.SUCCEEDED}:
+    if lost:
         # Its gate was dead, or its successor's, for an unknown part of the time.
         others = tuple(replace(each, inside=False, late=False) for each in others)
     run = _run_so_far(session, others)

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 from tablectl.commands.output import Output
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import quote_name
 from tablectl.engine.port import Engine
 from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, UsageError

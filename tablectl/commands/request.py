@@ -32,7 +32,7 @@ class CommandRequest:
     """The environment of ``tablectl.yaml``; ``None`` leaves it to ``TABLECTL_ENV``."""
     excluded: tuple[str, ...] = ()
     max_tables: int | None = None
-    """The maximum size of a plan; ``None`` is no limit."""
+    """The maximum size of a plan; ``None``: no limit."""
     max_bytes: int | None = None
     shown_as: str = ""
     """The dialect of ``plan --as``; empty for that of the configuration."""

@@ -22,8 +22,8 @@ from tablectl.delta.names import (
     matches,
     name_texts,
     parse_table,
+    quote_name,
 )
-from tablectl.delta.sql import quote_name
 from tablectl.frozen import frozen
 
 MAGIC = "*?["
@@ -279,7 +279,7 @@ class NameGlobs:
 
 @frozen
 class GlobBeginnings:
-    """How globs begin: which names they may match can often be told from that."""
+    """How globs begin: which often says which names they may match."""
 
     begins: tuple[str, ...]
     """Sorted."""

@@ -18,7 +18,7 @@ from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, Kind
-from tablectl.model.operations import Operation, SetProperties, UnsetProperties, render
+from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Phase, Statement, strictest
 from tablectl.model.text import LONGEST_VALUE, is_cut
 from tablectl.planning.change_operations import operations_for
@@ -105,7 +105,7 @@ def _undo_all(operations: Sequence[PlannedOperation], table: TableName) -> tuple
     kinds: tuple[type[Operation], ...] = (UnsetProperties, SetProperties)
     merged = [_merged(same) for kind in kinds if (same := [each for each in undos if isinstance(each, kind)])]
     rest = [each for each in reversed(undos) if not isinstance(each, kinds)]
-    return tuple(render(each, table) for each in [*merged, *rest])
+    return tuple(each.sql(table) for each in [*merged, *rest])
 
 
 def _settle(operations: list[PlannedOperation]) -> list[PlannedOperation]:
@@ -152,7 +152,7 @@ def _statement(
     return Statement(
         id=first.id or f"{first.phase}-{operation.word}",
         verb=operation.verb,
-        sql=render(operation, table),
+        sql=operation.sql(table),
         phase=first.phase,
         reason=verdict.reason + later,
         evidence=operation.evidence(dialect),
@@ -168,7 +168,7 @@ def _statement(
         rewrite=first.rewrite or operation.rewrite(basis),
         backfill=backfill,
         repartition=operation.partition_columns,
-        undo=tuple(render(undo, table) for undo in _undo(group)),
+        undo=tuple(undo.sql(table) for undo in _undo(group)),
         undo_note="; ".join(dict.fromkeys(note for each in group for note in _notes(each))),
     )
 

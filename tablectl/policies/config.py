@@ -148,7 +148,7 @@ def _server(address: str) -> str:
     split = urlsplit(address)
     try:
         return f"sc://{(split.hostname or '').rstrip('.')}:{split.port or _CONNECT_PORT}"
-    except ValueError:  # the port is no number: PySpark says so
+    except ValueError:  # the port is not a number: PySpark says so
         return server_text(address)
 
 
@@ -191,13 +191,13 @@ class RunSettings:
     )
     stop_if_failed: int = setting(
         1,
-        whole(0, 100_000, "How many failed tables keep the others from starting; 0 is no limit."),
+        whole(0, 100_000, "How many failed tables keep the others from starting; 0 is not a limit."),
         "--stop-if-failed",
         metavar="N",
     )
     stop_if_silent: int = setting(
         0,
-        whole(0, 100_000, "How many silent writers keep the others from starting; 0 is no limit."),
+        whole(0, 100_000, "How many silent writers keep the others from starting; 0 is not a limit."),
         "--stop-if-silent",
         metavar="N",
     )

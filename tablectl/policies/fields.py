@@ -313,7 +313,7 @@ class CommandLine(YamlField):
             try:
                 words = shlex.split(node.text)
             except ValueError as error:  # an unclosed quote
-                reading.report(node.source, f"{name} is no command: {str(error).lower()}")
+                reading.report(node.source, f"{name} is not a command: {str(error).lower()}")
                 return None
         if not words or (items and len(words) < len(items)):
             reading.report(

@@ -23,13 +23,8 @@ from tablectl.reports.wording import GOOD, late_text, outcome_text, risk_text
 _OF_OUTCOMES = {
     RunOutcome.STALE: "stale",
     RunOutcome.REFUSED: "refused",
-    RunOutcome.HELD: "window",
-    RunOutcome.NOT_DRAINED: "window",
+    RunOutcome.NO_WINDOW: "window",
     RunOutcome.HOOK_FAILED: "window",
-    RunOutcome.OUTSIDE: "window",
-    RunOutcome.NOT_QUIET: "window",
-    RunOutcome.NOT_STARTED: "window",
-    RunOutcome.STREAM_BEHIND: "window",
 }
 
 
@@ -63,7 +58,7 @@ def drift_results(drift: Drift) -> Iterator[Result]:
 
 
 def plan_results(plan: Plan, refused: str = "") -> Iterator[Result]:
-    """Refusals, tables that cannot be read, and findings. Pending changes are wanted, so they are no results."""
+    """Refusals, tables that cannot be read, and findings. Pending changes are wanted, so they are not results."""
     if refused:
         yield Result("refused", "", "", refused)
     yield from map(_of_failure, plan.failures)
@@ -105,7 +100,7 @@ def _of_table_run(run: TableRun) -> Iterator[Result]:
         yield Result("possible-failure", run.name, "", risk_text(each.writer, each.reason, each.fails))
     for commit in run.foreign:
         if commit.late:
-            yield Result("undone", run.name, "", f"version {commit.version}{late_text(commit, run)}")
+            yield Result("undone", run.name, "", f"version {commit.version}{late_text(commit)}")
 
 
 def _of_failure(failure: TableFailure) -> Result:
@@ -116,14 +111,7 @@ def _with_hint(message: str, hint: str) -> str:
     return f"{message}\nFix: {hint}" if hint else message
 
 
-_ERRORS = {
-    RunOutcome.FAILED,
-    RunOutcome.UNVERIFIED,
-    RunOutcome.ELSEWHERE,
-    RunOutcome.UNKNOWN,
-    RunOutcome.LEASE_LOST,
-    RunOutcome.INTERRUPTED,
-}
+_ERRORS = {RunOutcome.FAILED, RunOutcome.UNVERIFIED, RunOutcome.UNKNOWN, RunOutcome.INTERRUPTED}
 
 
 def plan_cases(plan: Plan, context: Context) -> Iterator[Case]:

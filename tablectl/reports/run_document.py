@@ -64,7 +64,7 @@ _MARGIN = 0.05
 """The share of the picture that stays empty on either side."""
 _NEAR = 5.0
 """Percent of the width below which the labels of two marks would overlap."""
-_MARKS = {RunOutcome.APPLIED: "+", RunOutcome.ALREADY: "=", RunOutcome.WAITING: "…", RunOutcome.SUCCEEDED: "+"}
+_MARKS = {RunOutcome.APPLIED: "+", RunOutcome.ALREADY: "=", RunOutcome.WAITING: "…"}
 
 
 def run_document(report: RunReport, context: Context, *, each_table: bool = False) -> Document:
@@ -289,7 +289,7 @@ def timeline(run: TableRun) -> Timeline:
         length=span_text(scale.end - scale.start),
         gates=tuple(_gate_bar(each, scale) for each in run.gates),
         statements=tuple(_statement_bar(each, scale) for each in run.statements if time_text(each.at)),
-        marks=_marks(run, dated, scale),
+        marks=_marks(dated, scale),
         events=_timeline_events(run, commits),
     )
 
@@ -320,7 +320,7 @@ def _statement_bar(statement: StatementRun, scale: _Scale) -> Bar:
     return Bar(left, round(right - left, 3), kind, f"{statement.id}: {span_text(statement.milliseconds)}")
 
 
-def _marks(run: TableRun, dated: list[tuple[CommitRun, bool]], scale: _Scale) -> tuple[Mark, ...]:
+def _marks(dated: list[tuple[CommitRun, bool]], scale: _Scale) -> tuple[Mark, ...]:
     made: list[Mark] = []
     last = {True: -_NEAR, False: -_NEAR}
     for commit, ours in sorted(dated, key=lambda each: (each[0].at, each[0].version)):
@@ -328,16 +328,16 @@ def _marks(run: TableRun, dated: list[tuple[CommitRun, bool]], scale: _Scale) ->
         free = left - last[ours] >= _NEAR
         if free:
             last[ours] = left
-        made.append(Mark(left, ours, str(commit.version) if free else "", _commit_title(commit, run)))
+        made.append(Mark(left, ours, str(commit.version) if free else "", _commit_title(commit)))
     return tuple(made)
 
 
-def _commit_title(commit: CommitRun, run: TableRun) -> str:
+def _commit_title(commit: CommitRun) -> str:
     inside = ", while the gate was closed" if commit.inside else ""
     kind = "metadata" if commit.metadata else "data"
     return (
         f"version {commit.version}: {commit.operation or 'unknown operation'} ({kind}) by {commit.user}"
-        f"{inside}{late_text(commit, run)}"
+        f"{inside}{late_text(commit)}"
     )
 
 
@@ -356,7 +356,7 @@ def _timeline_events(run: TableRun, commits: list[tuple[CommitRun, bool]]) -> tu
         found.append(TimelineEvent(statement.at, _clock(statement.at), "statement", text))
     for commit, ours in commits:
         kind: Literal["commit of this run", "commit of others"] = "commit of this run" if ours else "commit of others"
-        found.append(TimelineEvent(commit.at, _clock(commit.at), kind, _commit_title(commit, run)))
+        found.append(TimelineEvent(commit.at, _clock(commit.at), kind, _commit_title(commit)))
     return tuple(sorted(found, key=lambda each: each.at))
 
 
@@ -381,7 +381,7 @@ def remarks(run: TableRun) -> list[tuple[str, str]]:
         facts.append(("pace", f"waited {span_text(run.paced_ms)} for `window.max_bytes_per_hour`"))
     facts += [("risk", each) for each in risks(run)]
     facts += [("stream", stream_run_text(each)) for each in run.streams]
-    facts += [("others", f"version {each.version}{late_text(each, run)}") for each in run.foreign if each.run]
+    facts += [("others", f"version {each.version}{late_text(each)}") for each in run.foreign if each.run]
     facts += [("gate", run.shut)] if run.shut else []
     facts += [("note", f"the after-hook {each} has not run yet") for each in run.owed]
     facts += [("note", note) for note in run.notes]
@@ -435,7 +435,7 @@ def _canary_text(table: CanaryTable) -> str:
 def _quiet_text(start: QuietStart) -> str:
     """``expected 0.0 failed writes, 0 s of work; actual: none; waited 132 min``."""
     if start.failed is None or start.seconds is None:
-        expected = f"cannot tell: {start.unknown}; it started because nothing was written for ten minutes"
+        expected = f"unknown: {start.unknown}; it started because nothing was written for ten minutes"
     else:
         expected = f"expected {ExpectedLoss(start.failed, start.seconds).text()}"
     actual = ""

@@ -32,7 +32,7 @@ def plan_schema() -> Schema:
 
 def run_schema() -> Schema:
     """The schema of ``apply --format json``."""
-    made = record_schema(RunReport, "run:2", "tablectl run", {}, {})
+    made = record_schema(RunReport, "run:3", "tablectl run", {}, {})
     impossible = {ExitCode.CHANGES, ExitCode.USAGE}
     made["properties"]["exit_code"]["enum"] = [int(code) for code in ExitCode if code not in impossible]
     return made

@@ -43,25 +43,17 @@ _OUTCOMES = {
     RunOutcome.APPLIED: "applied and verified",
     RunOutcome.ALREADY: "unchanged, no commit needed",
     RunOutcome.WAITING: "waiting",
-    RunOutcome.STREAM_BEHIND: "a stream has not read it in time, not changed",
     RunOutcome.STALE: "stale, not changed",
     RunOutcome.REFUSED: "refused, not changed",
-    RunOutcome.HELD: "locked by another apply, not changed",
-    RunOutcome.NOT_DRAINED: "writers did not finish in time, not changed",
+    RunOutcome.NO_WINDOW: "no window, not changed",
     RunOutcome.HOOK_FAILED: "a hook failed, not changed",
-    RunOutcome.OUTSIDE: "outside the calendar, not changed",
-    RunOutcome.NOT_STARTED: "not started after the first tables",
-    RunOutcome.NOT_QUIET: "no quiet moment, not changed",
     RunOutcome.FAILED: "failed",
     RunOutcome.UNVERIFIED: "not verified",
-    RunOutcome.ELSEWHERE: "a statement changed another table",
     RunOutcome.UNKNOWN: "the result of a statement is unknown",
-    RunOutcome.LEASE_LOST: "the lease was lost",
-    RunOutcome.SUCCEEDED: "applied by another run of the same plan",
     RunOutcome.INTERRUPTED: "interrupted",
 }
 
-_COUNTED = {RunOutcome.ALREADY: "unchanged", RunOutcome.HELD: "locked by another apply"}
+_COUNTED = {RunOutcome.ALREADY: "unchanged", RunOutcome.NO_WINDOW: "without a window"}
 """Outcomes whose own names say too little."""
 
 _LEAVES: Mapping[Leaves, str] = MappingProxyType(
@@ -72,7 +64,7 @@ _LEAVES: Mapping[Leaves, str] = MappingProxyType(
         "freely": "can be dropped",
     }
 )
-GOOD = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.SUCCEEDED})
+GOOD = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING})
 """The successful outcomes."""
 
 
@@ -282,6 +274,8 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
 
 def outcome_text(table: TableRun) -> str:
     """The outcome of a table."""
+    if table.outcome is RunOutcome.ALREADY and table.commits:
+        return "applied by another run of the same plan"
     words = _OUTCOMES[table.outcome]
     if table.outcome in GOOD or not table.commits:
         return words
@@ -295,17 +289,11 @@ def commit_text(commit: CommitRun) -> str:
     return f"version {commit.version}: {commit.operation or 'unknown operation'} by {commit.user}{at}"
 
 
-def late_text(commit: CommitRun, table: TableRun) -> str:
-    """Whose commit it is if another apply made it. If this run lost its own lease, that may be its successor."""
+def late_text(commit: CommitRun) -> str:
+    """Whose commit it is if another apply made it."""
     if not commit.run:
         return ""
-    if table.outcome in {RunOutcome.LEASE_LOST, RunOutcome.SUCCEEDED}:
-        return f", of the apply {commit.run}"
-    return (
-        f", of the apply {commit.run}, which had lost its lease"
-        if commit.late
-        else f", of an earlier apply, {commit.run}"
-    )
+    return f", of the apply {commit.run}{', which had lost its lease' if commit.late else ''}"
 
 
 def risk_text(who: str, reason: str, fails: str) -> str:

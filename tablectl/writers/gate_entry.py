@@ -199,11 +199,32 @@ class _Watch:
     look: Future[bool] | None = None
     """The look at the log that was begun for ``seen``."""
     next_look: float = 0.0
+    released: tuple[str, float] = ("", 0.0)
+    """The tag of a statement that a released record named, and the moment from which it cannot run any more."""
+
+    def __post_init__(self) -> None:
+        self._note_released()
 
     def note_record(self, record: LeaseRecord, now: float) -> None:
         self.last_contact = now
         if record.id != self.seen.id:
             self.seen, self.since, self.look = record, now, None
+            self._note_released()
+
+    def _note_released(self) -> None:
+        """Keep the first deadline of a released statement: no run sends it again, so the records of later applies that
+        inherit it, and are released in turn, do not prolong it.
+        """
+        running = self.seen.running
+        if running is not None and not self.seen.held and running.tag != self.released[0]:
+            self.released = running.tag, self.since + self.seen.statement_silence
+
+    def is_dead(self, now: float) -> bool:
+        """Whether the holder has been silent long enough, and the statement that its record names cannot run."""
+        silent, running = now - self.since, self.seen.running
+        if running is not None and running.tag == self.released[0] and now >= self.released[1]:
+            return silent >= self.seen.silence
+        return silent >= self.seen.statement_silence
 
 
 @dataclass(frozen=True)
@@ -307,7 +328,7 @@ class GateEntry:
                 return True
             watch.note_record(last, self.clock.monotonic())
             committed = self._has_committed(watch, now)
-            if now - watch.since < watch.seen.statement_silence and not committed:
+            if not (committed or watch.is_dead(now)):
                 watch.problem = ""
                 return False
             reason = f"no sign of life for {now - watch.since:.0f} s"
@@ -355,7 +376,7 @@ class GateEntry:
         """
         silence, patience = watch.seen.statement_silence, watch.seen.ttl * PATIENCE
         dead_for = now - watch.since - silence
-        # A released gate may be near its end. But the next apply may have shut it, since when we cannot tell.
+        # A released gate may be near its end. But the next apply may have shut it, at a time that is unknown.
         if not watch.problem or (now - watch.last_contact < max(silence, patience) and dead_for < patience):
             return False
         reason = (

@@ -30,7 +30,7 @@ def rules(*allow: Rule, deny: tuple[Rule, ...] = ()) -> WindowSettings:
 def test_outside_nothing_is_taken_and_the_next_window_named() -> None:
     run = Run(terms=rules(NIGHTS)).tables("a")
     report = run.apply()
-    assert (outcomes(report), report.exit_code, run.kinds("a")) == ({"a": "outside the calendar"}, 4, [])
+    assert (outcomes(report), report.exit_code, run.kinds("a")) == ({"a": "no window"}, 4, [])
     assert only(report, "a").message == (
         "the calendar does not allow it now; the next one begins at 2026-08-22 22:00 UTC"
     )
@@ -45,7 +45,7 @@ def test_inside_it_runs() -> None:
 def test_deny_wins() -> None:
     run = Run(terms=rules(MORNING, deny=(FREEZE,))).tables("a")
     report = run.apply()
-    assert outcomes(report) == {"a": "outside the calendar"}
+    assert outcomes(report) == {"a": "no window"}
     assert only(report, "a").message.endswith("the next one begins at 2026-08-25 10:00 UTC")
 
 
@@ -59,10 +59,10 @@ def test_a_table_has_hours_of_its_own_and_no_way_around_a_freeze() -> None:
     run = Run(terms=rules(NIGHTS)).tables("ab")
     first, second = run.plan().tables
     report = run.apply(plan_of(replace(first, window=own), second))
-    assert outcomes(report) == {"a": "applied", "b": "outside the calendar"}
+    assert outcomes(report) == {"a": "applied", "b": "no window"}
     frozen = Run(terms=rules(NIGHTS, deny=(FREEZE,))).tables("a")
     (table,) = frozen.plan().tables
-    assert outcomes(frozen.apply(plan_of(replace(table, window=own)))) == {"a": "outside the calendar"}
+    assert outcomes(frozen.apply(plan_of(replace(table, window=own)))) == {"a": "no window"}
 
 
 def test_rules_are_about_tables_and_tags() -> None:
@@ -72,7 +72,7 @@ def test_rules_are_about_tables_and_tags() -> None:
     )
     run = Run(terms=rules(deny=deny), tags={"b": ("ledger",)}).tables("abc")
     report = run.apply()
-    assert outcomes(report) == {"a": "applied", "b": "outside the calendar", "c": "outside the calendar"}
+    assert outcomes(report) == {"a": "applied", "b": "no window", "c": "no window"}
     assert report.exit_code == 5
 
 
@@ -104,7 +104,7 @@ def test_no_statement_starts_when_the_time_ran_out_before_the_closed_part(world:
     lease = world.lease()
     world.before = at(number, lambda _table: setattr(world.clock, "wall", world.clock.wall + timedelta(hours=1)))
     run = world.run(plan, lease=lease)
-    assert (run.outcome, len(world.sent), len(run.commits)) == (RunOutcome.OUTSIDE, number, number)
+    assert (run.outcome, len(world.sent), len(run.commits)) == (RunOutcome.NO_WINDOW, number, number)
     assert run.message == ("the window ended at 2026-08-22 11:00 UTC; the next one begins at 2026-08-23 10:00 UTC")
     last = tail(world.store)
     assert last is not None
@@ -127,7 +127,7 @@ def test_a_closed_statement_that_failed_has_begun_nothing(world: World) -> None:
 
     world.before = clash
     run = world.run(plan)
-    assert (run.outcome, len(world.sent)) == (RunOutcome.OUTSIDE, 1)
+    assert (run.outcome, len(world.sent)) == (RunOutcome.NO_WINDOW, 1)
 
 
 def test_time_that_runs_out_while_writers_are_waited_for_starts_nothing(world: World) -> None:
@@ -140,7 +140,7 @@ def test_time_that_runs_out_while_writers_are_waited_for_starts_nothing(world: W
 
     world.tick = hour
     run = world.run(plan, lease=lease)
-    assert (run.outcome, world.sent) == (RunOutcome.OUTSIDE, [])
+    assert (run.outcome, world.sent) == (RunOutcome.NO_WINDOW, [])
 
 
 def test_a_clock_on_the_wall_that_jumps_decides_nothing_else(world: World) -> None:

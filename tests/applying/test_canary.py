@@ -83,7 +83,7 @@ def test_files_of_failed_writes_stop_the_others(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     run.clock.later(120, lambda: table(run, "a").unnamed.append(DataFile("part-1.parquet", 10, now(run))))
     report = run.apply()
-    assert outcomes(report) == {"a": "applied", "b": "not started", "c": "not started"}
+    assert outcomes(report) == {"a": "applied", "b": "no window", "c": "no window"}
     assert report.exit_code is ExitCode.PARTIAL
     assert canary(report).reason.startswith("`--stop-if-failed 1` is reached, by 1: ")
     assert "1 data file that no commit names" in canary(report).reason
@@ -104,7 +104,7 @@ def test_a_file_of_a_write_that_still_runs_stops_nothing(run: Run) -> None:
 def test_a_writer_that_does_not_come_back_stops_the_others(run: Run) -> None:
     report = run.apply()
     assert canary(report).tables[0].silent == ("WRITE by etl",)
-    assert outcomes(report)["b"] == "not started"
+    assert outcomes(report)["b"] == "no window"
     assert canary(report).watched_ms <= 11 * MINUTE * 1000  # twice its gap of five minutes, and one look
 
 
@@ -159,7 +159,7 @@ def test_a_wrong_clock_of_the_log_neither_shortens_the_soak_nor_hides_files(ahea
         each.at = lambda _version: round(1000 * (now(run) + ahead))
     run.clock.later(120, lambda: table(run, "a").unnamed.append(DataFile("part-1.parquet", 10, now(run))))
     report = run.apply()
-    assert outcomes(report) == {"a": "applied", "b": "not started", "c": "not started"}
+    assert outcomes(report) == {"a": "applied", "b": "no window", "c": "no window"}
     assert canary(report).watched_ms < 5 * MINUTE * 1000
 
 
@@ -196,7 +196,7 @@ def test_a_condition_that_needs_no_listing_does_not_need_the_right_to_list(run: 
 def test_a_first_table_that_cannot_be_changed_stops_the_others_at_once(run: Run) -> None:
     run.hold("a")
     report = run.apply()
-    assert outcomes(report) == {"a": "held", "b": "not started", "c": "not started"}
+    assert outcomes(report) == {"a": "no window", "b": "no window", "c": "no window"}
     assert report.exit_code is ExitCode.WINDOW
     assert canary(report).watched_ms == 0
 
@@ -242,7 +242,7 @@ def test_the_same_command_stops_again_while_the_condition_holds(run: Run) -> Non
     run.clock.later(60, lambda: table(run, "a").unnamed.append(DataFile("part-1.parquet", 10, now(run))))
     assert canary(run.apply(plan)).reason
     again = run.apply(plan)
-    assert outcomes(again) == {"a": "already", "b": "not started", "c": "not started"}
+    assert outcomes(again) == {"a": "already", "b": "no window", "c": "no window"}
     assert canary(again).watched_ms == 0
     table(run, "a").unnamed.clear()
     run.terms = WindowSettings(canary=terms(stop=StopCondition(0, silent=2)))

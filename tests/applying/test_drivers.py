@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.applying.drivers import Driver, JobDriver, MoveTo, NoDriver, Placement, Stay, WaitForEnd
+from tablectl.applying.context import TableJob
+from tablectl.applying.drivers import Driver, DriverWait, Placement
 from tablectl.applying.run_report import RunReport
+from tablectl.applying.waits import GO, Answer, End, Later
 from tablectl.leases.lease_records import PATIENCE, RunningStatement
 from tablectl.model.errors import EngineError
 from tests.applying.fake_lake import FakeEngine, FakeTable, at, parse_sql
 from tests.applying.lake_run import Run, only, outcomes
+from tests.leases.lease_fakes import claim
 
 BOUND = 400 * PATIENCE
 
@@ -217,41 +220,51 @@ def test_equal_tables_are_spread_evenly(count: int) -> None:
     assert {names.count(name) for name in names} == {12 // count}
 
 
-def pair() -> tuple[FakeEngine, FakeEngine, JobDriver]:
-    one, two = (FakeEngine(Run().lake, Run().engine.stamp, address=name) for name in ("at one", "at two"))
-    return one, two, JobDriver(Placement([Driver("one", one), Driver("two", two)], {"t": 1}), "t")
+def pair() -> tuple[FakeEngine, FakeEngine, DriverWait]:
+    run = Run()
+    one, two = (FakeEngine(run.lake, run.engine.stamp, address=name) for name in ("at one", "at two"))
+    job = TableJob(run.context(), (), claim("ann"), run.stores.__getitem__)
+    return one, two, DriverWait(job, Placement([Driver("one", one), Driver("two", two)], {"t": 1}), "t")
+
+
+def moved(answer: Answer) -> str | None:
+    """The driver that the tables move to."""
+    assert isinstance(answer, Later)
+    return answer.driver
 
 
 def test_a_statement_of_another_server_is_not_waited_for_on_this_one() -> None:
-    one, _, job = pair()
-    job.note_running([RunningStatement("elsewhere", "tablectl-x", 100), None], now=0)
+    one, _, wait = pair()
+    wait.note_running([RunningStatement("elsewhere", "tablectl-x", 100), None], now=0)
     one.is_alive = False
-    assert isinstance(job.decide(1), MoveTo)
+    assert moved(wait.check(1)) == "two"
 
 
 def test_a_job_waits_for_its_statement_until_the_bound_has_passed() -> None:
-    one, _, job = pair()
+    one, two, wait = pair()
     one.is_alive, one.running = False, {"*": None}
-    job.note_running([RunningStatement("at one", "tablectl-x", 100)], now=0)
-    assert isinstance(job.decide(100 * PATIENCE - 1), WaitForEnd)
-    assert isinstance(job.decide(100 * PATIENCE), MoveTo)
-    assert job.over == {"tablectl-x"}
+    wait.note_running([RunningStatement("at one", "tablectl-x", 100)], now=0)
+    assert moved(wait.check(100 * PATIENCE - 1)) is None
+    assert moved(wait.check(100 * PATIENCE)) == "two"
+    assert wait.check(100 * PATIENCE) == GO
+    assert wait._job.window.engine is two
+    assert wait._job.window.over == {"tablectl-x"}
 
 
 def test_a_driver_that_answers_again_keeps_its_job() -> None:
-    one, _, job = pair()
+    one, _, wait = pair()
     one.is_alive, one.running = False, {"*": None}
-    job.note_running([RunningStatement("at one", "tablectl-x", 100)], now=0)
-    assert isinstance(job.decide(1), WaitForEnd)
+    wait.note_running([RunningStatement("at one", "tablectl-x", 100)], now=0)
+    assert moved(wait.check(1)) is None
     one.is_alive = True
-    assert (job.decide(1000), job.over) == (Stay(), frozenset())
+    assert (wait.check(1000), wait._job.window.over) == (GO, frozenset())
 
 
 def test_drivers_that_come_and_go_do_not_move_a_job_forever() -> None:
-    one, two, job = pair()
-    decisions = []
+    one, two, wait = pair()
+    answers = []
     for turn in range(10):
         one.is_alive, two.is_alive = turn % 2 == 1, turn % 2 == 0
-        decisions.append(job.decide(turn))
-    assert [type(each) for each in decisions[:4]] == [MoveTo] * 4
-    assert NoDriver() in decisions
+        answers.append(wait.check(turn))
+    assert [moved(each) for each in answers[:4]] == ["two", "one", "two", "one"]
+    assert any(isinstance(each, End) for each in answers)

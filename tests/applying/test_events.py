@@ -50,12 +50,12 @@ def test_the_time_left_follows_from_the_tables_that_are_done(done: int, elapsed:
     assert words == f"{done} of 40 tables done{left}"
 
 
-def test_an_event_that_is_no_wait_ends_the_wait() -> None:
+def test_an_event_that_is_not_a_wait_ends_the_wait() -> None:
     told: list[RunEvent] = []
     tally = Tally(told.append, lambda: 0.0)
     tally.tell(Progress(0, 2, 0, 0))
-    tally(RunEvent("a", "draining", "waiting for etl", 1.0))
-    tally(RunEvent("a", "draining", "waiting for etl", 2.0))
+    tally(RunEvent("a", "draining", "waiting for etl", 1.0, awaited="for writers"))
+    tally(RunEvent("a", "draining", "waiting for etl", 2.0, awaited="for writers"))
     tally(RunEvent("a", "drained"))
     words = [event.words for event in told if event.step == PROGRESS]
     assert words == [
@@ -90,8 +90,8 @@ def test_the_progress_names_the_longest_time_of_each_wait() -> None:
     told: list[RunEvent] = []
     tally = Tally(told.append, lambda: 0.0)
     tally.tell(Progress(0, 2, 0, 0))
-    tally(RunEvent("a", "statement left", "ending it", 1.0, 450.0))
-    tally(RunEvent("b", "held", "held by ben", 1.0, 75.0))
+    tally(RunEvent("a", "statement left", "ending it", 1.0, 450.0, awaited="for the statement of a dead apply"))
+    tally(RunEvent("b", "held", "held by ben", 1.0, 75.0, awaited="for a lease"))
     assert told[-1].words == (
         "0 of 2 tables done, 2 waiting (1 for a lease up to 75 s, 1 for the statement of a dead apply up to 8 min)"
     )
@@ -105,7 +105,7 @@ def test_a_run_whose_engine_died_does_not_wait_for_leases() -> None:
     run.terms = WindowSettings(wait=3600)
     started = run.clock.now
     report = run.apply()
-    assert [table.outcome for table in report.tables] == [RunOutcome.HELD] * 2
+    assert [table.outcome for table in report.tables] == [RunOutcome.NO_WINDOW] * 2
     assert (report.exit_code, run.clock.now - started) == (ExitCode.WINDOW, 0)
 
 

@@ -383,7 +383,7 @@ def test_not_drained_in_time_opens_the_gate_and_leaves_the_table(world: World) -
     alive(world, guard(world, "nightly load"), guard(world, "ad hoc", GuardMode.REWRITE))
     version = world.table.live.version
     run = world.run(world.plan(**settle()))
-    assert (run.outcome, world.sent, run.commits) == (RunOutcome.NOT_DRAINED, [], ())
+    assert (run.outcome, world.sent, run.commits) == (RunOutcome.NO_WINDOW, [], ())
     assert world.table.live.version == version
     assert gate_of(world) is Gate.OPEN
     assert run.message.startswith("waited 300 s for writers, since 2026-08-22 ")
@@ -395,20 +395,20 @@ def test_the_limit_is_the_users(world: World) -> None:
     world.terms = WindowSettings(drain=20)
     alive(world, guard(world))
     run = world.run(world.plan(**settle()))
-    assert (run.outcome, round(run.drain_ms, -3)) == (RunOutcome.NOT_DRAINED, 20_000)
+    assert (run.outcome, round(run.drain_ms, -3)) == (RunOutcome.NO_WINDOW, 20_000)
 
 
 def test_a_table_has_a_limit_of_its_own(world: World) -> None:
     world.terms = WindowSettings(drain=300)
     alive(world, guard(world))
     run = world.run(replace(world.plan(**settle()), window=TableWindow(drain=20)))
-    assert (run.outcome, round(run.drain_ms, -3)) == (RunOutcome.NOT_DRAINED, 20_000)
+    assert (run.outcome, round(run.drain_ms, -3)) == (RunOutcome.NO_WINDOW, 20_000)
 
 
 def test_what_ran_before_stays(world: World) -> None:
     alive(world, guard(world, mode=GuardMode.APPEND))
     run = world.run(world.plan(**PHASES))
-    assert (run.outcome, len(run.commits)) == (RunOutcome.NOT_DRAINED, 2)
+    assert (run.outcome, len(run.commits)) == (RunOutcome.NO_WINDOW, 2)
     assert gate_of(world) is Gate.OPEN
 
 
@@ -423,7 +423,7 @@ def test_guards_that_cannot_be_read_are_not_drained(world: World) -> None:
 
     world.store.names = unreadable  # type: ignore[method-assign]
     run = world.run(plan, lease=lease)
-    assert (run.outcome, world.sent) == (RunOutcome.NOT_DRAINED, [])
+    assert (run.outcome, world.sent) == (RunOutcome.NO_WINDOW, [])
     assert run.message.endswith("guards that cannot be read: permission denied")
     assert gate_of(world) is Gate.OPEN
 
@@ -433,7 +433,7 @@ def test_a_store_that_goes_away_while_writers_are_waited_for_loses_the_lease(wor
     plan, lease = world.plan(isolation="Serializable"), world.lease()
     world.clock.on_sleep = lambda: setattr(world.store, "down", True)
     run = world.run(plan, lease=lease)
-    assert (run.outcome, world.sent) == (RunOutcome.LEASE_LOST, [])
+    assert (run.outcome, world.sent) == (RunOutcome.FAILED, [])
     assert "was lost" in run.message
     assert run.drain_ms < 62_000
 

@@ -219,7 +219,7 @@ def test_after_hooks_run_on_every_exit(world: World, hook: Any, outcome: RunOutc
 def test_after_writers_that_did_not_end(world: World) -> None:
     hooks = Hooks(world)
     FakeGuard(world.store, mode=GuardMode.APPEND, ttl=600)
-    assert world.run(world.plan(isolation="Serializable")).outcome is RunOutcome.NOT_DRAINED
+    assert world.run(world.plan(isolation="Serializable")).outcome is RunOutcome.NO_WINDOW
     assert hooks.ran == ["./pause.sh", "./resume.sh"]
 
 
@@ -237,7 +237,7 @@ def test_after_a_lost_lease(world: World) -> None:
     hooks = Hooks(world)
     world.before = at(1, lambda _table: break_lease(world.store, 1, "stuck", claim("ben").owner, world.clock))
     run = world.run(world.plan(isolation="Serializable"))
-    assert run.outcome is RunOutcome.LEASE_LOST
+    assert run.outcome is RunOutcome.FAILED
     assert hooks.ran == ["./pause.sh", "./resume.sh"]
     assert owed(world) == ("./resume.sh",)  # no one may write there any more: the next apply does it again
 

@@ -137,7 +137,7 @@ def test_who_commits_after_the_lease_was_lost_has_passed_no_closed_gate(world: W
 
     world.before = at(1, slept)
     run = world.run(plan)
-    assert (run.outcome, run.possible_failures) == (RunOutcome.LEASE_LOST, ())
+    assert (run.outcome, run.possible_failures) == (RunOutcome.FAILED, ())
     assert [(each.writer, each.inside) for each in run.foreign] == [("WRITE by etl", False)]
 
 

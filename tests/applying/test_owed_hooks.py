@@ -88,7 +88,7 @@ def test_so_is_one_that_the_calendar_leaves_out() -> None:
     case = Settling("a", CLOSED)
     case.owes("a", dead=True)
     report = case.run.apply()
-    assert (outcomes(report), report.exit_code) == ({"a": "outside the calendar"}, 4)
+    assert (outcomes(report), report.exit_code) == ({"a": "no window"}, 4)
     assert (case.ran, case.owed("a")) == ([("/lake/a", "unfinished")], ())
 
 
@@ -109,7 +109,7 @@ def test_so_is_one_that_is_never_quiet() -> None:
     case = Settling("a")
     case.owes("a", dead=False)
     case.run.terms = replace(case.run.terms, quiet=QuietTerms(within=60, limit=-1))
-    assert outcomes(case.run.apply()) == {"a": "no quiet moment"}
+    assert outcomes(case.run.apply()) == {"a": "no window"}
     assert case.ran == [("/lake/a", "unfinished")]
 
 

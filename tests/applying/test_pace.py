@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablectl.applying.events import Progress
-from tablectl.applying.pace import HOUR, Pace
-from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
+from tablectl.applying.pace import HOUR, PACED, Pace
+from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
+from tablectl.applying.waits import Later
 from tablectl.delta.protocol import Protocol
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.applying.test_drivers import dies
@@ -34,8 +35,8 @@ class Bench:
 
     def run(self, **sizes: int) -> dict[str, float]:
         rules: Rules[str] = Rules(
-            left_out=lambda _job, reason: reason,
-            on_paced=lambda job, since: self.held.append((job.key, since)),
+            left_out=lambda _job, _later, reason: reason,
+            on_wait=lambda job, _later, since: self.held.append((job.key, since)),
             on_progress=self.told.append,
             rewrote=lambda _job: self.rewrites,
         )
@@ -121,17 +122,17 @@ def test_a_short_job_that_waited_finds_a_worker_that_no_rewrite_took() -> None:
     """Three rewrites that last until the short job is done, and two workers."""
     clock, done, asked = FakeClock(start=0), threading.Event(), threading.Event()
 
-    def step(job: QueuedJob) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later:
         if job.size:
             assert done.wait(timeout=30)
         elif not asked.is_set():
             asked.set()
-            return Later(at=0.0, result="")
+            return Later(0.0, PACED)
         else:
             done.set()
         return "done"
 
-    rules: Rules[str] = Rules(left_out=lambda _job, reason: reason)
+    rules: Rules[str] = Rules(left_out=lambda _job, _later, reason: reason)
     jobs = [QueuedJob("short"), *(QueuedJob(f"r{number}", size=1) for number in range(3))]
     assert set(Scheduler(clock, 2, threading.Event(), rules).run(jobs, step).values()) == {"done"}
 
@@ -143,7 +144,7 @@ def test_rewrites_use_all_workers_when_no_short_job_is_left() -> None:
         both.wait()
         return "done"
 
-    rules: Rules[str] = Rules(left_out=lambda _job, reason: reason)
+    rules: Rules[str] = Rules(left_out=lambda _job, _later, reason: reason)
     jobs = [QueuedJob("a", size=1), QueuedJob("b", size=1)]
     assert len(Scheduler(FakeClock(start=0), 2, threading.Event(), rules).run(jobs, step)) == 2
 

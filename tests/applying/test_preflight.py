@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.applying.context import StopTableError, WindowSettings
-from tablectl.applying.preflight import check_commits, check_scheme
-from tablectl.applying.run import ON_DISK
+from tablectl.applying.preflight import ON_DISK, check_commits, check_scheme
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.statement import target
 from tablectl.model.errors import EngineError

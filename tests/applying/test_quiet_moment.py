@@ -12,15 +12,14 @@ import pytest
 from tablectl.applying.context import QuietTerms, WindowSettings
 from tablectl.applying.quiet_moment import (
     HARMLESS,
-    NoMoment,
     QuietForecast,
-    StartNow,
     WaitUntil,
     decide,
     duration_text,
     guarded_names,
 )
 from tablectl.applying.run_report import QuietStart, RunOutcome, TableRun
+from tablectl.applying.waits import GO, End
 from tablectl.delta.protocol import Client
 from tablectl.leases.guards import GuardMode
 from tablectl.model.calendar import Calendar, Rule
@@ -138,7 +137,7 @@ def test_without_a_quiet_moment_the_table_is_not_started() -> None:
     writes(one(busy), daytime)
     report = busy.apply()
     table = only(report, "a")
-    assert (outcomes(report), report.exit_code) == ({"a": "no quiet moment"}, 4)
+    assert (outcomes(report), report.exit_code) == ({"a": "no window"}, 4)
     assert table.message == (
         "no quiet moment within 2 h: in no hour are fewer than 0.1 failed writes expected; "
         "the best is Saturday 10:00–11:00 UTC with 0.2 failed writes, 421 s of work"
@@ -155,7 +154,7 @@ def test_a_steady_stream_ends_at_once_because_no_hour_is_below_the_limit() -> No
     writes(one(steady), lambda _hour: True, minutes=60)
     report = steady.apply()
     table = only(report, "a")
-    assert (outcomes(report), steady.clock.now, steady.engine.sent) == ({"a": "no quiet moment"}, 1000, [])
+    assert (outcomes(report), steady.clock.now, steady.engine.sent) == ({"a": "no window"}, 1000, [])
     assert "in no hour are fewer than 0.1 failed writes expected; the best is " in table.message
     assert table.message.endswith("failed writes, 1,683 s of work")
     assert table.hint == (
@@ -181,7 +180,7 @@ def test_the_others_are_applied_and_the_run_is_partial() -> None:
     both = run("ab", within=2 * HOUR)
     writes(one(both), daytime)
     report = both.apply()
-    assert (outcomes(report), report.exit_code) == ({"a": "no quiet moment", "b": "applied"}, 5)
+    assert (outcomes(report), report.exit_code) == ({"a": "no window", "b": "applied"}, 5)
 
 
 def test_a_burst_in_a_quiet_hour_delays_the_start() -> None:
@@ -203,7 +202,7 @@ def test_a_burst_that_does_not_end_is_waited_for_until_the_limit() -> None:
 
     write()
     calm.clock.on_sleep = write
-    assert outcomes(calm.apply()) == {"a": "no quiet moment"}
+    assert outcomes(calm.apply()) == {"a": "no window"}
     assert 600 < calm.clock.now - 1000 <= HOUR
     assert calm.engine.sent == []
 
@@ -231,7 +230,7 @@ def test_a_calendar_that_never_meets_a_quiet_hour_ends_it() -> None:
     mornings = Calendar(allow=(Rule(cron="0 7 * * *", duration=timedelta(hours=6)),))
     busy = run(calendar=mornings, within=20 * HOUR)
     writes(one(busy), daytime)
-    assert outcomes(busy.apply()) == {"a": "no quiet moment"}
+    assert outcomes(busy.apply()) == {"a": "no window"}
 
 
 def test_outside_the_calendar_it_waits_for_the_calendar() -> None:
@@ -297,7 +296,7 @@ def test_one_failed_read_starts_no_table_in_a_busy_hour() -> None:
     assert outcomes(busy.apply(plan)) == {"a": "applied"}
     assert times["a"] == datetime(2026, 8, 22, 14, tzinfo=UTC)
     words = [event.words for event in busy.told if event.step == "quiet"]
-    assert words[0] == "it cannot be told whether this moment is quiet: /lake/a: 503"
+    assert words[0] == "whether this moment is quiet is unknown: /lake/a: 503"
 
 
 @pytest.mark.parametrize(("within", "waited"), [(6 * HOUR, 600), (90, 90)])
@@ -335,11 +334,11 @@ def week(busy: Callable[[int], bool], failed: float = 3.0) -> QuietForecast:
 
 
 def test_statements_without_harm_start_now() -> None:
-    assert decide([HARMLESS], NOW, UNTIL, TERMS, always) == StartNow()
+    assert decide([HARMLESS], NOW, UNTIL, TERMS, always) == GO
 
 
 def test_the_last_moment_counts_even_if_it_has_passed() -> None:
-    assert decide([HARMLESS], NOW, NOW - timedelta(minutes=5), TERMS, always) == StartNow()
+    assert decide([HARMLESS], NOW, NOW - timedelta(minutes=5), TERMS, always) == GO
 
 
 def test_the_first_quiet_hour_is_chosen_not_the_quietest() -> None:
@@ -353,13 +352,13 @@ def test_the_first_quiet_hour_is_chosen_not_the_quietest() -> None:
 
 def test_two_tables_below_the_limit_may_be_above_it_together() -> None:
     half = week(lambda _hour: True, failed=0.06)
-    assert decide([half], NOW, UNTIL, TERMS, always) == StartNow()
-    assert isinstance(decide([half, half], NOW, UNTIL, TERMS, always), NoMoment)
+    assert decide([half], NOW, UNTIL, TERMS, always) == GO
+    assert isinstance(decide([half, half], NOW, UNTIL, TERMS, always), End)
 
 
 def test_a_moment_after_the_last_one_is_none() -> None:
     found = decide([week(lambda hour: hour == 10)], NOW, NOW + timedelta(minutes=40), TERMS, always)
-    assert isinstance(found, NoMoment)
+    assert isinstance(found, End)
     assert "3.0 failed writes, 60 s of work" in found.message
 
 
@@ -367,14 +366,15 @@ def test_writes_that_contradict_a_quiet_hour_are_told() -> None:
     burst = replace(week(lambda _hour: False), recent=ExpectedLoss(0.9, 60.0))
     until = NOW + timedelta(seconds=50)
     assert isinstance(decide([burst], NOW, NOW + timedelta(minutes=5), TERMS, always), WaitUntil)
-    assert decide([burst], NOW, until, TERMS, always) == NoMoment(
+    assert decide([burst], NOW, until, TERMS, always) == End(
+        RunOutcome.NO_WINDOW,
         "no quiet moment within 6 h: the hours are quiet by the past writes, but by those of the last ten minutes it "
         "would cost 0.9 failed writes, 60 s of work, and the limit is 0.1",
         "wait longer (`--within`), set a higher `window.quiet`, or leave out `--when quiet`",
     )
     new = replace(HARMLESS, week=(), recent=ExpectedLoss(0.9, 60.0), unknown="3 writes in 30 days")
     found = decide([new], NOW, until, TERMS, always)
-    assert isinstance(found, NoMoment)
+    assert isinstance(found, End)
     assert found.message.endswith("there were always writes in the last ten minutes (3 writes in 30 days)")
 
 
@@ -387,7 +387,7 @@ def test_a_calendar_with_hours_that_are_not_quiet_names_the_best_of_them() -> No
         return moment if moment.hour in {10, 11, 12} else None if moment.hour > 12 else moment.replace(hour=10)
 
     found = decide([forecast], NOW, UNTIL, TERMS, opening)
-    assert isinstance(found, NoMoment)
+    assert isinstance(found, End)
     assert found.message.endswith("the best is Saturday 12:00–13:00 UTC with 0.2 failed writes, 9 s of work")
     assert found.hint.startswith("no hour of the week is below the limit: ")
     assert "`window.quiet: 0.3`" in found.hint
@@ -407,6 +407,6 @@ def test_guards_that_cannot_be_read_exclude_no_writer() -> None:
 
 
 def test_a_retried_table_keeps_its_moment() -> None:
-    first = TableRun(name="a", outcome=RunOutcome.NOT_DRAINED, epoch=1, quiet=QuietStart(waited_ms=5, limit=0.1))
-    again = TableRun(name="a", outcome=RunOutcome.NOT_QUIET)
+    first = TableRun(name="a", outcome=RunOutcome.NO_WINDOW, epoch=1, quiet=QuietStart(waited_ms=5, limit=0.1))
+    again = TableRun(name="a", outcome=RunOutcome.NO_WINDOW)
     assert again.following(first).quiet == first.quiet

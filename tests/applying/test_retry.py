@@ -31,7 +31,7 @@ def test_without_a_wait_there_is_one_try() -> None:
     FakeGuard(one.stores["/lake/a"], ttl=600)
     times = leased(one)
     report = one.apply()
-    assert (outcomes(report), times) == ({"a": "not drained"}, [0])
+    assert (outcomes(report), times) == ({"a": "no window"}, [0])
 
 
 def test_the_pauses_grow_and_the_last_try_is_at_the_end() -> None:
@@ -39,7 +39,7 @@ def test_the_pauses_grow_and_the_last_try_is_at_the_end() -> None:
     FakeGuard(one.stores["/lake/a"], ttl=80_000)
     times = leased(one)
     report = one.apply()
-    assert outcomes(report) == {"a": "not drained"}
+    assert outcomes(report) == {"a": "no window"}
     assert [round(each / 60) for each in times] == [0, 1, 6, 16, 46, 106, 166, 180]
 
 
@@ -93,7 +93,7 @@ def test_outside_the_calendar_it_wakes_when_that_opens() -> None:
 def test_a_calendar_that_opens_too_late_is_not_waited_for() -> None:
     noon = Calendar(allow=(Rule(cron="0 12 * * *", duration=timedelta(hours=1)),))
     one = run(wait=HOUR, calendar=noon)
-    assert outcomes(one.apply()) == {"a": "outside the calendar"}
+    assert outcomes(one.apply()) == {"a": "no window"}
     assert one.clock.now == 1000
 
 
@@ -102,7 +102,7 @@ def test_a_stop_ends_the_waiting() -> None:
     FakeGuard(one.stores["/lake/a"], ttl=80_000)
     one.clock.later(90, one.stop.set)
     report = one.apply()
-    assert outcomes(report) == {"a": "not drained"}
+    assert outcomes(report) == {"a": "no window"}
     assert one.clock.now < 1093
     assert one.released()
 
@@ -115,7 +115,7 @@ def test_so_does_an_interrupted_clock() -> None:
         raise StoppedError("stopped while waiting")
 
     one.clock.on_sleep = stop
-    assert outcomes(one.apply()) == {"a": "not drained"}
+    assert outcomes(one.apply()) == {"a": "no window"}
 
 
 def test_a_waiting_run_names_what_it_waits_for() -> None:
@@ -123,7 +123,10 @@ def test_a_waiting_run_names_what_it_waits_for() -> None:
     FakeGuard(one.stores["/lake/a"], ttl=80_000)
     one.apply()
     words = [event.words for event in one.told if event.step == "again"]
-    assert set(words) == {"not drained: trying again in 1 min", "not drained: trying again in 30 s"}
+    assert set(words) == {
+        "writers did not finish in time: trying again in 1 min",
+        "writers did not finish in time: trying again in 30 s",
+    }
     assert len(words) >= 60
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tablectl.applying.run as run_module
+import tablectl.applying.lease_wait as lease_module
 from tablectl.applying import scheduler
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.events import no_progress
@@ -100,7 +100,7 @@ def test_a_held_table_is_left_out_and_named_and_the_others_are_applied() -> None
     run = Run().tables("abc")
     ben = run.hold("b")
     report = run.apply()
-    assert outcomes(report) == {"a": "applied", "b": "held", "c": "applied"}
+    assert outcomes(report) == {"a": "applied", "b": "no window", "c": "applied"}
     held = only(report, "b")
     assert held.message.startswith("held by ben on ben-laptop (pid 7), run run-of-ben, epoch 1")
     assert held.hint == "run again later, or see `tablectl window show 'delta.`/lake/b`'`"
@@ -114,7 +114,7 @@ def test_where_all_are_held_nothing_was_done() -> None:
     run.hold("a")
     run.hold("b", "cleo")
     report = run.apply()
-    assert (set(outcomes(report).values()), report.exit_code, run.engine.sent) == ({"held"}, 4, [])
+    assert (set(outcomes(report).values()), report.exit_code, run.engine.sent) == ({"no window"}, 4, [])
 
 
 def test_a_dead_holder_is_taken_over() -> None:
@@ -170,7 +170,7 @@ def test_a_holder_that_lives_is_waited_for_no_longer_than_the_other_tables_take(
     run = Run().tables("ab")
     run.hold("a")
     report = run.apply()
-    assert (outcomes(report), report.exit_code) == ({"a": "held", "b": "applied"}, 5)
+    assert (outcomes(report), report.exit_code) == ({"a": "no window", "b": "applied"}, 5)
     assert run.clock.now <= 1000 + 10  # a sign of life, which is due every ten seconds
 
 
@@ -194,7 +194,7 @@ def test_a_hostile_record_delays_only_its_own_table(what: str) -> None:
     run.notify = lambda event: done_at.append(run.clock.now) if event.step == "released" else None
     report = run.apply()
     # What cannot be read counts as dead after a silence of 75 s; a record in order is believed, and not waited for.
-    assert outcomes(report).pop("a") == ("held" if what == "the longest ttl" else "applied")
+    assert outcomes(report).pop("a") == ("no window" if what == "the longest ttl" else "applied")
     assert [outcomes(report)[name] for name in "bcdefgh"] == ["applied"] * 7
     assert done_at[:7] == [1000.0] * 7
     assert run.clock.now <= 1000 + 80
@@ -236,7 +236,7 @@ def test_a_gate_that_could_not_be_opened_is_in_the_report_and_an_exit_code() -> 
     )
 
 
-def test_a_gate_that_the_release_opened_is_no_failure_but_its_time_is_not_known() -> None:
+def test_a_gate_that_the_release_opened_is_not_a_failure_but_its_time_is_not_known() -> None:
     run = Run().tables("a")
     # The record that the statement is over, and each try to open the gate; not the release.
     run.engine.after = lambda table, _sql: run.stores[table.live.location].faults.extend([Fault.REFUSED] * 6)
@@ -245,7 +245,7 @@ def test_a_gate_that_the_release_opened_is_no_failure_but_its_time_is_not_known(
     assert run.gate("a") == "open"
 
 
-def test_a_lease_that_could_not_be_released_with_its_gate_open_is_no_failure() -> None:
+def test_a_lease_that_could_not_be_released_with_its_gate_open_is_not_a_failure() -> None:
     """Only the next apply waits for it."""
     run = Run().tables("a")
     fail = lambda event: run.stores["/lake/a"].faults.extend([Fault.REFUSED] * 99) if event.step == "verify" else None  # noqa: E731
@@ -312,7 +312,7 @@ def test_an_unforeseen_error_at_one_table_leaves_the_report_of_the_others(
             raise error("can't start new thread")
         return real(lease, **more)
 
-    monkeypatch.setattr(run_module, "Renewer", renewer)
+    monkeypatch.setattr(lease_module, "Renewer", renewer)
     report = run.apply()
     assert outcomes(report) == {"a": "applied", "b": "failed", "c": "applied"}
     assert only(report, "b").message == f"unexpected error: {error.__name__}: can't start new thread"
@@ -427,7 +427,7 @@ def test_a_stop_ends_the_watch_of_a_holder() -> None:
 
     run.clock.on_sleep = stop
     report = run.apply()
-    assert outcomes(report) == {"a": "applied", "b": "held"}
+    assert outcomes(report) == {"a": "applied", "b": "no window"}
     assert (report.exit_code, run.kinds("a"), run.kinds("b")) == (5, ["release", "ann"], ["acquire", "ben"])
 
 
@@ -453,19 +453,19 @@ ALONE = {
     RunOutcome.WAITING: 0,
     RunOutcome.STALE: 3,
     RunOutcome.REFUSED: 3,
-    RunOutcome.HELD: 4,
-    RunOutcome.NOT_DRAINED: 4,
+    RunOutcome.NO_WINDOW: 4,
+    RunOutcome.NO_WINDOW: 4,
     RunOutcome.HOOK_FAILED: 4,
-    RunOutcome.OUTSIDE: 4,
-    RunOutcome.NOT_QUIET: 4,
-    RunOutcome.NOT_STARTED: 4,
-    RunOutcome.STREAM_BEHIND: 4,
+    RunOutcome.NO_WINDOW: 4,
+    RunOutcome.NO_WINDOW: 4,
+    RunOutcome.NO_WINDOW: 4,
+    RunOutcome.NO_WINDOW: 4,
     RunOutcome.FAILED: 1,
     RunOutcome.UNVERIFIED: 5,
-    RunOutcome.ELSEWHERE: 5,
+    RunOutcome.UNVERIFIED: 5,
     RunOutcome.UNKNOWN: 5,
-    RunOutcome.LEASE_LOST: 1,
-    RunOutcome.SUCCEEDED: 0,
+    RunOutcome.FAILED: 1,
+    RunOutcome.ALREADY: 0,
     RunOutcome.INTERRUPTED: 1,
 }
 
@@ -473,7 +473,7 @@ ALONE = {
 def table_runs() -> st.SearchStrategy[TableRun]:
     def made(outcome: RunOutcome, committed: bool, planned: bool) -> TableRun:
         makes_commits = outcome is RunOutcome.APPLIED or (
-            committed and outcome not in {RunOutcome.ALREADY, RunOutcome.HELD} and not planned
+            committed and outcome not in {RunOutcome.ALREADY, RunOutcome.NO_WINDOW} and not planned
         )
         refusals = (REFUSAL,) if planned and outcome is RunOutcome.REFUSED else ()
         commits = (COMMIT,) if makes_commits and not refusals else ()
@@ -524,7 +524,7 @@ def test_refusals_of_the_plan_alone_are_refused_and_unreadable_tables_alone_an_e
 
 
 def test_a_window_that_could_not_be_opened_is_4_as_long_as_no_commit_was_made() -> None:
-    held = TableRun(name="a", outcome=RunOutcome.HELD)
+    held = TableRun(name="a", outcome=RunOutcome.NO_WINDOW)
     already = TableRun(name="b", outcome=RunOutcome.ALREADY)
     assert report_of([held, already]).exit_code == 4
 

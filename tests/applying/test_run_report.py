@@ -32,16 +32,14 @@ def _report(*outcomes: RunOutcome, committed: bool = False, failures: int = 0) -
         ((RunOutcome.ALREADY,), ExitCode.DONE),
         ((RunOutcome.STALE,), ExitCode.REFUSED),
         ((RunOutcome.REFUSED,), ExitCode.REFUSED),
-        ((RunOutcome.HELD,), ExitCode.WINDOW),
+        ((RunOutcome.NO_WINDOW,), ExitCode.WINDOW),
         ((RunOutcome.FAILED,), ExitCode.ERROR),
         ((RunOutcome.INTERRUPTED,), ExitCode.ERROR),
         ((RunOutcome.UNVERIFIED,), ExitCode.PARTIAL),
         ((RunOutcome.UNKNOWN,), ExitCode.PARTIAL),
-        ((RunOutcome.ELSEWHERE,), ExitCode.PARTIAL),
-        ((RunOutcome.LEASE_LOST,), ExitCode.ERROR),
-        ((RunOutcome.SUCCEEDED,), ExitCode.DONE),
-        ((RunOutcome.HELD, RunOutcome.STALE), ExitCode.WINDOW),
-        ((RunOutcome.FAILED, RunOutcome.HELD), ExitCode.ERROR),
+        ((RunOutcome.HOOK_FAILED,), ExitCode.WINDOW),
+        ((RunOutcome.NO_WINDOW, RunOutcome.STALE), ExitCode.WINDOW),
+        ((RunOutcome.FAILED, RunOutcome.NO_WINDOW), ExitCode.ERROR),
         ((RunOutcome.FAILED, RunOutcome.UNVERIFIED), ExitCode.ERROR),
         ((RunOutcome.ALREADY, RunOutcome.REFUSED), ExitCode.REFUSED),
         ((RunOutcome.ALREADY, RunOutcome.FAILED), ExitCode.ERROR),
@@ -62,14 +60,14 @@ def test_a_window_of_unknown_length_stays_unknown_when_the_table_is_tried_again(
     first = TableRun(name="t", outcome=RunOutcome.UNKNOWN, epoch=1, window_ms=None, shut_ms=5, shut="writers may wait")
     again = TableRun(name="t", outcome=RunOutcome.ALREADY, epoch=2).following(first)
     assert (again.window_ms, again.shut_ms, again.shut) == (None, 0, "")
-    without_lease = TableRun(name="t", outcome=RunOutcome.HELD).following(first)
+    without_lease = TableRun(name="t", outcome=RunOutcome.NO_WINDOW).following(first)
     assert (without_lease.shut_ms, without_lease.shut) == (first.shut_ms, first.shut)
     assert without_lease.code is ExitCode.PARTIAL
 
 
 @pytest.mark.parametrize("outcome", list(RunOutcome))
 def test_once_committed_whatever_goes_wrong_makes_the_run_a_partial_one(outcome: RunOutcome) -> None:
-    fine = outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.SUCCEEDED}
+    fine = outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.ALREADY}
     assert _report(RunOutcome.APPLIED, outcome, committed=True).exit_code is (
         ExitCode.DONE if fine else ExitCode.PARTIAL
     )
@@ -100,7 +98,7 @@ def test_a_table_that_could_not_be_read() -> None:
 
 
 def test_a_report_is_read_back_from_its_json() -> None:
-    report = _report(RunOutcome.APPLIED, RunOutcome.HELD, committed=True, failures=1)
+    report = _report(RunOutcome.APPLIED, RunOutcome.NO_WINDOW, committed=True, failures=1)
     body = json.loads(write_json(report))
     assert body.pop("exit_code") == ExitCode.PARTIAL
     assert read_record(RunReport, json.dumps(body)) == report

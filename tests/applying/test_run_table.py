@@ -25,7 +25,7 @@ from tablectl.model.plan import TablePlan
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.planning.change_state import ChangeState, change_state
+from tablectl.planning.diff import ChangeState, change_state
 from tablectl.planning.plan_table import plan_table
 from tests.applying.fake_lake import (
     COLUMNS,
@@ -605,7 +605,7 @@ def test_without_the_lease_nothing_more_is_sent(world: World, how: str) -> None:
 
     world.after = at(1, lose)
     run = world.run(plan)
-    assert (run.outcome, len(world.sent), len(run.commits)) == (RunOutcome.LEASE_LOST, 1, 1)
+    assert (run.outcome, len(world.sent), len(run.commits)) == (RunOutcome.FAILED, 1, 1)
     assert "lease" in run.message
     assert run.hint.startswith("run the same apply again")
 

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 
 from tablectl.applying import scheduler as scheduler_module
 from tablectl.applying.events import Progress
-from tablectl.applying.scheduler import Later, QueuedJob, Rules, Scheduler
+from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
+from tablectl.applying.waits import Awaited, Later
 from tablectl.leases.clock import StoppedError
 from tests.leases.lease_fakes import FakeClock
+
+WAITS = Awaited("asleep", "for the morning")
 
 
 @dataclass
@@ -26,15 +29,12 @@ class Bench:
     workers: int = 1
     clock: FakeClock = field(default_factory=lambda: FakeClock(start=0))
     stop: threading.Event = field(default_factory=threading.Event)
-    halts: str = ""
-    """The job whose result stops the rest."""
     told: list[Progress] = field(default_factory=list)
     waits: list[tuple[str, str, float]] = field(default_factory=list)
 
     def run(self, jobs: list[QueuedJob], step: object) -> dict[str, str]:
         rules: Rules[str] = Rules(
-            left_out=lambda _job, reason: f"left out: {reason}",
-            halts=lambda job, _result: f"{job.key} said so" if job.key == self.halts else "",
+            left_out=lambda _job, later, reason: later.words if later else f"left out: {reason}",
             on_wait=lambda job, later, since: self.waits.append((job.key, later.words, since)),
             on_progress=self.told.append,
         )
@@ -85,9 +85,9 @@ def test_each_driver_has_workers_of_its_own() -> None:
 def test_a_job_moves_to_the_driver_that_its_step_names() -> None:
     seen: list[str] = []
 
-    def step(job: QueuedJob) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later:
         seen.append(job.driver)
-        return "done" if job.driver == "two" else Later(at=5.0, result="", driver="two")
+        return "done" if job.driver == "two" else Later(5.0, WAITS, driver="two")
 
     assert Bench().run([QueuedJob("a", driver="one")], step) == {"a": "done"}
     assert seen == ["one", "two"]
@@ -100,10 +100,10 @@ def test_a_job_that_waits_leaves_its_worker_to_the_others() -> None:
     bench = Bench(workers=1)
     ran: list[tuple[str, float]] = []
 
-    def step(job: QueuedJob) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later:
         ran.append((job.key, bench.clock.now))
         if job.key == "a" and bench.clock.now < 30:
-            return Later(at=bench.clock.now + 30, result="", words="asleep")
+            return Later(bench.clock.now + 30, WAITS, "asleep")
         return "done"
 
     assert bench.run(jobs("abc"), step) == dict.fromkeys("abc", "done")
@@ -115,12 +115,12 @@ def test_a_job_that_no_one_has_to_wait_for_is_asked_once_more_at_the_end() -> No
     bench = Bench(workers=1)
     asked: list[float] = []
 
-    def step(job: QueuedJob) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later:
         if job.key == "b":
             bench.clock.now += 100
             return "done"
         asked.append(bench.clock.now)
-        return Later(at=bench.clock.now + 5000, result="held", ends_when_idle=True)
+        return Later(bench.clock.now + 5000, WAITS, "held", ends_when_idle=True)
 
     assert bench.run(jobs("ab"), step) == {"a": "held", "b": "done"}
     assert asked == [0, 100]
@@ -129,11 +129,11 @@ def test_a_job_that_no_one_has_to_wait_for_is_asked_once_more_at_the_end() -> No
 def test_and_it_goes_on_where_that_changed_something() -> None:
     free = [False]
 
-    def step(job: QueuedJob) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later:
         if job.key == "b":
             free[0] = True
             return "done"
-        return "done" if free[0] else Later(at=1e9, result="held", ends_when_idle=True)
+        return "done" if free[0] else Later(1e9, WAITS, "held", ends_when_idle=True)
 
     assert Bench().run(jobs("ab"), step) == {"a": "done", "b": "done"}
 
@@ -144,9 +144,9 @@ def test_and_it_goes_on_where_that_changed_something() -> None:
 def test_a_stop_leaves_out_what_was_not_begun_and_keeps_what_waits_as_it_is() -> None:
     bench = Bench(workers=1)
 
-    def step(job: QueuedJob) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later:
         if job.key == "a":
-            return Later(at=99.0, result="held")
+            return Later(99.0, WAITS, "held")
         bench.stop.set()
         return "done"
 
@@ -162,17 +162,6 @@ def test_an_interrupted_clock_is_a_stop() -> None:
     bench.clock.on_sleep = stop
     assert bench.run([QueuedJob("a", start=5.0)], lambda _job: "done") == {"a": "left out: stopped before its turn"}
     assert bench.stop.is_set()
-
-
-def test_a_result_may_stop_the_rest_with_a_reason() -> None:
-    bench = Bench(halts="b")
-    assert bench.run(jobs("abcd"), lambda _job: "done") == {
-        "a": "done",
-        "b": "done",
-        "c": "left out: b said so",
-        "d": "left out: b said so",
-    }
-    assert not bench.stop.is_set()
 
 
 def test_what_a_step_raises_waits_for_the_others_and_is_raised() -> None:
@@ -215,12 +204,12 @@ def test_workers_that_are_all_busy_do_not_make_the_main_thread_spin(monkeypatch:
 
 # Any schedule
 
-WAITS = st.lists(st.sampled_from([0.0, 0.1, 1.0, 7.0, 400.0]), max_size=4)
+PAUSES = st.lists(st.sampled_from([0.0, 0.1, 1.0, 7.0, 400.0]), max_size=4)
 
 
 @settings(max_examples=150, deadline=None)
 @given(
-    waits=st.lists(WAITS, min_size=1, max_size=8),
+    waits=st.lists(PAUSES, min_size=1, max_size=8),
     starts=st.lists(st.sampled_from([0.0, 0.5, 90.0]), min_size=8, max_size=8),
     polite=st.sets(st.integers(0, 7)),
     drivers=st.lists(st.sampled_from("xy"), min_size=8, max_size=8),
@@ -234,7 +223,7 @@ def test_whatever_jobs_wait_for_each_ends_once_and_never_runs_twice_at_a_time(
     steps: Counter[str] = Counter()
     wrong: list[str] = []
 
-    def step(job: QueuedJob) -> str | Later[str]:
+    def step(job: QueuedJob) -> str | Later:
         number = int(job.key)
         with lock:
             under_way[job.driver] += 1
@@ -249,7 +238,7 @@ def test_whatever_jobs_wait_for_each_ends_once_and_never_runs_twice_at_a_time(
         if taken >= len(waits[number]):
             return "done"
         at = bench.clock.now + waits[number][taken]
-        return Later(at=at, result="gave up", ends_when_idle=number in polite)
+        return Later(at, WAITS, "gave up", ends_when_idle=number in polite)
 
     known = [QueuedJob(str(number), starts[number], drivers[number]) for number in range(len(waits))]
     results = bench.run(known, step)

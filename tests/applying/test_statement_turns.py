@@ -237,7 +237,7 @@ def test_a_writer_that_does_not_end_delays_only_its_own_table(parallel: int) -> 
     run.notify = released
     run.clock.on_sleep = sleep
     report = run.apply()
-    assert only(report, "a").outcome is RunOutcome.NOT_DRAINED
+    assert only(report, "a").outcome is RunOutcome.NO_WINDOW
     assert [outcomes(report)[name] for name in "bcdef"] == ["applied"] * 5
     assert run.gate("a") == "open"
 

@@ -78,7 +78,7 @@ def test_a_stream_that_does_not_catch_up_in_time_leaves_the_table_unchanged(
 ) -> None:
     reads(run, 1)
     report = run.apply(planned(run, monkeypatch, stops=True))
-    assert outcomes(report) == {"a": "stream behind"}
+    assert outcomes(report) == {"a": "no window"}
     assert only(report, "a").message.startswith("after 5 min, the stream fraud has read version 1, by batch 0")
     assert report.exit_code is ExitCode.WINDOW
     assert run.clock.now == pytest.approx(1300, abs=6)
@@ -95,7 +95,7 @@ def test_data_that_is_written_while_it_waits_is_not_waited_for(run: Run, monkeyp
 def test_an_unknown_position_counts_as_behind(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.lake.positions["fraud"] = lambda checkpoint: UnknownStream("fraud", checkpoint, "access is denied")
     report = run.apply(planned(run, monkeypatch, stops=True))
-    assert outcomes(report) == {"a": "stream behind"}
+    assert outcomes(report) == {"a": "no window"}
     assert "the stream fraud has an unknown position: access is denied" in only(report, "a").message
 
 
@@ -167,11 +167,11 @@ def test_a_stream_that_stays_where_it_was_has_not_continued(run: Run, monkeypatc
     assert found.note == "has not continued yet: it has read version 3, by batch 0, and version 5 has data"
 
 
-def test_without_new_rows_it_cannot_be_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_new_rows_it_is_unknown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     reads(run, 3)
     found = stream(run.apply(planned(run, monkeypatch, stops=False)))
     assert found.continued is None
-    assert found.note == "nothing was written since, so it cannot be told whether it continued"
+    assert found.note == "nothing was written since, so whether it continued is unknown"
 
 
 # Hooks

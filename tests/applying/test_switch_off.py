@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying import drain, gate, owed_hooks, statement
+from tablectl.applying import calendar_check, drain, gate, owed_hooks, statement
 from tablectl.applying import run_table as table
 from tablectl.applying import table_session as session
 from tablectl.applying.gate import GateKeeper
+from tablectl.applying.lease_wait import DeadStatements
+from tablectl.applying.waits import GO
 from tablectl.leases import acquire, lease_records
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease import Lease
@@ -188,9 +190,9 @@ SWITCHES = {
         ),
     ),
     "the statement of a killed run is ended first": Switch(
-        table,
-        "end_inherited",
-        nothing,
+        DeadStatements,
+        "check",
+        lambda *_: GO,
         lambda: test_statement.test_the_statement_of_a_killed_run_is_ended_before_the_table_is_read(orders()),
     ),
     "a change of someone else that a statement went over is reported": Switch(
@@ -264,9 +266,9 @@ SWITCHES = {
         lambda: test_orphans.test_nor_while_a_statement_of_the_run_itself_may_commit(test_orphans.nothing_else, None),
     ),
     "and so do those of a table without changes": Switch(
-        owed_hooks,
-        "end_inherited",
-        nothing,
+        DeadStatements,
+        "check",
+        lambda *_: GO,
         lambda: test_orphans.test_a_statement_that_commits_is_waited_for_no_longer_and_then_the_jobs_are_resumed(
             test_orphans.with_nothing_to_change
         ),
@@ -324,7 +326,7 @@ SWITCHES = {
         ),
     ),
     "the calendar is asked": Switch(
-        table,
+        calendar_check,
         "outside",
         nothing,
         test_hours.test_outside_nothing_is_taken_and_the_next_window_named,

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from tablectl.applying.context import RunContext, WindowSettings
+from tablectl.applying.context import RunContext, TableJob, WindowSettings
 from tablectl.applying.events import RunEvent as Told
+from tablectl.applying.lease_wait import DeadStatements, LeaseWait
 from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
+from tablectl.applying.waits import End, wait_here
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
 from tablectl.leases.clock import milliseconds
@@ -34,6 +36,15 @@ WITH_VECTORS: dict[str, Any] = {
 
 class Kill(BaseException):
     """The process is gone: nothing is released, nothing is reported."""
+
+
+class _Inherited(DeadStatements):
+    """What a run before left, under one lease."""
+
+    def __init__(self, job: TableJob, lease: Lease) -> None:
+        leases = LeaseWait(job)
+        leases.of = lambda place: lease  # type: ignore[method-assign]
+        super().__init__(job, leases)
 
 
 @dataclass
@@ -99,7 +110,10 @@ class World:
 
         lease.prove = proven  # type: ignore[method-assign]
         window = RunContext(engine, self.lake, self.clock, engine.stamp, self.stop, self._notify, 15, self.terms)
-        return run_table(window, plan, lease)
+        dead = _Inherited(TableJob(window, (plan,), claim(run), lambda _location: self.store), lease)
+        end = wait_here(dead.check, self.clock, lambda later, waited: self._notify(later.event(plan.name, waited)))
+        ended = end.run(plan.name) if isinstance(end, End) else run_table(window, plan, lease)
+        return dead.note(ended)
 
     def lease(self, run: str = "ann") -> Lease:
         lease = acquire(self.store, claim(run), self.clock)

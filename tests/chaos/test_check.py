@@ -166,7 +166,7 @@ def interleaved(table: HandMade, told: list[Told], acquired: dict[str, float]) -
     return [each.what for each in check_interleaving(table.log(), 0, told, acquired)]
 
 
-def test_a_run_that_takes_over_is_no_interleaving(table: HandMade) -> None:
+def test_a_run_that_takes_over_is_not_an_interleaving(table: HandMade) -> None:
     table.commit(user=stamp("run-a"), at=10)
     table.commit(user=stamp("run-b"), at=30)
     assert interleaved(table, [Told(-9), report("run-b")], {"run-a": 5.0, "run-b": 20.0}) == []
@@ -204,7 +204,7 @@ def test_a_run_that_lost_its_lease_may_not_say_applied_without_naming_the_other(
     ("told", "what"),
     [
         (Told(64), "a run ended with 64"),
-        (report("a", outcome="held", code=4), "exit code 4, yet run a made commits"),
+        (report("a", outcome="no window", code=4), "exit code 4, yet run a made commits"),
         (report("a", outcome="failed", code=0), "exit code 0 with {'t0': 'failed'}"),
         (report("b", outcome="applied", code=5), "exit code 5, and every table is ['applied']"),
     ],
@@ -216,13 +216,19 @@ def test_an_exit_code_that_does_not_fit_is_found(table: HandMade, told: Told, wh
 
 def test_exit_codes_that_fit_break_nothing(table: HandMade) -> None:
     table.commit(user=stamp("a"))
-    told = [Told(-9), report("a"), report("b", outcome="held", code=4), report("a", outcome="failed", code=5), Told(1)]
+    told = [
+        Told(-9),
+        report("a"),
+        report("b", outcome="no window", code=4),
+        report("a", outcome="failed", code=5),
+        Told(1),
+    ]
     assert check_exits(told, {"t0": table.log()}) == []
 
 
 def test_a_table_that_another_run_of_the_plan_finished_is_done(table: HandMade) -> None:
     table.commit(user=stamp("a"))
-    assert check_exits([report("a", outcome="done by another run", code=0)], {"t0": table.log()}) == []
+    assert check_exits([report("a", outcome="already", code=0)], {"t0": table.log()}) == []
 
 
 def test_a_table_that_is_done_and_owes_its_after_hook_may_end_a_run_with_5(table: HandMade) -> None:
@@ -258,7 +264,7 @@ def test_the_commit_that_failed_a_writer_is_looked_up(table: HandMade, error: st
     assert cause_of(table.log(), attempt("w-1", told="failed", error=error)) == cause
 
 
-def test_only_a_conflict_with_another_writer_is_no_violation(table: HandMade) -> None:
+def test_only_a_conflict_with_another_writer_is_not_a_violation(table: HandMade) -> None:
     table.commit(user="w-0", at=20)
     by_writer = attempt("w-1", "merge", told="failed", error=conflict("ConcurrentAppendException", txnId="txn-1"))
     by_apply = attempt("w-2", told="failed", error="MetadataChangedException: changed")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying import retry as retry_module
+from tablectl.applying import run as run_module
 from tablectl.applying.events import RunEvent
 from tablectl.commands import show
 from tablectl.commands.apply import ApplyOptions
@@ -183,7 +183,7 @@ def test_a_writer_that_does_not_end_leaves_its_table_as_it_is(
     guard(lake, "d")
     result = cli("apply", "--yes", "--select", "*/d")
     assert (result.code, fake_spark.sent) == (4, [])
-    assert "writers did not finish in time, not changed" in result.out
+    assert "no window, not changed" in result.out
     assert "nightly load (any)" in " ".join(result.out.split())
     assert last_record(lake, "d") == "release"
     result = cli("apply", "--yes", "--select", "*/[da]")
@@ -262,7 +262,7 @@ def test_outside_the_calendar_nothing_runs_but_by_an_override(
     (lake.root / "tablectl.yaml").write_text("window: {deny: [{cron: '* * * * *', duration: 1h}]}\n")
     result = cli("apply", "--yes", "--select", "*/d")
     assert (result.code, fake_spark.sent, last_record(lake, "d")) == (4, [], "none")
-    assert "outside the calendar, not changed" in result.out
+    assert "no window, not changed" in result.out
     assert cli("apply", "--yes", "--select", "*/d", "--override", " ").code == 64
     result = cli("apply", "--yes", "--select", "*/d", "--override", "the year is closing")
     assert result.code == 0
@@ -283,7 +283,7 @@ def test_rules_by_tag_hold_for_a_saved_plan(cli: Cli, lake: Repository, fake_spa
 
 def test_wait_tries_again(cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLECTL_WINDOW_DRAIN", "0")
-    monkeypatch.setattr(retry_module, "PAUSES", (0.1,))
+    monkeypatch.setattr(run_module, "PAUSES", (0.1,))
     guard(lake, "d")
     tries = 0
 
@@ -298,7 +298,7 @@ def test_wait_tries_again(cli: Cli, lake: Repository, fake_spark: FakeSpark, mon
     monkeypatch.setattr(Lines, "__call__", told)
     result = cli("apply", "--yes", "--select", "*/d", "--wait", "1")
     assert (result.code, tries) == (0, 3)
-    assert "not drained: trying again in 0 s" in result.err
+    assert "writers did not finish in time: trying again in 0 s" in result.err
     assert cli("apply", "--wait", "-1").code == 64
 
 
@@ -411,7 +411,7 @@ def test_what_was_committed_counts_though_the_report_cannot_be_written(
     assert cli("apply", "p.json").code == 1  # nothing was committed any more
 
 
-def test_a_reader_that_went_away_is_no_failure_of_the_run(
+def test_a_reader_that_went_away_is_not_a_failure_of_the_run(
     cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(self: Any, _text: str) -> None:

@@ -147,7 +147,7 @@ def test_progress_that_no_one_reads_breaks_nothing(repo: Repository) -> None:
     out.error(TablectlError("no"))
 
 
-def test_streams_that_were_closed_by_the_caller_are_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_that_were_closed_by_the_caller_are_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, None)
     out = Output({})

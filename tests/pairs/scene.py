@@ -433,4 +433,4 @@ class Scene:
 
 
 _WAITS = frozenset({"held", "drain", "statement left", "interrupting", "quiet", "stream", "driver", "paced", "soak"})
-_DONE = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.SUCCEEDED, RunOutcome.REFUSED})
+_DONE = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.ALREADY, RunOutcome.REFUSED})

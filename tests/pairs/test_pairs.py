@@ -12,8 +12,7 @@ from itertools import combinations
 import pytest
 
 from chaos.features import Feature
-from tablectl.applying import owed_hooks as owed_module
-from tablectl.applying import run as run_module
+from tablectl.applying import lease_wait as lease_module
 from tablectl.applying import shared_window as together_module
 from tablectl.leases.lease import Lease
 from tablectl.planning import stream_stops
@@ -52,8 +51,7 @@ def test_two_features_that_meet_keep_every_promise(
     def stepped(lease: Lease, may_renew: Callable[[Lease], bool] = lambda _lease: True) -> StepRenewer:
         return StepRenewer(scene, lease, may_renew)
 
-    for module in (run_module, owed_module):
-        monkeypatch.setattr(module, "Renewer", stepped)
+    monkeypatch.setattr(lease_module, "Renewer", stepped)
     monkeypatch.setattr(together_module, "_LOOK_EVERY", 0.01)
     monkeypatch.setattr(stream_stops, "stops_of", lambda *_: ("a stop",))
     for feature in features:

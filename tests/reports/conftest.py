@@ -203,31 +203,33 @@ def _run() -> RunReport:
                 commits=(_commit(4),),
             ),
             TableRun(name="lake.sales.sessions", outcome=RunOutcome.REFUSED, message="isolation: not on this engine"),
-            TableRun(name="lake.sales.events", outcome=RunOutcome.HELD, message="held by ann@host since 3 minutes"),
+            TableRun(
+                name="lake.sales.events", outcome=RunOutcome.NO_WINDOW, message="held by ann@host since 3 minutes"
+            ),
             TableRun(
                 name="lake.sales.visits",
-                outcome=RunOutcome.NOT_DRAINED,
+                outcome=RunOutcome.NO_WINDOW,
                 message="waited 300 s for writers, since 2026-11-21 11:00:00 UTC: nightly load (any)",
                 hint="run again when they are done",
                 drain_ms=300_012,
             ),
             TableRun(
                 name="lake.sales.stock",
-                outcome=RunOutcome.OUTSIDE,
+                outcome=RunOutcome.NO_WINDOW,
                 message="the window ended at 2026-11-21 06:00 UTC; the next one begins at 2026-11-21 22:00 UTC",
                 hint="run again then",
                 commits=(_commit(7, "CLUSTER BY"),),
             ),
             TableRun(
                 name="lake.sales.clicks",
-                outcome=RunOutcome.NOT_QUIET,
+                outcome=RunOutcome.NO_WINDOW,
                 message="no quiet moment within 6 h: now it would cost 3.1 failed writes, 210 s of work, and the limit "
                 "is 0.1 failed writes",
                 hint="run again in the quietest hour, Sunday 04:00–05:00 UTC (0.0)",
             ),
             TableRun(
                 name="lake.sales.swapped",
-                outcome=RunOutcome.ELSEWHERE,
+                outcome=RunOutcome.UNVERIFIED,
                 message="SET TBLPROPERTIES went to ANOTHER TABLE: it is version 3 of s3://lake/green",
                 hint="undo it there by hand, and plan again",
             ),
@@ -235,16 +237,16 @@ def _run() -> RunReport:
                 name="lake.sales.unanswered",
                 outcome=RunOutcome.UNKNOWN,
                 message="the connection was reset; what became of the statement is unknown",
-                hint="the same command again ends it in the engine first, or waits for its end",
+                hint="run the same command again: it interrupts the statement, or waits until it has ended",
             ),
             TableRun(
                 name="lake.sales.paused",
-                outcome=RunOutcome.LEASE_LOST,
+                outcome=RunOutcome.FAILED,
                 message="the lease was lost by epoch 2: it is held by ben on laptop (pid 7)",
             ),
             TableRun(
                 name="lake.sales.resumed",
-                outcome=RunOutcome.SUCCEEDED,
+                outcome=RunOutcome.ALREADY,
                 message="the lease was taken over by ben on laptop (pid 7), which ran the same plan",
             ),
             TableRun(
@@ -257,13 +259,13 @@ def _run() -> RunReport:
             ),
             TableRun(
                 name="lake.sales.feeds",
-                outcome=RunOutcome.STREAM_BEHIND,
+                outcome=RunOutcome.NO_WINDOW,
                 message="after 10 min, the stream 4f1c has read version 11, and the table is at version 12",
                 hint="run again when the stream has read the table",
             ),
             TableRun(
                 name="lake.sales.items",
-                outcome=RunOutcome.NOT_STARTED,
+                outcome=RunOutcome.NO_WINDOW,
                 message="a write of lake.sales.orders failed after the first tables were changed",
                 hint="find out why, then run again",
             ),

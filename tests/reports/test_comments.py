@@ -60,6 +60,6 @@ def test_two_plans_of_ten_thousand_different_changes_take_seconds(plan: Plan) ->
     assert process_time() - started < 60
 
 
-def test_a_list_of_groups_with_an_endless_number_is_no_list() -> None:
+def test_a_list_of_groups_with_an_endless_number_is_not_a_list() -> None:
     packed = b64encode(zlib.compress(b'{"a": ["weight", "title", Infinity, "tables"]}')).decode()
     assert read_groups(f"<!-- tablectl groups: {packed} -->") is None

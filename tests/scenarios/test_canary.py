@@ -56,7 +56,7 @@ def test_a_write_that_fails_after_the_first_table_stops_the_others_and_one_that_
         writer.wait_inside()
         report, outcomes = run(writer.release)
         assert writer.ended
-    assert outcomes == ["applied", "not started", "not started"]
+    assert outcomes == ["applied", "no window", "no window"]
     assert report.exit_code == 5
     assert report.canary is not None
     assert [each.orphans for each in report.canary.tables] == [1]

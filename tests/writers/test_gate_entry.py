@@ -328,6 +328,29 @@ def test_without_a_commit_it_opens_when_the_bound_has_passed() -> None:
     assert 570 * 1.25 <= table.clock.now - 1000 < 570 * 1.25 + 2
 
 
+def test_short_applies_that_inherit_the_statement_do_not_make_the_writer_wait_for_its_bound_again() -> None:
+    table = Table()
+    table.leaves_a_statement().release()
+    for number in range(1, 12):
+        table.after(100 * number, lambda: table.apply("ben").release())
+    table.passage.enter()
+    assert 570 * 1.25 <= table.clock.now - 1000 < 570 * 1.25 + 2
+
+
+def test_an_apply_that_inherits_the_statement_and_stays_alive_keeps_the_gate_after_its_bound() -> None:
+    table = Table()
+    table.leaves_a_statement().release()
+
+    def lives() -> None:
+        lease = table.apply("ben")
+        for number in range(15):
+            table.after(10 * number, lease.renew)
+
+    table.after(700, lives)
+    table.passage.enter()
+    assert table.clock.now - 1000 >= 840 + 75
+
+
 def test_a_log_that_hangs_is_not_waited_for_and_not_asked_again() -> None:
     table = Table()
     table.leaves_a_statement()

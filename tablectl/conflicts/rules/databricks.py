@@ -237,7 +237,7 @@ def _shared(committed: CommittedTransaction, current: CurrentTransaction) -> Con
 
 def _undocumented(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
     kind = current.kind if committed.kind in _GROUPS else committed.kind
-    # "The OSS rules, marked not documented" (D98): a failure under them is a warning, a commit is no promise.
+    # "The OSS rules, marked not documented" (D98): a failure under them is a warning, a commit promises nothing.
     oss = decide_spark([committed], replace(current, client=RELEASES[-1]))
     source = f"{NOT_DOCUMENTED}, {oss.source}"
     if oss.succeeds:

@@ -93,7 +93,7 @@ def _blocks(table: TableAdvice, read: str) -> Iterator[Block]:
         yield Heading("Declare it")
         yield Listing((Code("yaml", tuple(table.yaml.rstrip("\n").split("\n"))),))
     if table.untold:
-        yield Heading("Cannot tell, or cannot be done")
+        yield Heading("Unknown, or not possible")
         yield Facts(tuple(("note", text) for text in table.untold))
 
 

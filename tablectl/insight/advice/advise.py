@@ -22,7 +22,7 @@ _LAYOUT = frozenset({"partitioning", "clustering"})
 def advise(
     facts: TableFacts, masked: Callable[[TablePlan], TablePlan] = lambda table: table
 ) -> tuple[tuple[Advice, ...], tuple[str, ...]]:
-    """The advice for a table, the best first, and what cannot be told. ``masked`` hides the values of a plan that no
+    """The advice for a table, the best first, and what is unknown. ``masked`` hides the values of a plan that no
     report may show: its texts become part of the advice.
     """
     conflicts, untold = conflict_advice(facts)
@@ -45,7 +45,7 @@ def advise(
 
 def _history(facts: TableFacts) -> Iterator[str]:
     if facts.jobs is None and facts.past.commits:
-        yield "the commits have no usable times: nothing can be told about conflicts"
+        yield "the commits have no usable times: conflicts are unknown"
     if facts.past.cut:
         yield f"only the newest {len(facts.past.commits):,} commits were read"
 

@@ -24,7 +24,7 @@ _SPARE = 2
 
 def retention_advice(facts: TableFacts) -> tuple[list[Advice], list[str]]:
     """At most one advice for a table whose declared streams are further behind than its history is kept; and what
-    cannot be told of streams.
+    is unknown of streams.
     """
     untold = [f"the stream {each.name} {each.text}" for each in facts.streams if isinstance(each, UnknownStream)]
     lags = [found for each in facts.streams if isinstance(each, StreamPosition) and (found := _lag(facts, each))]

@@ -225,7 +225,7 @@ def _stored(key: str, value: str, setting: ConflictContext) -> bool:
 
 
 def _raises(key: str) -> bool:
-    """Whether a key is no property, but raises the protocol."""
+    """Whether a key is not a property, but raises the protocol."""
     return key.lower().startswith(_FEATURE) or key.lower() in _VERSIONS
 
 

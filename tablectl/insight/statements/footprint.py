@@ -109,7 +109,7 @@ def footprint(statement: ParsedStatement, subject: StatementTable, *, documented
     """
     check_table(statement, subject)
     if statement.action is not None:
-        raise StatementError(f"{statement.verb} is no statement that changes rows")
+        raise StatementError(f"{statement.verb} is not a statement that changes rows")
     try:
         return _footprint(statement, subject, documented=documented)
     except RecursionError:

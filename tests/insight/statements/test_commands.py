@@ -131,7 +131,7 @@ def test_any_spelling_of_the_table(written: str, sql: str) -> None:
         ("COPY INTO s.t FROM '/x'", "accepted is COPY INTO table FROM … FILEFORMAT = …"),
     ],
 )  # fmt: skip
-def test_what_is_no_such_statement_and_which_form_is(sql: str, said: str) -> None:
+def test_what_is_not_such_a_statement_and_which_form_is(sql: str, said: str) -> None:
     assert said in refusal(sql)
 
 

@@ -240,7 +240,7 @@ def test_parts_that_narrow_nothing_are_named_with_the_reason() -> None:
         "t.id = s.id": "compares with the source",
         "t.date = s.date": "compares with the source",
         "t.country = 5": "country is a STRING: write the value as one",
-        "t.amount > 1": "amount is no partition column",
+        "t.amount > 1": "amount is not a partition column",
         "s.x = 2": "compares with the source",
     }
 

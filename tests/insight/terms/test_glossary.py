@@ -49,7 +49,7 @@ def test_a_part_of_a_class_says_more() -> None:
 
 
 @pytest.mark.parametrize("text", ["", ".", "lake.sales.orders", "DELTA_", "Exception", "[]"])
-def test_what_is_no_topic(text: str) -> None:
+def test_what_is_not_a_topic(text: str) -> None:
     assert find_term(text) is None
 
 

@@ -1,0 +1,129 @@
+"""What tables wait for: one question with three answers, in one list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from tablectl.applying import run as run_module
+from tablectl.applying.context import TableJob
+from tablectl.applying.events import PROGRESS
+from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
+from tablectl.leases.lease import Lease
+from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement
+from tests.applying.lake_run import Run, only, outcomes
+from tests.leases.lease_fakes import claim, try_acquire
+
+FULL_MOON = Awaited("moon", "for the full moon")
+
+
+@dataclass
+class MoonWait(Wait):
+    """A wait that a developer adds: one class, and one entry in the list."""
+
+    job: TableJob
+    rises: float = 1120.0
+    gives_up: float = 1e9
+
+    def check(self, now: float) -> Answer:
+        if now >= self.rises:
+            return GO
+        if now >= self.gives_up:
+            return End(RunOutcome.NO_WINDOW, "the moon did not rise", "wait for the next one")
+        return Later(now + 30, FULL_MOON, "the moon has not risen", most=self.rises - now)
+
+
+def test_a_new_kind_of_wait_is_one_class_and_one_entry_in_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "WAITS", (*run_module.WAITS, MoonWait))
+    run = Run().tables("ab")
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "applied"}
+    assert run.clock.now >= 1120
+    told = [event for event in run.told if event.step == "moon"]
+    assert {event.words for event in told} == {"the moon has not risen"}
+    assert any("2 waiting (2 for the full moon up to 120 s)" in e.words for e in run.told if e.step == PROGRESS)
+
+
+def test_its_end_is_the_outcome_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "WAITS", (*run_module.WAITS, lambda job: MoonWait(job, gives_up=1060)))
+    table = only(Run().tables("a").apply(), "a")
+    assert (table.outcome, table.message, table.hint) == (
+        RunOutcome.NO_WINDOW,
+        "the moon did not rise",
+        "wait for the next one",
+    )
+
+
+def test_a_stop_names_what_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "WAITS", (*run_module.WAITS, MoonWait))
+    run = Run().tables("a")
+    run.clock.later(10, run.stop.set)
+    table = only(run.apply(), "a")
+    assert (table.outcome, table.message) == (RunOutcome.INTERRUPTED, "stopped while it waited for the full moon")
+
+
+# Tables that wait for the statement of a dead apply
+
+BOUND = 400.0
+
+
+def dies(run: Run, name: str, *, released: bool = False) -> None:
+    """A run ended, or was killed, while its statement ran on a table with its gate closed."""
+    lease = try_acquire(run.stores[f"/lake/{name}"], claim("ben"), run.clock)
+    assert isinstance(lease, Lease)
+    lease.gate(Gate.CLOSED)
+    lease.announce(RunningStatement("elsewhere", f"tablectl-r0-{name}", BOUND))
+    if released:
+        lease.release()
+
+
+def killed_on(names: str) -> Run:
+    run = Run(parallel=1).tables(names)
+    run.engine.running = {f"tablectl-r0-{name}": None for name in names}
+    for name in names:
+        dies(run, name)
+    return run
+
+
+def test_tables_wait_for_dead_statements_side_by_side_with_one_worker() -> None:
+    run = killed_on("abc")
+    report = run.apply()
+    assert outcomes(report) == dict.fromkeys("abc", "applied")
+    assert run.clock.now - 1000 < 75 + BOUND * PATIENCE + 10
+    assert run.released()
+
+
+def test_meanwhile_the_worker_is_free_for_other_tables() -> None:
+    run = Run(parallel=1).tables("ab")
+    run.engine.running = {"tablectl-r0-a": None}
+    dies(run, "a", released=True)
+    times: dict[str, float] = {}
+    run.notify = lambda event: times.update({event.table[-2:-1]: run.clock.now}) if event.step == "verify" else None
+    assert outcomes(run.apply()) == {"a": "applied", "b": "applied"}
+    assert (times["b"], times["a"] - 1000 >= BOUND * PATIENCE) == (1000, True)
+
+
+def test_a_run_that_is_stopped_while_it_waits_releases_the_leases_and_says_that_the_gates_are_shut() -> None:
+    run = killed_on("ab")
+    run.clock.later(200, run.stop.set)
+    report = run.apply()
+    assert {(each.outcome, each.message) for each in report.tables} == {
+        (RunOutcome.INTERRUPTED, "stopped while it waited for the statement of a dead apply")
+    }
+    assert all(each.shut_ms > 300_000 and each.epoch == 2 for each in report.tables)
+    assert run.released()
+
+
+def test_a_wait_that_raises_an_error_leaves_no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = killed_on("a")
+
+    def breaks(tag: str, address: str = "") -> bool | None:
+        raise RuntimeError(f"{tag} at {address}")
+
+    run.clock.later(100, lambda: monkeypatch.setattr(run.engine, "interrupt", breaks))
+    report = run.apply()
+    assert outcomes(report) == {"a": "failed"}
+    assert only(report, "a").message.startswith("unexpected error: RuntimeError")
+    assert (run.released(), only(report, "a").shut != "") == (True, True)
