@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist
+.PHONY: demo test size test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist
 
 demo: java install
 	rm -rf demo-lake
@@ -93,6 +93,10 @@ SUBJECTS :=
 fuzz: install
 	$(BIN)/python -m tests.fuzz $(SUBJECTS) --seconds $(SECONDS)
 
+# How large the product is, by package and by feature, compared with an earlier commit: prints docs/size.md and writes it.
+size: install
+	@$(BIN)/python -m tools.size
+
 # Each benchmark prints its measurements and those of the alternatives.
 bench: install
 	@for each in benchmarks/[!_]*.py; do echo; echo "$$each"; $(BIN)/python "$$each" || exit 1; done
@@ -133,7 +137,7 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "tablectl needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + "; name another with `make PYTHON=…`.")'
 
 java: | python
-	@$(PYTHON) tablectl/engine/java.py
+	@$(PYTHON) tablectl/engine/local_spark.py
 
 # Both distributions, as wheels and sources. The same commit gives the same bytes. Prints what `install: hashes:` takes.
 dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)

@@ -82,7 +82,7 @@ def _sampled(policies: str) -> Counter[str]:
     sys.argv = ["tablectl", "plan", policies]
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            from tablectl.cli import main as command  # noqa: PLC0415  # the imports are sampled, too
+            from tablectl.commands import main as command  # noqa: PLC0415  # the imports are sampled, too
 
             command()
     except SystemExit:

@@ -1,5 +1,5 @@
 """``python -m tablectl``."""
 
-from tablectl.cli import main
+from tablectl.commands import main
 
 main()

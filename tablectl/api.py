@@ -8,35 +8,38 @@ from pathlib import Path
 from time import time
 from typing import Any, TypedDict, Unpack
 
-from tablectl.advice.records import LakeAdvice
+import tablectl.notebook
 from tablectl.applying.run_report import RunReport
-from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
 from tablectl.frozen import frozen
-from tablectl.lake_advice import DEFAULT_DAYS, MOST_DAYS, AdviceDepth, collect_advice
+from tablectl.insight.advice.lake_advice import DEFAULT_DAYS, MOST_DAYS, AdviceDepth, collect_advice
+from tablectl.insight.advice.records import LakeAdvice
+from tablectl.insight.matrix.conflict_report import ConflictReport
+from tablectl.insight.matrix.context import Assumption
+from tablectl.insight.matrix.read_conflicts import read_conflicts
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
-from tablectl.planning.conflict_report import ConflictReport
+from tablectl.model.report_methods import ReportMethods
 from tablectl.planning.drift import Drift
 from tablectl.planning.lint import Linted
 from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.effective_policy import explain as explain_table
-from tablectl.policies.repository import Paths
-from tablectl.policies.requested_tables import declared_already, requested_tables
+from tablectl.policies.repository import Paths, declared_already, requested_tables
 from tablectl.policies.spec import Specs
 from tablectl.project import SHARED, EngineSource, Project
 from tablectl.reports.status import LakeStatus
 from tablectl.saved_plan import read_plan
 from tablectl.selection import Selection
 from tablectl.workflow.apply import NO_CANARY, Control, approval_of, canary_options, quiet_within, run
-from tablectl.workflow.conflicts import read_conflicts
 from tablectl.workflow.drift import find_drift
 from tablectl.workflow.import_tables import Imported, import_policies
 from tablectl.workflow.lint import lint_tables
 from tablectl.workflow.plan import make_plan
+
+ReportMethods.reports = tablectl.notebook
 
 
 class Place(TypedDict, total=False):

@@ -19,20 +19,19 @@ from tablectl.attributes.policy import attribute
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.frozen import frozen
+from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import PlanFileError, TablectlError
-from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.own_rules import OwnRule
 from tablectl.model.plan import Change, Plan, Statement, TablePlan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.model.text import cut
-from tablectl.planning.own_rules import with_own_rules
+from tablectl.planning.lint import with_own_rules
 from tablectl.planning.plan_limits import rewritten_bytes
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.writer_dependence import writers_matter
-from tablectl.policies.resolve import expand
-from tablectl.policies.spec import Specs, TableSpec, digest_of_tables
+from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
 from tablectl.selection import depth_for
 from tablectl.storage.object_stores import StoreOptions
 
@@ -147,7 +146,7 @@ def _other_names(table: TablePlan, spec: TableSpec, specs: Specs) -> Iterator[st
         if where and other.name.key != spec.name.key and canonical_location(where) == place:
             yield other.name.text
     if not spec.name.is_path:
-        yield from (each.target.text for each in specs.declarations.matching(TableName("", (table.location,))))
+        yield from (each.text for each in specs.declarations.matching(TableName("", (table.location,))))
 
 
 @frozen

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -18,9 +17,9 @@ from tempfile import TemporaryDirectory
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, Problem, UsageError
-from tablectl.policies.config import FILE, Config, load_config
-from tablectl.policies.find_files import read_files
-from tablectl.policies.relevant_files import naming_files, shared_files
+from tablectl.policies.config import Config
+from tablectl.policies.config_file import FILE, load_config
+from tablectl.policies.find_files import naming_files, read_files, shared_files
 from tablectl.policies.repository import (
     Paths,
     has_policies,
@@ -29,9 +28,9 @@ from tablectl.policies.repository import (
     policy_paths,
     variables_for,
 )
-from tablectl.policies.resolve import resolve
-from tablectl.policies.spec import Specs, TableSpec, effect_of
+from tablectl.policies.spec import Specs, TableSpec, effect_of, resolve
 from tablectl.policies.variables import Variables
+from tablectl.support.processes import Invocation, Limits, run_captured
 
 _SECONDS = 120
 _MOST_BYTES = 256 << 20
@@ -172,18 +171,11 @@ def extract_archive(archive: bytes, folder: str | Path) -> None:
 
 
 def _git(directory: Path, *words: str) -> bytes:
-    try:
-        ran = subprocess.run(  # noqa: S603  # no shell, and `--end-of-options` before what a caller gives
-            ["git", *words],  # noqa: S607  # the user's Git
-            cwd=directory,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"--changed-since needs Git: {error}") from None
-    if ran.returncode != 0:
-        said = ran.stderr.decode(errors="replace").strip().splitlines()
+    ran = run_captured(Invocation(["git", *words], directory), _MOST_BYTES + 1, Limits(_SECONDS))
+    if ran.code is None:
+        raise UsageError(f"--changed-since needs Git, which {ran.why}")
+    if ran.why:
+        said = ran.err.decode(errors="replace").strip().splitlines()
         hint = "fetch it: actions/checkout needs `fetch-depth: 0`, GitLab `GIT_DEPTH: 0`"
         raise UsageError(f"--changed-since: Git does not know this commit here{f': {said[0]}' if said else ''}", hint)
-    return ran.stdout
+    return ran.out

@@ -21,10 +21,11 @@ from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
 from tablectl.planning.plan_file import MAX_BYTES, dump_plan, load_plan
-from tablectl.policies.config import CONFIG, FILE, config_values, load_config
+from tablectl.policies.config import CONFIG
+from tablectl.policies.config_file import FILE, config_values, load_config
 from tablectl.policies.fields import environment_variables
 from tablectl.policies.repository import Paths, Repository, variables_for
-from tablectl.policies.resolve import expand
+from tablectl.policies.spec import expand
 from tablectl.policies.variables import ENVIRON_PREFIX, variables_of
 from tablectl.project import Project
 from tablectl.selection import LocatedTable, Selection

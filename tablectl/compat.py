@@ -24,5 +24,5 @@ else:
 
 
 def parse_time(text: str) -> datetime:
-    """A time in the form of ISO 8601 that ``model/json_form.py`` writes. Raises ``ValueError``."""
+    """A time in the form of ISO 8601 that ``json_text.py`` writes. Raises ``ValueError``."""
     return datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)

@@ -14,6 +14,7 @@ from tablectl.delta.names import canonical_location, column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
+from tablectl.lint_rules.rule import table_subject
 from tablectl.log.blame import BlameQuery, BlameResult, blame
 from tablectl.log.reader import Reading, ReadRequest, read_each
 from tablectl.model.errors import TablectlError, one_line
@@ -23,9 +24,7 @@ from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import natural_key, value_text
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
-from tablectl.planning.lint import lint
-from tablectl.planning.lint_rules.linted_state import table_subject
-from tablectl.planning.own_rules import with_own_rules
+from tablectl.planning.lint import lint, with_own_rules
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance

@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tablectl.advice.records import LakeAdvice
 from tablectl.applying.run_report import RunReport
+from tablectl.insight.advice.advice_document import document_of_advice
+from tablectl.insight.advice.records import LakeAdvice
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
-from tablectl.reports.document_html import fragment_html
 from tablectl.reports.documents import (
-    document_of_advice,
     document_of_drift,
     document_of_plan,
     document_of_run,
@@ -29,7 +28,7 @@ from tablectl.reports.mask import Mask
 from tablectl.reports.render import render
 from tablectl.reports.status import LakeStatus
 from tablectl.reports.style import Style
-from tablectl.written_files import write_file
+from tablectl.support.written_files import write_file
 
 Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice
 _OF_A_LAKE = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)
@@ -52,6 +51,8 @@ def report(result: Result, form: str) -> str:
 
 def fragment(result: Result) -> str:
     """The verdict and the table of a result, for a notebook's cell."""
+    from tablectl.reports.document_html import fragment_html  # noqa: PLC0415  # it loads jinja2
+
     return escape_output(fragment_html(_document(result, Context(now=SystemClock().utc()))))
 
 

@@ -17,12 +17,12 @@ from tablectl.delta.credentials import server_text
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
-from tablectl.engine.delta_support import check_delta
-from tablectl.engine.port import Catalog, Engine
+from tablectl.engine.port import Catalog, Engine, check_delta
 from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.policies.branch import BASE, check_merged
-from tablectl.policies.config import ENV, FILE, Config, load_config
+from tablectl.policies.config import Config
+from tablectl.policies.config_file import ENV, FILE, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.variables import Variables
@@ -273,7 +273,7 @@ class Project:
 
     def policies_about(self, name: TableName, paths: Paths = None) -> Specs:
         """The policies in the files that can concern one table. Raises as ``policies``."""
-        from tablectl.policies.relevant_files import relevant_files  # noqa: PLC0415  # see the module docstring
+        from tablectl.policies.find_files import relevant_files  # noqa: PLC0415  # see the module docstring
 
         choose = partial(relevant_files, tables=(name,))
         try:
@@ -302,7 +302,7 @@ class Project:
         """Specs without policies for named tables and patterns, and for the whole catalog with ``everything``; ``None``
         if nothing is requested. Raises ``UsageError`` for text that is no name.
         """
-        from tablectl.policies.requested_tables import requested_tables, whole_catalog  # noqa: PLC0415  # as above
+        from tablectl.policies.repository import requested_tables, whole_catalog  # noqa: PLC0415  # as above
 
         texts = [*tables, *([whole_catalog(self.catalog)] if everything else [])]
         return requested_tables(texts, self.catalog, self.variables) if texts else None
@@ -402,7 +402,7 @@ class Project:
 
     def records(self, location: str) -> RecordStore:
         """The lease records of the table at a location."""
-        from tablectl.storage.places import real_place  # noqa: PLC0415  # see the module docstring
+        from tablectl.storage.mounts import real_place  # noqa: PLC0415  # see the module docstring
         from tablectl.storage.records import open_records  # noqa: PLC0415
 
         return open_records(location, self.config.state, real_place(location), self.stores)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tablectl.files import read_regular
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import MAX_BYTES, load_plan
+from tablectl.support.files import read_regular
 
 
 def read_plan(path: Path, *, to_apply: bool = True) -> Plan:

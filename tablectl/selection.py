@@ -22,13 +22,12 @@ from tablectl.model.table import Depth, LiveTable
 from tablectl.one_table import of_table
 from tablectl.planning.diff import diff
 from tablectl.planning.merge_plans import Shard
-from tablectl.policies.declarations import Declaration
-from tablectl.policies.requested_tables import ASKED
-from tablectl.policies.resolve import expand
-from tablectl.policies.spec import Specs, TableSpec, digest_of_tables
+from tablectl.policies.layers import Layer
+from tablectl.policies.repository import ASKED
+from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
 from tablectl.reports.style import plural
+from tablectl.storage.mounts import real_place
 from tablectl.storage.object_stores import StoreOptions
-from tablectl.storage.places import real_place
 
 _DEFAULT_STORES = StoreOptions()
 _RIGHTS = "check the pattern and the rights of the login: a catalog lists only the tables that the login may see"
@@ -156,7 +155,7 @@ def locate(
     counted = [(declared[each], counts[at]) for at, each in enumerate(patterns) if each.text not in failed]
     if not (selection.globs or selection.tags):  # a glob or tag that selects nothing is an error of its own
         failures += [_too_few(each, count) for each, count in counted if not _fits(each, count)]
-    unmatched = (each.target.text for each, count in counted if not count and _fits(each, count))
+    unmatched = (each.text for each, count in counted if not count and _fits(each, count))
     locations = _locate(selected, catalog)
     failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]
     known = ((spec, locations[spec.name]) for spec in selected)
@@ -173,17 +172,17 @@ def locate(
     )
 
 
-def _fits(pattern: Declaration, count: int) -> bool:
-    return count >= pattern.block.min_tables or (count == 0 and pattern.block.may_be_empty)
+def _fits(pattern: Layer, count: int) -> bool:
+    return count >= pattern.min_tables or (count == 0 and pattern.may_be_empty)
 
 
-def _too_few(pattern: Declaration, count: int) -> TableFailure:
+def _too_few(pattern: Layer, count: int) -> TableFailure:
     """A catalog lists only what the login may see. So fewer tables than declared can mean a lost right."""
     if pattern.source.file == ASKED:
-        return TableFailure(name=pattern.target.text, message="matches no table", hint=_RIGHTS)
-    least, place = pattern.block.min_tables, f"{pattern.source.file}:{pattern.source.line}"
+        return TableFailure(name=pattern.text, message="matches no table", hint=_RIGHTS)
+    least, place = pattern.min_tables, f"{pattern.source.file}:{pattern.source.line}"
     message = f"matches {plural(count, 'table')}, and `min_tables` is {least}" if count else "matches no table"
-    return TableFailure(name=pattern.target.text, message=f"{message} ({place})", hint=_TOO_FEW)
+    return TableFailure(name=pattern.text, message=f"{message} ({place})", hint=_TOO_FEW)
 
 
 def _find(patterns: Sequence[TablePattern], catalog: OpenCatalog, stores: StoreOptions) -> PatternMatches:

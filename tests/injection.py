@@ -31,9 +31,9 @@ EXEMPT = {
     "applying/drivers.py": "the queue of the whole run",
     "applying/pace.py": "the queue of the whole run",
     "applying/shared_window.py": "the queue of the whole run",
-    "cli/app.py": "the entry, which catches everything",
-    "cli/program.py": "the entry",
-    "cli/output.py": "prints",
+    "commands/app.py": "the entry, which catches everything",
+    "commands/program.py": "the entry",
+    "commands/output.py": "prints",
     "reports/style.py": "prints",
     "delta/credentials.py": "scrubs the message of the error",
     "model/text.py": "shows the message of the error",
@@ -50,7 +50,7 @@ SHOWN = {
     ("reports/drift_document.py", "_last"),
     ("reports/status_document.py", "_name"),
     ("lake_status.py", "_place"),
-    ("model/json_form.py", "json_form"),
+    ("json_text.py", "json_form"),
 }
 """Functions that show the name of any table, of one that failed, too."""
 CALLERS = {

@@ -16,7 +16,7 @@ from tablectl.model.errors import EngineError, InputError, PlanFileError, Tablec
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config
 from tablectl.project import EngineSource, Project
-from tests.cli.log_lake import LogEngine, Logged, create
+from tests.commands.log_lake import LogEngine, Logged, create
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from tablectl.delta.client_families import FAMILIES
 from tablectl.delta.databricks_runtimes import CAPABILITIES, SERVERLESS
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.protocol import READER_FEATURES
+from tablectl.lint_rules import RULES
 from tablectl.model.errors import PlanFileError, TablectlError
-from tablectl.model.json_codec import read_record
-from tablectl.model.lint_rules import RULES
+from tablectl.model.json_records import read_record
 from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
 from tablectl.model.table_options import CONSENTS
 from tablectl.model.table_window import TableWindow
@@ -32,8 +32,8 @@ from tablectl.planning.plan_file import _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
 from tablectl.policies.schemas import policy_schema
 from tablectl.reports.schema import plan_schema
-from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
-from tests.cli.log_lake import Logged
+from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+from tests.commands.log_lake import Logged
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 

@@ -23,7 +23,7 @@ from tablectl.planning.plan_table import plan_table
 from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
 from tablectl.workflow.plan import make_plan
-from tests.cli.log_lake import create
+from tests.commands.log_lake import create
 
 
 class Cluster:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tablectl.engine import spark
-from tablectl.engine.delta_support import check_delta
+from tablectl.engine.port import check_delta
 from tablectl.model.errors import EngineError
 from tablectl.policies.config import Config, EngineConfig
 from tablectl.project import Engines, EngineSource, Project

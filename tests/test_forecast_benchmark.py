@@ -14,7 +14,7 @@ import pytest
 
 from tablectl.conflicts.past_writers import past_writers
 from tablectl.log.reader import read_commits
-from tests.cli.log_lake import create
+from tests.commands.log_lake import create
 from tests.conflicts.test_past_writers import BASIS
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"

@@ -1,17 +1,22 @@
-"""The one reader of JSON: bounded before it parses, and used everywhere."""
+"""The one reader and writer of JSON: bounded before it parses, and used everywhere."""
 
 from __future__ import annotations
 
 import ast
 import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 import tablectl
 import tablectl_guard
-from tablectl.json_text import LARGEST, VALUES, JsonBudgetError, read_json
+from tablectl.json_text import LARGEST, OMITTED, UNWRITTEN, VALUES, JsonBudgetError, read_json, write_json, written
 from tablectl.model.errors import PlanFileError, UsageError
 from tablectl.planning.plan_file import load_plan
 from tablectl.policies.dbt_manifest import read_manifest
@@ -19,7 +24,7 @@ from tablectl.policies.dbt_manifest import read_manifest
 _PARSERS = {"loads", "load", "JSONDecoder", "raw_decode", "scan_once", "model_validate_json", "validate_json"}
 _OWN = {
     "json_text.py": "the reader",
-    "model/json_codec.py": "pydantic, for text that was read and written again (planning/plan_file.py)",
+    "model/json_records.py": "pydantic, for text that was read and written again (planning/plan_file.py)",
     "log/worker_processes.py": "pickle, from a process of our own",
 }
 
@@ -79,3 +84,54 @@ def test_so_is_a_manifest_of_dbt(tmp_path: Path) -> None:
 def test_a_node_of_dbt_of_another_form_is_no_table(tmp_path: Path, node: object) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"nodes": {"a": node}, "metadata": {}}))
     assert read_manifest(tmp_path / "manifest.json", "lake") == ()
+
+
+_PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@hypothesis.given(_PLAIN, st.sampled_from([1, 2]), st.booleans(), st.booleans())
+def test_indented_text_is_that_of_the_standard_library(value: object, indent: int, sort: bool, ascii: bool) -> None:  # noqa: A002
+    shown = json.dumps(value, indent=indent, sort_keys=sort, ensure_ascii=ascii)
+    assert write_json(value, indent=indent, sort=sort, ascii=ascii) == shown
+
+
+class _Colour(StrEnum):
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class _Wheel:
+    colour: _Colour
+    spare: str = field(default="", metadata=OMITTED)
+    maker: str = field(default="", metadata=UNWRITTEN)
+
+    @property
+    @written
+    def known(self) -> bool:
+        return bool(self.maker)
+
+    @property
+    def size(self) -> int:
+        return 28
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_record_is_its_own_json(indent: int | None) -> None:
+    record = {
+        "wheels": (_Wheel(_Colour.RED), _Wheel(_Colour.RED, "yes", "acme")),
+        "at": datetime(2026, 8, 22, tzinfo=UTC),
+    }
+    assert json.loads(write_json(record, indent=indent)) == {
+        "wheels": [{"colour": "red", "known": False}, {"colour": "red", "spare": "yes", "known": True}],
+        "at": "2026-08-22T00:00:00Z",
+    }
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_what_is_neither_a_record_nor_json_is_refused(indent: int | None) -> None:
+    with pytest.raises(TypeError):
+        write_json({"a": object()}, indent=indent)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import tablectl
-from tablectl.advice.records import LakeAdvice, TableAdvice
+import tablectl.api
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
+from tablectl.insight.advice.records import LakeAdvice, TableAdvice
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
+from tablectl.model.report_methods import ReportMethods
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import load_plan
 from tablectl.reports.status import LakeStatus, TableStatus
@@ -36,6 +37,13 @@ def test_a_plan_becomes_reports_and_a_plan_file(tmp_path: Path, monkeypatch: pyt
     assert load_plan(Path("plan.json").read_bytes(), "plan.json", to_apply=False).unchanged == ("lake.a.b",)
     with pytest.raises(UsageError, match="no known format"):
         EMPTY.save("plan.docx")
+
+
+def test_a_result_without_the_functions_says_what_to_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ReportMethods, "reports", None)
+    with pytest.raises(UsageError, match="not loaded") as raised:
+        EMPTY.to_markdown()
+    assert raised.value.hint == "run `import tablectl.api` first"
 
 
 RESULTS = {

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import typer
 
-from tablectl.cli.app import app
+from tablectl.commands.app import app
 from tablectl.delta.names import TableName
 from tablectl.model.errors import ExitCode
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
+from tablectl.policies.identifiers import read_table_key
 from tablectl.policies.policy_document import load_specs
-from tablectl.policies.table_keys import read_table_key
 from tablectl.policies.variables import Variables
 
 ROOT = Path(__file__).parent.parent

@@ -18,7 +18,7 @@ from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.selection import LocatedTable, Selection, locate
-from tests.cli.log_lake import LogEngine, create
+from tests.commands.log_lake import LogEngine, create
 
 HERE = SourceFile("lake.yaml", 1, 1)
 

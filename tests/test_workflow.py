@@ -25,7 +25,7 @@ from tablectl.selection import Selection
 from tablectl.version import __version__
 from tablectl.workflow.apply import Control, LogReader, quiet_within, run
 from tablectl.workflow.plan import make_plan
-from tests.cli.log_lake import LogEngine, Logged, append, create
+from tests.commands.log_lake import LogEngine, Logged, append, create
 
 HERE = SourceFile("lake.yaml", 1, 1)
 PINNED = Policy(isolation="Serializable")

@@ -21,11 +21,10 @@ from uuid import uuid4
 
 from tablectl.delta.names import TableName
 from tablectl.delta.sql import quote_name
-from tablectl.engine.connect import open_remote
-from tablectl.engine.databricks import open_databricks
+from tablectl.engine.connect import open_databricks, open_remote
 from tablectl.engine.errors import engine_error
 from tablectl.model.errors import EngineError
-from tablectl.model.statement_forms import FORMS, StatementForm
+from tablectl.model.operations import OPERATIONS, StatementForm
 
 CATALOG = "TABLECTL_TEST_CATALOG"
 _EXAMPLE = "`lake`.`sales`.`orders`"
@@ -72,7 +71,7 @@ class Workspace:
 
     def facts(self) -> Iterator[Fact]:
         """Everything that is tried, in order."""
-        for form in FORMS:
+        for form in dict.fromkeys(form for each in OPERATIONS for form in each.forms):
             yield self._form(form)
         table = self._table("probe", partitioned=False)
         timestamps = f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')"

@@ -1,22 +1,18 @@
 """Selects the files of tablectl-guard: ``tablectl_guard`` and the modules of ``tablectl`` that writers need.
 
-The modules are those of the contract ``writers`` in the pyproject.toml of tablectl, which keeps them closed under
-imports. tablectl's own wheel leaves out the same files, so the two install side by side. No file is in both.
+They are ``tablectl.writers`` and what it imports, found by reading the imports, so that they are closed. tablectl's own
+wheel leaves out the same files, so the two install side by side. No file is in both.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 HERE = Path(__file__).parent
 IN_SDIST = (HERE / "tablectl").is_dir()
@@ -30,18 +26,36 @@ def version() -> str:
 
 
 def files(root: Path) -> list[Path]:
-    """The files in a checkout, relative to its root, sorted."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    contracts = project["tool"]["importlinter"]["contracts"]
-    (modules,) = (each["source_modules"] for each in contracts if each.get("id") == "writers")
-    found = {Path("tablectl/py.typed"), Path("tablectl/__init__.py")}
-    for module in modules:
-        path = Path(*module.split("."))
-        found |= {parent / "__init__.py" for parent in path.parents if parent.parts}
-        found |= {each.relative_to(root) for each in (root / path).rglob("*.py")}
-        if (root / path.with_suffix(".py")).is_file():
-            found.add(path.with_suffix(".py"))
-    return sorted(found)
+    """The files of ``tablectl`` in a checkout, relative to its root, sorted."""
+    todo = [each for name in ("tablectl/writers", "tablectl_guard") for each in (root / name).rglob("*.py")]
+    found = {root / "tablectl" / "py.typed"}
+    while todo:
+        file = todo.pop()
+        if file not in found:
+            parents = [each / "__init__.py" for each in file.parents if each != root and each.is_relative_to(root)]
+            found |= {file, *filter(Path.is_file, parents)}
+            todo += _imported(root, file)
+    return sorted(each.relative_to(root) for each in found if each.is_relative_to(root / "tablectl"))
+
+
+def _imported(root: Path, file: Path) -> Iterator[Path]:
+    """The files that a module imports when it runs, which those for type checkers alone are not."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    unused = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        names = []
+        if id(node) not in unused and isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        elif id(node) not in unused and isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+        for name in names:
+            place = root.joinpath(*name.split("."))
+            yield from filter(Path.is_file, (place.with_suffix(".py"), place / "__init__.py"))
 
 
 class FilesHook(BuildHookInterface):  # type: ignore[type-arg, misc]

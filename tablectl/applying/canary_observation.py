@@ -19,7 +19,7 @@ from tablectl.model.streams import StreamPosition, StreamWriter
 from tablectl.model.table import Commit
 from tablectl.model.text import minutes_text
 from tablectl.model.usual_gap import LATE, usual_gap
-from tablectl.storage.data_files import DataFile
+from tablectl.storage.table_log import DataFile
 
 LOOK_BACK = 500
 """The commits before the change that show who writes a table, and how often."""

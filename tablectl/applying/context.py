@@ -26,8 +26,8 @@ from tablectl.model.stamp import Stamp
 from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
-from tablectl.storage.data_files import DataFile
 from tablectl.storage.records import RecordStore
+from tablectl.storage.table_log import DataFile
 
 
 class LiveReader(Protocol):

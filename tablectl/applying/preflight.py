@@ -23,7 +23,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.engine.port import CommitDriver, Engine
 from tablectl.model.errors import LiveError, PlanFileError, WindowError
 from tablectl.model.plan import TablePlan
-from tablectl.storage.missing_rights import MissingRightError
+from tablectl.storage.failures import MissingRightError
 from tablectl.storage.records import RecordStore
 
 ON_DISK = (

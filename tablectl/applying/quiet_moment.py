@@ -29,8 +29,7 @@ from tablectl.model.expected_loss import (
 )
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import LOOK_BACK, Depth
-from tablectl.planning.change_actions import actions_for
-from tablectl.planning.order import commits_by_statement
+from tablectl.planning.derive_statements import derive_table
 from tablectl.storage.records import RecordStore
 
 RECENT = 600.0
@@ -147,7 +146,7 @@ def forecast_of(window: RunContext, plan: TablePlan, records: RecordStore) -> Qu
     """The forecast of a planned table, from its log and the guards of its writers. Raises ``TablectlError`` if the log
     cannot be read.
     """
-    made = commits_by_statement(actions_for(plan.changes, plan.basis), plan.basis, window.engine.dialect)
+    made = derive_table(plan.changes, plan.basis, plan.table, window.engine.dialect).commits()
     failing = [made[each.id] for each in plan.statements if each.fails and each.id in made]
     if not failing:
         return HARMLESS

@@ -12,7 +12,7 @@ from tablectl.model.errors import EngineError
 from tablectl.model.plan import Change, Phase, Refusal, Statement, TablePlan, strictest
 from tablectl.model.table import LiveTable
 from tablectl.model.text import time_text
-from tablectl.planning.change_actions import actions_for, refusals_for
+from tablectl.planning.change_operations import operations_for, refusals_for
 from tablectl.planning.change_state import ChangeState, change_state, current, why_stale
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.protocol import protocol_refusals
@@ -29,7 +29,7 @@ def remaining_statements(
     pending = _pending(plan, live)
     options = plan.basis.options
     basis = basis_of(live, options, plan.basis.runtime)
-    _check(refusals_for(pending, live, dialect, options, actions_for(pending, basis)))
+    _check(refusals_for(pending, live, dialect, options, operations_for(pending, basis)))
     changes = [current(change, live) for change in pending]
     derived = derive_table(changes, basis, named or plan.table, dialect)
     _check(protocol_refusals(derived))

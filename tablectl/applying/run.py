@@ -40,7 +40,7 @@ from tablectl.model.errors import PlanFileError, TablectlError
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import minutes_text
 from tablectl.one_table import no_panic, of_table
-from tablectl.storage.places import real_place
+from tablectl.storage.mounts import real_place
 from tablectl.storage.records import RecordStore
 
 WAITS: tuple[Callable[[TableJob], Wait], ...] = (QuietWait, StreamWait, CalendarWait, Preflight)

@@ -12,41 +12,37 @@ from typing import ClassVar
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.frozen import frozen
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
-from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
+from tablectl.model.plan import Basis, Change, Phase, Refusal, Rewrite, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 
 
 @frozen
-class Step:
-    """One operation of an action."""
+class PlannedOperation:
+    """One operation that a change needs. Several of them can become one statement (``planning.derive_statements``)."""
 
+    change: str
+    """The id of the change."""
     operation: Operation
     needs: tuple[str, ...] = ()
-    """Property keys, domains and ``PARTITIONS``. If the same plan changes them, it changes them before this step or
-    together with it.
+    """Property keys, domains and ``PARTITIONS``. If the same plan changes them, it changes them before this operation
+    or together with it.
     """
     undo: Operation | None = None
     undo_note: str = ""
     """What remains even after ``undo``, as a noun phrase."""
     only_if_vectors: bool = False
-    """Run the step only if deletion vectors remain when it is due."""
+    """Run it only if deletion vectors remain when it is due."""
     due: int | None = None
     """As in ``Statement.due``."""
     rewrite: Rewrite | None = None
     """As in ``Statement.rewrite``. Set if the operation alone does not determine it."""
     id: str = ""
-    """Distinguishes two equal operations of one action."""
+    """Distinguishes two equal operations of one change."""
     also: tuple[str, ...] = ()
-    """The ids of other changes that this step makes."""
-
-
-@frozen
-class Action:
-    """The steps of a change, in the order of their dependencies."""
-
-    change: Change
-    steps: tuple[Step, ...]
+    """The ids of other changes that it makes."""
+    phase: Phase = Phase.FREE
+    """When it runs. Derived from its commits and from what it needs."""
 
 
 @frozen
@@ -157,9 +153,9 @@ class Attribute(ABC):
         return ()
 
     @abstractmethod
-    def act(self, change: Change, basis: Basis) -> Action:
-        """The action that makes the change. It depends only on the arguments, so that a loaded plan can derive it
-        again.
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
+        """The operations that make the change, in the order of their dependencies. They depend only on the arguments,
+        so that a loaded plan can derive them again.
         """
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:

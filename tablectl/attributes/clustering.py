@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from tablectl.attributes.base import NO_NEEDS, Action, Attribute, ChangeTarget, Needs, Step, is_true
+from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation, is_true
 from tablectl.attributes.catalog_entry import why_no_catalog_setting
 from tablectl.attributes.column_lists import folded, paths_of, resolved
 from tablectl.attributes.statistics import STATS_KEYS, has_order, has_statistics
@@ -87,7 +87,6 @@ class Clustering(Attribute):
             yield Change(attribute=self.name, key=DATA, before="outdated", after="clustered", columns=facts)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Refuses everything that Delta would reject, before any statement runs."""
         if change.key == DATA:
             return _check_data(change, live, target)
         if change.after == AUTO and (wrong := why_no_catalog_setting(change, live, target, "CLUSTER BY AUTO")):
@@ -105,22 +104,22 @@ class Clustering(Attribute):
             return None
         return next(filter(None, (_check_column(change, text, live, target) for text in change.after)), None)
 
-    def act(self, change: Change, basis: Basis) -> Action:
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """One ``CLUSTER BY``, which does not change data files; for ``data`` one ``OPTIMIZE``."""
         if change.key == DATA:
-            return Action(change, (_optimize(change, basis),))
+            return (_optimize(change, basis),)
         auto = change.after == AUTO
         note = "" if basis.clustered else "writer protocol 7 with the features clustering and domainMetadata"
-        step = Step(
+        step = PlannedOperation(
+            change.id,
             ClusterBy(paths_of(change.after), automatic=auto),
             needs=(*STATS_KEYS, PARTITIONS),
             undo=ClusterBy(paths_of(change.before), automatic=change.before == AUTO),
             undo_note=note,
         )
-        return Action(change, (step,))
+        return (step,)
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
-        """The mode or the columns, if there are any."""
         found = self.read(live, "")
         if found != "none":
             yield "", found
@@ -181,7 +180,7 @@ def _left(live: LiveTable, marks: ClusteringState, columns: tuple[str, ...]) -> 
     return FileGroup(files=unclustered.files + others.files, bytes=unclustered.bytes + others.bytes)
 
 
-def _optimize(change: Change, basis: Basis) -> Step:
+def _optimize(change: Change, basis: Basis) -> PlannedOperation:
     """The OPTIMIZE, with its cost. It also rewrites data that it clustered before, if that is little. The upper bound
     is therefore all files, except those clustered by other columns without ``full``.
     """
@@ -199,8 +198,12 @@ def _optimize(change: Change, basis: Basis) -> Step:
         bytes_at_most=total.bytes - shielded.bytes,
     )
     note = "the rewritten files, with the same rows"
-    return Step(
-        OptimizeData(full), needs=(keys.CLUSTERING_DOMAIN,), undo_note=note, rewrite=cost if basis.marks else None
+    return PlannedOperation(
+        change.id,
+        OptimizeData(full),
+        needs=(keys.CLUSTERING_DOMAIN,),
+        undo_note=note,
+        rewrite=cost if basis.marks else None,
     )
 
 

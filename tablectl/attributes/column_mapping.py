@@ -7,10 +7,10 @@ mapping ``id`` keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import NO_NEEDS, Action, ChangeTarget, Needs, Step, WordAttribute, is_true, put_back
+from tablectl.attributes.base import NO_NEEDS, ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true, put_back
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
@@ -49,23 +49,20 @@ class ColumnMapping(WordAttribute):
         return (live.property(keys.COLUMN_MAPPING) or "none").lower()
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Refuses what Delta would reject, and what Delta would break."""
         found = _against_mapping if change.after == "name" else _against_removal
         return next(found(change, live, target), None)
 
-    def act(self, change: Change, basis: Basis) -> Action:
-        """One statement: a property, or the rewrite."""
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         on = SetProperties(((keys.COLUMN_MAPPING, "name"),))
         if change.after == "name":
             kept = "" if basis.protocol.protocol().has(_FEATURE) else ", and the protocol feature columnMapping"
             note = f"the names in the data files (undoing that rewrites all of them){kept}"
-            return Action(change, (Step(on, needs=(keys.MANIFEST,), undo=RemoveMapping(), undo_note=note),))
+            return (PlannedOperation(change.id, on, needs=(keys.MANIFEST,), undo=RemoveMapping(), undo_note=note),)
         note = "the protocol feature columnMapping, and the rewritten files, with the same rows"
         undo = put_back(keys.COLUMN_MAPPING, basis) if change.before == "name" else None
-        return Action(change, (Step(RemoveMapping(), needs=keys.ICEBERG_COMPATS, undo=undo, undo_note=note),))
+        return (PlannedOperation(change.id, RemoveMapping(), needs=keys.ICEBERG_COMPATS, undo=undo, undo_note=note),)
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
-        """The mode."""
         return {keys.COLUMN_MAPPING: str(declared)}
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:

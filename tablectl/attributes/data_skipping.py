@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tablectl.attributes.base import Action, Attribute, ChangeTarget, Step, put_back
+from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back
 from tablectl.attributes.column_lists import folded, paths_of, resolved
 from tablectl.attributes.statistics import has_order, has_statistics
 from tablectl.attributes.value_types import Declared, ValueType
@@ -52,7 +52,6 @@ class DataSkipping(Attribute):
         return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else one == other
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        """Yields at most one change, with the columns in the table's spelling."""
         found = self.read(live, "")
         if isinstance(declared, str | tuple) and not self.agrees(found, declared, ""):
             spelled, facts = resolved(declared, live.schema)
@@ -63,21 +62,19 @@ class DataSkipping(Attribute):
         reason, fix, condition = next(_problems(change, live, target), ("", "", ""))
         return Refusal(change=change.id, reason=reason, fix=fix, condition=condition) if reason else None
 
-    def act(self, change: Change, basis: Basis) -> Action:
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """Sets or unsets one property. Files are not read again."""
         operation: Operation = UnsetProperties((keys.STATISTICS_COLUMNS,))
         if isinstance(change.after, tuple):
             operation = SetProperties(((keys.STATISTICS_COLUMNS, columns_text(paths_of(change.after))),))
         undo = put_back(keys.STATISTICS_COLUMNS, basis)
-        return Action(change, (Step(operation, needs=(PARTITIONS,), undo=undo, undo_note=_STAYS),))
+        return (PlannedOperation(change.id, operation, needs=(PARTITIONS,), undo=undo, undo_note=_STAYS),)
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
-        """The columns, if the property is set."""
         if live.property(keys.STATISTICS_COLUMNS) is not None:
             yield "", self.read(live, "")
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
-        """The property."""
         return {keys.STATISTICS_COLUMNS: columns_text(paths_of(declared)) if isinstance(declared, tuple) else None}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, ChangeTarget, Needs, Step, WordAttribute, is_true, put_back
+from tablectl.attributes.base import ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true, put_back
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
@@ -66,7 +66,6 @@ class DeletionVectors(WordAttribute):
         return found == declared or off
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        """Yields at most one change."""
         found = self.read(live, "")
         if isinstance(found, str) and isinstance(declared, str) and not self.agrees(found, declared, ""):
             # Whether old vectors remain does not matter for enabling.
@@ -101,7 +100,7 @@ class DeletionVectors(WordAttribute):
             )
         return None
 
-    def act(self, change: Change, basis: Basis) -> Action:
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """Enabling sets one property. A purge runs REORG while the writers of new vectors wait, disables the property,
         and runs REORG again if vectors were written in between.
         """
@@ -109,31 +108,32 @@ class DeletionVectors(WordAttribute):
         off = SetProperties(((keys.DELETION_VECTORS, "false"),))
         if change.after == "enabled":
             note = "" if basis.protocol.protocol().has(FEATURE) else "the protocol feature deletionVectors"
-            return Action(
-                change,
-                (
-                    Step(
-                        on,
-                        needs=(keys.MANIFEST, *_ICEBERG_KEYS),
-                        undo=put_back(keys.DELETION_VECTORS, basis),
-                        undo_note=note,
-                    ),
-                ),
-            )
+            needs = (keys.MANIFEST, *_ICEBERG_KEYS)
+            undo = put_back(keys.DELETION_VECTORS, basis)
+            return (PlannedOperation(change.id, on, needs=needs, undo=undo, undo_note=note),)
         rewritten = "the rewritten files, with the same rows"
         purges = change.after in {"purged", "dropped"}
-        steps: list[Step] = []
+        steps: list[PlannedOperation] = []
         if change.before == "enabled":
             if purges and basis.vectors != 0:
-                steps.append(Step(Purge(), undo_note=rewritten, only_if_vectors=True, id="purge-before"))
-            steps.append(Step(off, undo=put_back(keys.DELETION_VECTORS, basis)))
+                steps.append(
+                    PlannedOperation(change.id, Purge(), undo_note=rewritten, only_if_vectors=True, id="purge-before")
+                )
+            steps.append(PlannedOperation(change.id, off, undo=put_back(keys.DELETION_VECTORS, basis)))
         if purges and change.before in {"enabled", "disabled"}:
             steps.append(
-                Step(Purge(), needs=(keys.DELETION_VECTORS,), undo_note=rewritten, only_if_vectors=True, id="purge")
+                PlannedOperation(
+                    change.id,
+                    Purge(),
+                    needs=(keys.DELETION_VECTORS,),
+                    undo_note=rewritten,
+                    only_if_vectors=True,
+                    id="purge",
+                )
             )
         if change.after == "dropped":
             steps += _drops(change, basis)
-        return Action(change, tuple(steps))
+        return steps
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         """``enabled`` or ``disabled``: the weakest value of a table that writes no vectors."""
@@ -141,7 +141,6 @@ class DeletionVectors(WordAttribute):
             yield "", "enabled" if self.read(live, "") == "enabled" else "disabled"
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
-        """The property."""
         return {keys.DELETION_VECTORS: "true" if declared == "enabled" else "false"}
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
@@ -160,7 +159,7 @@ def _protected(live: LiveTable) -> bool:
     return live.truncation is not None and live.protocol.has(PROTECTION)
 
 
-def _drops(change: Change, basis: Basis) -> Iterable[Step]:
+def _drops(change: Change, basis: Basis) -> Iterable[PlannedOperation]:
     """Drops the feature, with or without its history. With history, also drops the protection that an earlier drop
     left.
     """
@@ -174,8 +173,16 @@ def _drops(change: Change, basis: Basis) -> Iterable[Step]:
         stays = f"the protocol feature {PROTECTION} and delta.requireCheckpointProtectionBeforeVersion"
         undo = SetProperties(((f"delta.feature.{FEATURE}", "supported"),))
         drop = DropFeature(FEATURE, truncate)
-        yield Step(
-            drop, needs=(keys.DELETION_VECTORS,), undo=undo, undo_note=lost if truncate else stays, due=due, id="drop"
+        yield PlannedOperation(
+            change.id,
+            drop,
+            needs=(keys.DELETION_VECTORS,),
+            undo=undo,
+            undo_note=lost if truncate else stays,
+            due=due,
+            id="drop",
         )
     if truncate and basis.protocol.protocol().has(PROTECTION):
-        yield Step(DropFeature(PROTECTION, truncate_history=True), undo_note=lost, due=due, id="drop-protection")
+        yield PlannedOperation(
+            change.id, DropFeature(PROTECTION, truncate_history=True), undo_note=lost, due=due, id="drop-protection"
+        )

@@ -6,10 +6,10 @@ declared level is therefore always written to the table and never assumed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, ChangeTarget, Step, WordAttribute, put_back
+from tablectl.attributes.base import ChangeTarget, PlannedOperation, WordAttribute, put_back
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
@@ -55,15 +55,13 @@ class Isolation(WordAttribute):
             )
         return None
 
-    def act(self, change: Change, basis: Basis) -> Action:
-        """Sets or unsets one property."""
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         lost = change.before not in {"Serializable", "default"}
         note = f"the new level: open-source Delta cannot set {change.before} again" if lost else ""
         undo = None if lost else put_back(keys.ISOLATION_LEVEL, basis)
-        return Action(change, (Step(_operation(change.after), undo=undo, undo_note=note),))
+        return (PlannedOperation(change.id, _operation(change.after), undo=undo, undo_note=note),)
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
-        """The stored level."""
         return {keys.ISOLATION_LEVEL: None if declared == "default" else str(declared)}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, Attribute, ChangeTarget, Needs, Step
+from tablectl.attributes.base import Attribute, ChangeTarget, Needs, PlannedOperation
 from tablectl.attributes.catalog_entry import UNKNOWN, why_no_dialect
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta.dialects import DATABRICKS
@@ -37,12 +37,10 @@ class Managed(Attribute):
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """``true``, ``false`` or ``unknown``."""
         managed = live.entry.managed if live.entry else None
         return UNKNOWN if managed is None else str(managed).lower()
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        """Yields at most one change; none if the catalog was not asked."""
         found = self.read(live, "")
         if isinstance(declared, str) and live.entry is not None and found != declared:
             yield Change(attribute=self.name, before=found, after=declared)
@@ -64,14 +62,12 @@ class Managed(Attribute):
             return None
         return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
 
-    def act(self, change: Change, basis: Basis) -> Action:
-        """One statement."""
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         if change.after == "true":
-            return Action(change, (Step(SetManaged(), undo=UnsetManaged(), undo_note=_STAYS),))
-        return Action(change, (Step(UnsetManaged(), undo=SetManaged(), undo_note=_STAYS),))
+            return (PlannedOperation(change.id, SetManaged(), undo=UnsetManaged(), undo_note=_STAYS),)
+        return (PlannedOperation(change.id, UnsetManaged(), undo=SetManaged(), undo_note=_STAYS),)
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
-        """The catalog's entry."""
         del key, value, options, live
         return Needs(entry=True)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tablectl.attributes.base import Action, Attribute, ChangeTarget, Needs, Step
+from tablectl.attributes.base import Attribute, ChangeTarget, Needs, PlannedOperation
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.columns import Column, columns_of
@@ -69,7 +69,6 @@ class Partitioning(Attribute):
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The columns in the table's spelling, or ``none``."""
         return tuple(column_text((column,)) for column in live.partition_columns) or "none"
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
@@ -77,7 +76,6 @@ class Partitioning(Attribute):
         return _folded(found) == _folded(declared)
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        """Yields at most one change, with the columns in the table's spelling."""
         found = self.read(live, "")
         if not isinstance(declared, str | tuple) or self.agrees(found, declared, ""):
             return
@@ -85,19 +83,16 @@ class Partitioning(Attribute):
         yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Refuses what the rewrite would lose and what Delta would reject."""
         reason, fix, condition = next(_problems(change, live, target), ("", "", ""))
         if not reason:
             return None
         return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
 
-    def act(self, change: Change, basis: Basis) -> Action:
-        """One overwrite of the whole table."""
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         back = Repartition(_names(change.before))
-        return Action(change, (Step(Repartition(_names(change.after)), undo=back),))
+        return (PlannedOperation(change.id, Repartition(_names(change.after)), undo=back),)
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
-        """The columns, if there are any."""
         if live.partition_columns:
             yield "", self.read(live, "")
 

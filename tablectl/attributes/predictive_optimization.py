@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from tablectl.attributes.base import NO_NEEDS, Action, Attribute, ChangeTarget, Needs, Step
+from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation
 from tablectl.attributes.catalog_entry import UNKNOWN, why_no_catalog_setting
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta.dialects import DATABRICKS
-from tablectl.model.operations import SetOptimization
-from tablectl.model.operations.set_optimization import OptimizationWord
+from tablectl.model.operations import OptimizationWord, SetOptimization
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -43,11 +42,9 @@ class PredictiveOptimization(Attribute):
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The table's own setting, or ``unknown``."""
         return (live.entry.optimization if live.entry else "") or UNKNOWN
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        """Yields at most one change; none if the catalog was not asked."""
         found = self.read(live, "")
         if isinstance(declared, str) and live.entry is not None and found != declared:
             yield Change(attribute=self.name, before=found, after=declared)
@@ -69,18 +66,15 @@ class PredictiveOptimization(Attribute):
         reason = "no catalog tells whether predictive optimization is on"
         return Refusal(change=change.id, reason=reason, fix=fix)
 
-    def act(self, change: Change, basis: Basis) -> Action:
-        """One statement."""
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         undo = SetOptimization(_WORDS[change.before]) if change.before in _WORDS else None
-        return Action(change, (Step(SetOptimization(_WORDS[change.after]), undo=undo),))
+        return (PlannedOperation(change.id, SetOptimization(_WORDS[change.after]), undo=undo),)
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
-        """The setting, unless it is inherited."""
         found = self.read(live, "")
         if found in {"enabled", "disabled"}:
             yield "", found
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
-        """The catalog's entry."""
         del key, options, live
         return Needs(entry=True) if value is not None else NO_NEEDS

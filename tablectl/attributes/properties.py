@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tablectl.attributes.base import Action, Attribute, ChangeTarget, Needs, Step, is_true
+from tablectl.attributes.base import Attribute, ChangeTarget, Needs, PlannedOperation, is_true
 from tablectl.attributes.deletion_vectors import BESIDE_MANIFEST
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
@@ -31,7 +31,6 @@ class Properties(Attribute):
     value_type = ValueType(name=name, description="Any other table property; null unsets it.", keyed=True)
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The stored text; ``None`` if the key is not set."""
         return live.property(key)
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
@@ -44,7 +43,6 @@ class Properties(Attribute):
         return found in {declared, cut(str(declared))} or (readable and _meaning(key, found) == _meaning(key, declared))
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        """Yields one change per key, sorted by key."""
         if not isinstance(declared, Mapping):
             return
         for key in sorted(declared):
@@ -64,14 +62,15 @@ class Properties(Attribute):
             return _against_feed(change, live)
         return None
 
-    def act(self, change: Change, basis: Basis) -> Action:
-        """Sets or unsets one key."""
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         known = find_anywhere(change.key)
         note = ""
         if known and known.enables(change.after) and not basis.protocol.protocol().has(known.feature):
             note = f"the protocol feature {known.feature}"
-        step = Step(_operation(change.key, change.after), undo=_operation(change.key, change.before), undo_note=note)
-        return Action(change, (step,))
+        step = PlannedOperation(
+            change.id, _operation(change.key, change.after), undo=_operation(change.key, change.before), undo_note=note
+        )
+        return (step,)
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
         """The keys of Delta. User keys concern no other attribute."""

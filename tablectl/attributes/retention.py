@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from tablectl.attributes.base import Action, Attribute, ChangeTarget, Step, put_back
+from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back
 from tablectl.attributes.value_types import Declared, FieldType, ValueType
 from tablectl.delta import keys
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
@@ -44,7 +44,6 @@ class Retention(Attribute):
     keys = tuple(_KEYS.values())
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The stored text, or ``default``."""
         stored = live.property(_KEYS[key])
         return DEFAULT if stored is None else stored
 
@@ -56,7 +55,6 @@ class Retention(Attribute):
         return found == declared or (readable and _micros(found) == _micros(declared))
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        """Yields at most one change per key."""
         items = declared.items() if isinstance(declared, Mapping) else ()
         for key, value in sorted(items):
             found = self.read(live, key)
@@ -89,21 +87,19 @@ class Retention(Attribute):
         log, files = lengths
         return tuple(_KEYS) if log is not None and files is not None and log < files else ()
 
-    def act(self, change: Change, basis: Basis) -> Action:
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """Sets or unsets one property. Nothing is deleted by the change itself."""
         key, value = _KEYS[change.key], str(change.after)
         operation: Operation = UnsetProperties((key,)) if value == DEFAULT else SetProperties(((key, value),))
         note = f"the loss of {_LOST[change.key]} that was deleted in between"
-        return Action(change, (Step(operation, undo=put_back(key, basis), undo_note=note),))
+        return (PlannedOperation(change.id, operation, undo=put_back(key, basis), undo_note=note),)
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
-        """The properties that are set."""
         for key, name in _KEYS.items():
             if live.property(name) is not None:
                 yield key, live.property(name)
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
-        """The properties."""
         items = declared.items() if isinstance(declared, Mapping) else ()
         return {_KEYS[key]: None if value == DEFAULT else value for key, value in items}
 

@@ -6,10 +6,10 @@ declare it. It satisfies ``disabled``, and it must be lifted before row tracking
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import NO_NEEDS, Action, ChangeTarget, Needs, Step, WordAttribute, is_true, put_back
+from tablectl.attributes.base import NO_NEEDS, ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true, put_back
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.model.operations import SetProperties, UnsetProperties
@@ -63,7 +63,7 @@ class RowTracking(WordAttribute):
             )
         return None
 
-    def act(self, change: Change, basis: Basis) -> Action:
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """One property. Before Delta sets it to true, it upgrades the protocol and commits again every file without
         ids.
         """
@@ -72,12 +72,17 @@ class RowTracking(WordAttribute):
         if change.after == "disabled":
             ids = "rows that were rewritten in between have new ids"
             note = f"{_STAYS}; after turning it on again, {ids}"
-            return Action(change, (Step(off, undo=put_back(keys.ROW_TRACKING, basis), undo_note=note),))
+            return (PlannedOperation(change.id, off, undo=put_back(keys.ROW_TRACKING, basis), undo_note=note),)
         note = "" if basis.protocol.protocol().has(_FEATURE) else _STAYS
-        enable = Step(on, needs=(keys.ROW_TRACKING_SUSPENDED,), undo=put_back(keys.ROW_TRACKING, basis), undo_note=note)
+        enable = PlannedOperation(
+            change.id, on, needs=(keys.ROW_TRACKING_SUSPENDED,), undo=put_back(keys.ROW_TRACKING, basis), undo_note=note
+        )
         if change.before != "suspended":
-            return Action(change, (enable,))
-        return Action(change, (Step(UnsetProperties((keys.ROW_TRACKING_SUSPENDED,)), undo_note=_SUSPENSION), enable))
+            return (enable,)
+        return (
+            PlannedOperation(change.id, UnsetProperties((keys.ROW_TRACKING_SUSPENDED,)), undo_note=_SUSPENSION),
+            enable,
+        )
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         """``suspended`` counts as ``disabled``."""
@@ -85,7 +90,6 @@ class RowTracking(WordAttribute):
             yield "", "enabled" if self.read(live, "") == "enabled" else "disabled"
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
-        """The property."""
         return {keys.ROW_TRACKING: "true" if declared == "enabled" else "false"}
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:

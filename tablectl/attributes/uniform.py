@@ -7,10 +7,10 @@ files, and last the format. ``iceberg_v2 begun`` is a table with the first commi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, ChangeTarget, Needs, Step, WordAttribute, is_true
+from tablectl.attributes.base import ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
@@ -66,11 +66,10 @@ class Uniform(WordAttribute):
         return (f"{found}{_BEGUN}", *between) if (found, declared) == ("iceberg_v1", "iceberg_v2") else between
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Refuses what Delta would reject, and what Delta would not notice."""
         problems = _against_any(change, live) if change.after == "none" else _against_upgrade(change, live, target)
         return next(problems, None)
 
-    def act(self, change: Change, basis: Basis) -> Action:
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """One statement for all commits, which continues after an interruption; or the properties unset."""
         before, after = _version(change.before), _version(change.after)
         begun = str(change.before).endswith(_BEGUN)
@@ -81,16 +80,20 @@ class Uniform(WordAttribute):
                 f"the protocol features icebergCompatV{before} and columnMapping, the column mapping, "
                 "and deletion vectors off"
             )
-            return Action(change, (Step(UnsetProperties(unset), undo=undo, undo_note=stays),))
-        steps: list[Step] = []
+            return (PlannedOperation(change.id, UnsetProperties(unset), undo=undo, undo_note=stays),)
+        steps: list[PlannedOperation] = []
         if change.before == "iceberg_v1" and after > before:
             # Without this, a run that stops before the files are rewritten would look complete.
             iceberg = SetProperties(((keys.UNIFORM_FORMATS, "iceberg"),))
-            steps.append(Step(UnsetProperties((keys.UNIFORM_FORMATS,)), undo=iceberg))
+            steps.append(PlannedOperation(change.id, UnsetProperties((keys.UNIFORM_FORMATS,)), undo=iceberg))
         needs = (keys.UNIFORM_FORMATS, keys.DELETION_VECTORS, keys.COLUMN_MAPPING, keys.MANIFEST)
         undo_up = _undo(before, after, begun=begun)
-        steps.append(Step(UpgradeUniform(after), needs=needs, undo=undo_up, undo_note=_stays(after, basis)))
-        return Action(change, tuple(steps))
+        steps.append(
+            PlannedOperation(
+                change.id, UpgradeUniform(after), needs=needs, undo=undo_up, undo_note=_stays(after, basis)
+            )
+        )
+        return steps
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         """The value, unless it is ``none``. Other formats in the same property cannot be declared."""

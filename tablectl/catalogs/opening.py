@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from tablectl.catalogs.http_client import HttpClient, why_no_url
 from tablectl.catalogs.port import CatalogReader
-from tablectl.catalogs.registry import Catalogs
-from tablectl.catalogs.spark import SparkCatalog
+from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.engine.port import Catalog
 from tablectl.model.errors import UsageError
 from tablectl.model.tokens import token_of
 from tablectl.policies.catalog_config import CONNECTOR, CatalogConfig
+from tablectl.support.http_client import HttpClient, why_no_url
 
 INSTALL_BOTO3 = "install it with `pip install boto3`"
 INSTALL_SDK = "install it with `pip install databricks-sdk`"
+_HINTS = {
+    401: "the catalog wants a login: see docs/unity-catalog.md, section Login",
+    403: "the token's user lacks a right in the catalog: USE CATALOG, USE SCHEMA and SELECT are needed to plan",
+}
 
 
 def open_catalogs(
@@ -90,7 +93,7 @@ WITHOUT_SPARK: Mapping[str, Callable[[str, CatalogConfig, Mapping[str, str]], Ca
 def _by_token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> HttpClient:
     token = _token(key, settings, environ)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return HttpClient(settings.url.rstrip("/"), lambda: headers)
+    return HttpClient(settings.url.rstrip("/"), lambda: headers, hints=_HINTS)
 
 
 def _token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> str:
@@ -122,4 +125,4 @@ def _databricks(key: str, settings: CatalogConfig) -> HttpClient:
     if settings.url and urlsplit(settings.url).hostname != urlsplit(host).hostname:
         hint = "set DATABRICKS_HOST, or name the profile of that host: a login is for one host"
         raise UsageError(f"`catalogs.{key}.url` is not the host of the login, {host}", hint)
-    return HttpClient(host, config.authenticate)
+    return HttpClient(host, config.authenticate, hints=_HINTS)

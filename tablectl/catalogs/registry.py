@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tablectl.catalogs.port import CatalogReader, CatalogTable, Operation
+from tablectl.catalogs.port import CatalogReader, CatalogTable, Listed, Operation
 from tablectl.delta.names import TableName, canonical_location, location_fault
+from tablectl.engine.port import Catalog
+from tablectl.frozen import frozen
 from tablectl.model.errors import BrokenTableError, LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.one_table import of_table
@@ -193,3 +195,35 @@ class Catalogs:
 
 def _moved(table: TableName, before: str, now: str) -> LiveError:
     return LiveError(f"{table.text}: the name leads to another table now: {now} instead of {before}", "plan again")
+
+
+@frozen
+class SparkCatalog:
+    """``CatalogReader`` on the engine's ``SHOW`` and ``DESCRIBE`` statements. Spark vends nothing to other programs."""
+
+    open: Callable[[], Catalog]
+    """Opens the engine. Raises ``EngineError`` if it does not start."""
+    vends = False
+    resolves = False
+
+    def schemas(self, catalog: str) -> tuple[str, ...]:
+        """As ``CatalogReader.schemas``, by one statement."""
+        return self.open().schemas(catalog)
+
+    def tables(self, catalog: str, schema: str, like: str = "*") -> Listed:
+        """As ``CatalogReader.tables``, by one statement."""
+        found = self.open().tables(catalog, schema, like)
+        return {name: CatalogTable(name, where) if isinstance(where, str) else where for name, where in found.items()}
+
+    def load(self, name: TableName) -> CatalogTable:
+        """As ``CatalogReader.load``, by one statement."""
+        return CatalogTable(name, self.open().location(name))
+
+    def entry(self, name: TableName) -> CatalogEntry:
+        """As ``CatalogReader.entry``. Spark's catalogs are not asked: they have no predictive optimization."""
+        del name
+        return CatalogEntry()
+
+    def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
+        """Always raises ``LiveError``."""
+        raise LiveError(f"{table.name.text}: Spark's catalogs vend no credentials")

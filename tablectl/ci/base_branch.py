@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,10 +11,13 @@ from tarfile import TarError
 
 from tablectl.changed_policies import extract_archive
 from tablectl.model.errors import InputError, UsageError
-from tablectl.policies.config import FILE, load_config
+from tablectl.policies.config_file import FILE, load_config
+from tablectl.support.processes import Invocation, Limits, run_captured
 
 _TIMEOUT = 120
 _MOST = 1 << 20
+_MOST_OUTPUT = (256 << 20) + 1
+"""One byte more than ``extract_archive`` takes."""
 _SHORT = 80
 _FILES = ("100644", "100755")
 """The modes of regular files. A symbolic link would lead to any file on the runner."""
@@ -74,17 +76,9 @@ def _git(args: Sequence[str], environ: Mapping[str, str]) -> bytes | None:
         return None
     own = {key: value for key, value in os.environ.items() if key != "INPUT_TOKEN"}
     own |= {"GIT_TERMINAL_PROMPT": "0", "GIT_DIR": str(root / ".git"), "GIT_WORK_TREE": str(root), **_header(environ)}
-    try:
-        ran = subprocess.run(  # noqa: S603
-            ["git", "--no-replace-objects", *args],  # noqa: S607
-            env=own,
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return ran.stdout if ran.returncode == 0 else None
+    command = Invocation(["git", "--no-replace-objects", *args], environ=own)
+    ran = run_captured(command, _MOST_OUTPUT, Limits(_TIMEOUT))
+    return None if ran.why else ran.out
 
 
 def _checkout() -> Path | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tablectl.ci.github import GitHub
+from tablectl.ci.rest_api import GitHub
 from tablectl.frozen import frozen
 from tablectl.reports.markdown import LIMIT
 from tablectl.reports.since import read_groups, since_text
@@ -90,20 +90,20 @@ def digest_in(body: str, mark: str) -> str:
 
 
 def put_comment(github: GitHub, number: int, body: str, ours: Comment | None) -> str:
-    """Create a comment, or edit the one that ``find_comment`` found. Returns its address. Raises ``ApiError``.
+    """Create a comment, or edit the one that ``find_comment`` found. Returns its address. Raises ``LiveError``.
 
     Only a comment of the posting identity is edited, whatever the kind of token: the author of a comment can change it
     later, and a reviewed plan must not be text that someone else controls.
     """
     if ours:
-        done = github.patch(f"issues/comments/{ours.number}", body=body)
+        done = github.send("PATCH", f"issues/comments/{ours.number}", body=body)
     else:
-        done = github.post(f"issues/{number}/comments", body=body)
+        done = github.send("POST", f"issues/{number}/comments", body=body)
     return str(done.get("html_url", "")) if isinstance(done, dict) else ""
 
 
 def find_comment(github: GitHub, number: int, mark: str) -> Comment | None:
-    """The first comment with a marker by the identity of the token. Raises ``ApiError``.
+    """The first comment with a marker by the identity of the token. Raises ``LiveError``.
 
     GraphQL's ``viewerDidAuthor`` knows that identity for every kind of token; REST's ``/user`` only that of a person's.
     Logins do not show it: GraphQL calls an App's account ``NAME`` as an author and ``NAME[bot]`` as the viewer.

@@ -11,30 +11,16 @@ from pathlib import Path
 from typing import TextIO
 
 from tablectl.ci.comment import DEFAULT, addition, body_of, marker
-from tablectl.ci.rest_api import ApiError, RestApi
+from tablectl.ci.rest_api import HostedRepository, open_gitlab
 from tablectl.frozen import frozen
-from tablectl.model.errors import ExitCode, TablectlError
+from tablectl.model.errors import ExitCode, LiveError, TablectlError
 from tablectl.model.output_escapes import escape_output
-from tablectl.model.tokens import token_of
 from tablectl.planning.plan_file import digest_of
 from tablectl.saved_plan import read_plan
 
 REPORT = "plan.md"
 PLAN = "plan.json"
 _NUMBER = re.compile(r"[0-9]{1,19}\Z")
-
-
-@frozen
-class GitLab(RestApi):
-    """One project of one server."""
-
-    def address(self, path: str) -> str:
-        """The address of a path of the project; ``user`` is that of the token's account."""
-        return f"{self.api}/{path}" if path == "user" else f"{self.api}/projects/{self.repository}/{path}"
-
-    def token_header(self) -> tuple[str, str]:
-        """The header that has the token."""
-        return "PRIVATE-TOKEN", self.token
 
 
 @frozen
@@ -58,14 +44,14 @@ def note_step(environ: Mapping[str, str], log: TextIO) -> int:
     if not Path(REPORT).is_file():
         return _tell(log, f"no note: there is no {REPORT}; the log of the plan says why")
     try:
-        gitlab = GitLab(environ.get("CI_API_V4_URL", ""), numbers[0], token_of(environ, "NOTE_TOKEN"))
+        gitlab = open_gitlab(environ, numbers[0])
         made = _put(gitlab, f"merge_requests/{numbers[1]}/notes", environ.get("CI_JOB_URL", ""))
     except TablectlError as error:
         return _tell(log, f"no note could be written: {error.message}. The artifacts of this job have the report")
     return _tell(log, made)
 
 
-def _put(gitlab: GitLab, path: str, job: str) -> str:
+def _put(gitlab: HostedRepository, path: str, job: str) -> str:
     mark = marker("plan", DEFAULT)
     old = _find(gitlab, path, mark)
     digest = digest_of(read_plan(Path(PLAN))) if Path(PLAN).is_file() else ""
@@ -73,18 +59,18 @@ def _put(gitlab: GitLab, path: str, job: str) -> str:
     added = addition(report, old.body if old else "", digest, f"{job}/artifacts/browse")
     body = body_of(report, "plan", DEFAULT, job, digest, added)
     if old:
-        gitlab.put(f"{path}/{old.number}", body=body)
+        gitlab.send("PUT", f"{path}/{old.number}", body=body)
         return f"edited the note {old.number} of this merge request"
-    gitlab.post(path, body=body)
+    gitlab.send("POST", path, body=body)
     return "wrote a note for this merge request"
 
 
-def _find(gitlab: GitLab, path: str, mark: str) -> Note | None:
+def _find(gitlab: HostedRepository, path: str, mark: str) -> Note | None:
     """The first note with the marker by the account of the token. Whoever wrote a note can change it later."""
-    user = gitlab.get("user")
+    user = gitlab.http.send("GET", "/user")
     account = user.get("id") if isinstance(user, dict) else None
     if not isinstance(account, int):
-        raise ApiError("GET user: the answer names no account", 0)
+        raise LiveError(f"{gitlab.http.base}: the answer names no account")
     for each in gitlab.pages(f"{path}?sort=asc&order_by=created_at"):
         author, body, number = each.get("author"), each.get("body"), each.get("id")
         ours = isinstance(author, dict) and author.get("id") == account and not each.get("system")

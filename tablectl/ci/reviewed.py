@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
+import stat
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tablectl.ci.comment import digest_in, find_comment, marker
-from tablectl.ci.github import GitHub
+from tablectl.ci.rest_api import GitHub
 from tablectl.frozen import frozen
 from tablectl.model.errors import PlanFileError
+from tablectl.planning.plan_file import MAX_BYTES
 
 BY_HAND = (
     "plan again and apply that plan: run this workflow by hand, have the plan on its page reviewed, and run it "
@@ -17,6 +22,13 @@ BY_HAND = (
 )
 CHOSEN = "chosen by hand"
 """Used instead of a digest if a person named the run whose plan is applied."""
+PLAN = "plan.json"
+ARCHIVE_BYTES = 128 << 20
+"""The maximum size of an artifact: a plan and its reports."""
+_PLAN_AGAIN = "look at the page of the run that made it, and plan again"
+_MOST_FILES = 1_000
+_ENTRY = b"PK\x01\x02"
+"""Starts each entry of the directory of a ZIP file (APPNOTE.TXT 4.3.12)."""
 _SHORT = 10
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 
@@ -53,7 +65,7 @@ def artifact_name(name: str, pull_request: int | None) -> str:
 def find_reviewed(github: GitHub, origin: ArtifactOrigin, plan_run: int | None) -> ReviewedPlan:
     """The plan of the named run, else of the pull request whose merge created the commit.
 
-    Raises ``PlanFileError``, with what to do, if there is no plan that may be applied, and ``ApiError``.
+    Raises ``PlanFileError``, with what to do, if there is no plan that may be applied, and ``LiveError``.
     """
     return _of_run(github, origin, plan_run) if plan_run is not None else _of_merge(github, origin)
 
@@ -83,7 +95,7 @@ def _of_run(github: GitHub, origin: ArtifactOrigin, number: int) -> ReviewedPlan
 def _check_history(github: GitHub, run: Mapping[str, Any], origin: ArtifactOrigin, what: str) -> None:
     """Check that a run's commit is in the history of the applied one. A tag may have the name of the branch."""
     head = str(run.get("head_sha"))
-    compared = github.get(f"compare/{head}...{origin.commit}") if _COMMIT.match(head) else None
+    compared = github.send("GET", f"compare/{head}...{origin.commit}") if _COMMIT.match(head) else None
     if not isinstance(compared, dict) or compared.get("status") not in {"ahead", "identical"}:
         raise PlanFileError(f"{what} was made of {head[:_SHORT]}, which is not in the history of this commit", BY_HAND)
 
@@ -155,7 +167,7 @@ def _digest(github: GitHub, origin: ArtifactOrigin, number: int, merged: str) ->
 
 
 def _run(github: GitHub, number: int) -> Mapping[str, Any]:
-    found = github.get(f"actions/runs/{number}")
+    found = github.send("GET", f"actions/runs/{number}")
     return found if isinstance(found, dict) else {}
 
 
@@ -195,3 +207,38 @@ def _check(artifact: Mapping[str, Any], what: str) -> None:
 def _run_of(artifact: Mapping[str, Any]) -> Mapping[str, Any]:
     found = artifact.get("workflow_run")
     return found if isinstance(found, dict) else {}
+
+
+def unpack(archive: bytes, what: str) -> bytes:
+    """The plan in an artifact. Whoever may push a branch decides what is in it, so only one file is read.
+
+    Raises ``PlanFileError`` if there is no plan, or if its file is not a regular one, is there twice or is too large.
+    Nothing is written, and no more is unpacked than the limit allows, whatever size the archive declares.
+    """
+    if archive.count(_ENTRY) > _MOST_FILES:
+        raise PlanFileError(f"{what} is an artifact of more than {_MOST_FILES:,} files", _PLAN_AGAIN)
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            entries = [each for each in opened.infolist() if each.filename.rstrip("/") == PLAN]
+            found = [_unpacked(opened, each, what) for each in entries]
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, OSError) as error:
+        raise PlanFileError(f"{what} cannot be unpacked: {error}", _PLAN_AGAIN) from None
+    if len(found) > 1:
+        raise PlanFileError(f"{what} is an artifact that holds {PLAN} twice", _PLAN_AGAIN)
+    if not found:
+        raise PlanFileError(f"{what} is an artifact without {PLAN}: the run made a report and no plan", _PLAN_AGAIN)
+    return found[0]
+
+
+def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, what: str) -> bytes:
+    mode = entry.external_attr >> 16
+    plain = stat.S_IFMT(mode) in {0, stat.S_IFREG} and not entry.is_dir()
+    if not plain or entry.flag_bits & 1 or entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        raise PlanFileError(f"{what} is an artifact in which {entry.filename} is no plain file", _PLAN_AGAIN)
+    with archive.open(entry) as stream:
+        data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise PlanFileError(
+            f"{what} is an artifact in which {entry.filename} is larger than {MAX_BYTES:,} bytes", _PLAN_AGAIN
+        )
+    return data

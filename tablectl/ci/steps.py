@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -9,33 +10,47 @@ from contextlib import suppress
 from pathlib import Path
 
 from tablectl.approval import policies_digest
-from tablectl.ci.annotations import annotate_plan
-from tablectl.ci.artifact import ARCHIVE_BYTES, PLAN, unpack
 from tablectl.ci.base_branch import save_base
 from tablectl.ci.comment import DEFAULT, addition, body_of, find_comment, marker, put_comment
-from tablectl.ci.github import GitHub
 from tablectl.ci.gitlab import note_step
 from tablectl.ci.job import CiJob, CommandResult
-from tablectl.ci.rest_api import ApiError
-from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, artifact_name, find_reviewed
-from tablectl.cli.report_files import below_root
-from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError, UsageError
+from tablectl.ci.rest_api import open_github
+from tablectl.ci.reviewed import (
+    ARCHIVE_BYTES,
+    BY_HAND,
+    CHOSEN,
+    PLAN,
+    ArtifactOrigin,
+    artifact_name,
+    find_reviewed,
+    unpack,
+)
+from tablectl.commands.report_files import below_root
+from tablectl.model.errors import ExitCode, InputError, LiveError, PlanFileError, TablectlError, UsageError
 from tablectl.model.plan import Plan
+from tablectl.model.text import printable, value_text
 from tablectl.one_table import error_of
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
-from tablectl.policies.config import ENV, ignored_keys, load_config
+from tablectl.policies.config_file import ENV, ignored_keys, load_config
+from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
+from tablectl.reports.groups import Group, Weight, plan_groups
 from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
+from tablectl.reports.style import plural
 from tablectl.saved_plan import read_plan
-from tablectl.written_files import write_file
+from tablectl.support.http_client import AnswerError
+from tablectl.support.written_files import write_file
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _MOST_SAID = 10_000
 """The maximum length of an error in a comment, in characters."""
+_MOST_ANNOTATIONS = 10
+"""GitHub shows ten of a level per step, so the most important groups come first."""
+_LONGEST_ANNOTATION = 1_000
 
 _WAYS_OUT = {
     ExitCode.ERROR: "fix the error shown in the log and run this job again; completed tables are skipped",
@@ -80,7 +95,7 @@ def plan_step(job: CiJob) -> int:
     job.summary(files["md"].read_text(encoding="utf-8"))
     plan = read_plan(files["json"]) if files["json"].exists() else None
     if plan is not None:
-        annotate_plan(job, plan)
+        _annotate(job, plan)
     job.output(
         exit_code=ran.code,
         changes=plan is not None and bool(plan.tables),
@@ -112,13 +127,13 @@ def comment_step(job: CiJob) -> int:
     text = report.read_text(encoding="utf-8", errors="replace")
     mark = marker(subject, job.name)
     try:
-        github = GitHub.of(job.environ, job.repository)
+        github = open_github(job.environ, job.repository)
         old = find_comment(github, number, mark)
         before = old.body if old and old.by_us else ""
         added = addition(text, before, digest, job.given("artifact"), job.name) if subject == "plan" else ""
         url = put_comment(github, number, body_of(text, subject, job.name, job.address, digest, added), old)
-    except (ApiError, UsageError) as error:
-        refused = isinstance(error, ApiError) and error.status == 403
+    except (LiveError, UsageError) as error:
+        refused = isinstance(error, AnswerError) and error.status == 403
         hint = "; the job needs `permissions: pull-requests: write`, which forks never have" if refused else ""
         job.tell(
             "warning", f"no comment could be written: {error.message}{hint}. The page of this run shows the report"
@@ -134,7 +149,7 @@ def find_step(job: CiJob) -> int:
     origin = ArtifactOrigin(
         job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.environ.get("GITHUB_REF_NAME", "")
     )
-    github = GitHub.of(job.environ, job.repository)
+    github = open_github(job.environ, job.repository)
     found = find_reviewed(github, origin, job.number("plan_run"))
     archive = github.download(f"actions/artifacts/{found.artifact}/zip", ARCHIVE_BYTES)
     folder = _new_folder(job, "reviewed")
@@ -301,3 +316,36 @@ def _tell(job: CiJob, ran: CommandResult) -> None:
     if ran.code:
         ways = {int(code): text for code, text in _WAYS_OUT.items()}
         job.tell("error", f"tablectl apply ended with exit code {ran.code}: {ways.get(ran.code, 'see the log')}")
+
+
+def _annotate(job: CiJob, plan: Plan) -> None:
+    """Print pending changes as annotations on the lines of the policies: one per group of equal changes. They need no
+    code scanning, which private repositories often lack. Refusals are results of the SARIF file.
+
+    Without policies that can be read, print none.
+    """
+    try:
+        project = Project(load_config(Path(), job.environ, plan.env), environ=job.environ)
+        specs = project.policies()
+    except TablectlError:
+        return
+    masked = project.mask.plan(plan)
+    groups = [each for each in plan_groups(masked) if each.weight is not Weight.REFUSED][:_MOST_ANNOTATIONS]
+    context = Context(
+        root=below_root(Path().absolute()), sources=policy_lines_of(specs, [each.first.name for each in groups])
+    )
+    for group in groups:
+        source = context.source(group.first.name, group.changes[0].id)
+        if source and source.line and not posixpath.isabs(source.file):
+            path = posixpath.normpath(posixpath.join(context.root, source.file))
+            level = "warning" if group.weight <= Weight.IRREVERSIBLE else "notice"
+            job.annotate(level, _message(group), path, source.line)
+
+
+def _message(group: Group) -> str:
+    """What a group changes and what it does to others, in a few lines."""
+    count = f" and {plural(len(group.tables) - 1, 'more table')}" if len(group.tables) > 1 else ""
+    changes = "; ".join(f"{each.id}: {value_text(each.before)} → {value_text(each.after)}" for each in group.changes)
+    effects = "; ".join(each.text for each in group.effects)
+    text = f"{group.weight.word}: {group.first.name}{count}\n{changes}\n{effects}"
+    return "\n".join(map(printable, text[:_LONGEST_ANNOTATION].split("\n")))

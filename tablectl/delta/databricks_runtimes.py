@@ -53,8 +53,6 @@ class Capability:
     """The first runtime; ``None`` if no source tells."""
     form: str
     """The SQL, as in the source."""
-    forms: tuple[str, ...] = ()
-    """The ids of the ``StatementForm`` with which tablectl uses it."""
     values: tuple[str, ...] = ()
     """The policy values of the attribute ``feature`` that need it."""
     properties: tuple[tuple[str, str], ...] = ()
@@ -119,7 +117,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="drop with loss of history",
         since=(14, 3),
         form="ALTER TABLE t DROP FEATURE f TRUNCATE HISTORY",
-        forms=("drop feature truncate history",),
         values=(f"dropped{TRUNCATED}",),
         needs="two runs, a day apart",
         protocol="the lowest one that fits",
@@ -130,7 +127,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="drop without loss of history",
         since=(16, 3),
         form="ALTER TABLE t DROP FEATURE f",
-        forms=("drop feature",),
         values=("dropped",),
         needs="one edition of the page says 16.4",
         protocol="the lowest one that fits, with checkpointProtection",
@@ -141,7 +137,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="set",
         since=(13, 3),
         form="ALTER TABLE t CLUSTER BY (a, b)",
-        forms=("cluster by", "cluster by none"),
         values=(COLUMNS,),
         needs="statistics of the columns. A preview until 15.4 (one edition of the page: 15.2)",
         forbids="partition columns",
@@ -154,7 +149,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="auto",
         since=(15, 4),
         form="ALTER TABLE t CLUSTER BY AUTO",
-        forms=("cluster by auto",),
         values=("auto",),
         needs="a managed table of Unity Catalog with predictive optimization",
         forbids="partition columns",
@@ -167,7 +161,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="rewrite all data",
         since=(16, 0),
         form="OPTIMIZE t FULL",
-        forms=("optimize full",),
         needs="one edition of the page of clustering says 16.4",
         fails="OPTIMIZE with ZORDER BY, and writes to the same files without deletion vectors (D34, D35)",
         source="https://docs.azure.cn/en-us/databricks/delta/optimize",
@@ -177,7 +170,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="replace partitions in place",
         since=(18, 1),
         form="ALTER TABLE t REPLACE PARTITIONED BY WITH CLUSTER BY [(a, b) | AUTO]",
-        forms=("replace partitions by columns", "replace partitions by auto"),
         needs="a partitioned table, and OPTIMIZE afterwards; with AUTO a managed table of Unity Catalog",
         forbids="streaming tables and materialized views of pipelines",
         protocol="writer 7 with clustering",
@@ -248,7 +240,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="set",
         since=(17, 0),
         form="ALTER TABLE t SET MANAGED",
-        forms=("set managed",),
         values=("true",),
         needs="an external table of Unity Catalog; readers and writers of runtime 15.4 or newer that use its name",
         forbids="running OPTIMIZE jobs; protocol (2,7) with columnMapping (DELTA_TRUNCATED_TRANSACTION_LOG)",
@@ -260,7 +251,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="unset",
         since=(17, 0),
         form="ALTER TABLE t UNSET MANAGED",
-        forms=("unset managed",),
         values=("false",),
         needs="a table that SET MANAGED converted",
         fails=_UNSAID,
@@ -271,11 +261,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="enable, disable or inherit",
         since=(12, 2),
         form="ALTER TABLE t ENABLE | DISABLE | INHERIT PREDICTIVE OPTIMIZATION",
-        forms=(
-            "enable predictive optimization",
-            "disable predictive optimization",
-            "inherit predictive optimization",
-        ),
         values=("enabled", "disabled", "inherit"),
         needs="a managed table of Unity Catalog. The runtime is documented for ALTER SCHEMA, which has the same clause",
         fails=_UNSAID,
@@ -324,11 +309,6 @@ def for_value(attribute: str, value: object) -> Iterator[Capability]:
     """The capabilities that a policy value of an attribute needs."""
     word = COLUMNS if isinstance(value, tuple) else value
     return (each for each in CAPABILITIES if each.feature == attribute and word in each.values)
-
-
-def for_form(form: str) -> Iterator[Capability]:
-    """The capabilities that a statement needs, by the id of its form."""
-    return (each for each in CAPABILITIES if form in each.forms)
 
 
 def replaces_partitions(runtime: str) -> bool:

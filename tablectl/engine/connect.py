@@ -1,4 +1,5 @@
-"""A Spark Connect session of our own: opened, kept alive, interrupted by tag, and released. Never call ``stop()``.
+"""A Spark Connect session of our own: opened, kept alive, interrupted by tag, and released. Never call ``stop()``. On
+Databricks a cluster or serverless compute runs it, with the unified login of databricks-sdk.
 
 ``SparkSession.stop`` of a Connect session also stops the user's local Connect server, if there is one
 (``pyspark/sql/connect/session.py``). So sessions are released and their channels closed.
@@ -8,13 +9,14 @@ from __future__ import annotations
 
 import copy
 import re
+import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tablectl.delta.credentials import server_text
 from tablectl.engine.errors import engine_error
-from tablectl.engine.heartbeat import Heartbeat
 from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError
 
@@ -34,6 +36,70 @@ _OVER = frozenset({"TERMINATING", "SUCCEEDED", "FAILED", "CANCELLED", "UNKNOWN"}
 has not taken the result (``SparkConnectGetStatusHandler.scala``); of a client that is gone the server keeps that for
 minutes. UNKNOWN: the server has forgotten the operation; it keeps all that runs.
 """
+SCHEME = "databricks"
+PYTHON = (3, 12)
+"""The only Python for which databricks-connect 17 and newer exist."""
+_LOGIN = "see the unified authentication of databricks-sdk: DATABRICKS_HOST, profiles, OAuth; and `engine.cluster`"
+
+
+class Heartbeat:
+    """Calls ``ping`` every few seconds; ``alive`` says whether an answer came recently. Thread-safe.
+
+    A ping may hang for any time: an engine that does not answer counts as gone. A process that was itself stopped for a
+    while (SIGSTOP, a closed laptop) pings once more before it concludes that.
+    """
+
+    def __init__(
+        self,
+        ping: Callable[[], object],
+        every: float,
+        dead_after: float,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``ping`` raises if the engine does not answer. After ``dead_after`` seconds of that, the engine counts as
+        dead.
+        """
+        self._ping = ping
+        self._every = every
+        self._now = now
+        self.dead_after = dead_after
+        self._seen = now()
+        self._doubted: float | None = None
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Start pinging. The thread is a daemon: the process can exit without waiting for it."""
+        threading.Thread(target=self._beat, name="tablectl-heartbeat", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop pinging. Idempotent."""
+        self._stop.set()
+
+    def ask(self) -> None:
+        """Send one ping."""
+        asked = self._now()
+        try:
+            self._ping()
+        except Exception:  # noqa: BLE001  # any exception means that there was no answer
+            return
+        with self._lock:
+            self._seen = max(self._seen, asked)
+            self._doubted = None
+
+    def alive(self) -> bool:
+        """Whether the engine answered within the last ``dead_after`` seconds."""
+        with self._lock:
+            now = self._now()
+            if now - self._seen < max(self.dead_after - self._every, 0):
+                return True
+            if self._doubted is None:
+                self._doubted = now
+            return now - self._doubted < min(self._every, self.dead_after)
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._every):
+            self.ask()
 
 
 def is_connect(session: Any) -> bool:
@@ -265,3 +331,46 @@ def check_answers(url: str, session: Any) -> None:
         raise EngineError(
             f"no Spark Connect server answers at {server_text(url)}: {engine_error(error).message}"
         ) from error
+
+
+def is_databricks(remote: str) -> bool:
+    """Whether ``engine.remote`` names Databricks Connect, and not a Spark Connect server by its address."""
+    return remote == SCHEME or remote.startswith(f"{SCHEME}://")
+
+
+def profile_of(remote: str) -> str:
+    """The profile that ``engine.remote`` names; empty for the default login."""
+    return remote.partition("://")[2].strip("/")
+
+
+def why_not_installed(version: tuple[int, int] = sys.version_info[:2]) -> EngineError:
+    """The error for a Python without databricks-connect."""
+    wanted, found = (".".join(map(str, each)) for each in (PYTHON, version))
+    if version != PYTHON:
+        return EngineError(
+            f"databricks-connect for today's runtimes exists for Python {wanted} only, and this is Python {found}",
+            f"make an environment with Python {wanted}, and install databricks-connect and tablectl there",
+        )
+    hint = "install it with `pip install 'databricks-connect>=17.3,<20'`"
+    return EngineError("databricks-connect is not installed", hint)
+
+
+def open_databricks(remote: str, *, serverless: bool, cluster: str = "") -> Any:
+    """A new session. Raises ``EngineError`` if Databricks Connect is missing, or if the login or the compute fails."""
+    try:
+        from databricks.connect import DatabricksSession  # noqa: PLC0415  # only where it is installed
+    except ImportError as error:
+        raise why_not_installed() from error
+    builder = DatabricksSession.builder
+    profile = profile_of(remote)
+    if profile:
+        builder = builder.profile(profile)
+    if cluster:
+        builder = builder.clusterId(cluster)
+    if serverless:
+        builder = builder.serverless(True)  # noqa: FBT003  # as databricks-connect names it
+    try:
+        return builder.create()
+    except Exception as error:  # whatever the client and the SDK raise says why
+        text = " ".join(str(error).split())[:300]
+        raise EngineError(f"databricks-connect opens no session: {text}", _LOGIN) from error

@@ -1,4 +1,4 @@
-"""The protocols of an engine: one runs statements, the other finds tables by name."""
+"""The protocols of an engine: one runs statements, the other finds tables by name. Whether it knows Delta's SQL."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
-from tablectl.model.errors import TablectlError
+from tablectl.model.errors import EngineError, TablectlError
 
 SIMPLE_NAME = re.compile(r"[A-Za-z0-9_]+")
 """A name that matches only itself in ``like``. In other names some character may be a wildcard."""
@@ -18,6 +19,10 @@ MaySend = Callable[[], None]
 """Called directly before the request of a statement is sent; what it raises ends the call. An engine that sends a
 request again calls it again.
 """
+_PROBE = "DESCRIBE HISTORY delta.`/tablectl/no/such/table`"
+"""Only the parser of Delta's extension knows this statement. With it, the answer is that there is no such table."""
+_WITHOUT_DELTA = frozenset({"PARSE_SYNTAX_ERROR", "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"})
+_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 
 def always() -> None:
@@ -158,3 +163,19 @@ class Executors(Protocol):
     def on_executors(self, work: RemoteWork, parts: Sequence[str]) -> tuple[str, ...]:
         """What the function returns for each part, in order. Raises ``EngineError``."""
         ...
+
+
+def check_delta(engine: Engine) -> None:
+    """Raise ``EngineError`` if Delta's extension is missing in an engine, or if it does not answer. An engine of a
+    dialect with Delta built in is not asked.
+    """
+    if dialect_of(engine.dialect).runtime:
+        return
+    try:
+        engine.row(_PROBE)
+    except EngineError as error:
+        if error.condition in _WITHOUT_DELTA:
+            message = "it has no Delta extension, so it cannot run the statements"
+            raise EngineError(message, f"start it with `spark.sql.extensions={_EXTENSION}`") from error
+        if error.unanswered:
+            raise

@@ -22,20 +22,26 @@ from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
 from tablectl.delta.names import TableName, find_name
 from tablectl.delta.sql import quote_name, quote_text
-from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote
-from tablectl.engine.databricks import is_databricks, open_databricks
-from tablectl.engine.describe import UNGUARDED, describe, rows_of
+from tablectl.engine.connect import (
+    ConnectLink,
+    check_answers,
+    clone,
+    is_connect,
+    is_databricks,
+    open_databricks,
+    open_remote,
+)
+from tablectl.engine.describe import UNGUARDED, delta_location, describe, not_found, rows_of, schema_name, shown_facts
 from tablectl.engine.errors import engine_error
 from tablectl.engine.executors import map_parts
-from tablectl.engine.facts import delta_location, not_found, schema_name, shown_facts
-from tablectl.engine.java import java_problem
+from tablectl.engine.local_spark import java_problem, store_conf, store_packages
 from tablectl.engine.port import SIMPLE_NAME, MaySend, RemoteWork, always
-from tablectl.engine.store_conf import store_conf, store_packages
 from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.store_options import NO_STORES
 from tablectl.model.table import NOTHING_SET
 from tablectl.one_table import of_table
+from tablectl.support.threads import in_thread
 
 _T = TypeVar("_T")
 
@@ -240,9 +246,8 @@ class SparkEngine:
             may_send()
             return _tagged(self._session, tag, work)
         # PySpark's call may hang for as long as a dead server's connection: it gets a thread of its own.
-        done: Future[_T] = Future()
-        task = partial(_into, done, lambda: link.checked(may_send, lambda: _tagged(self._session, tag, work)))
-        threading.Thread(target=task, name="tablectl-statement", daemon=True).start()
+        asked = partial(link.checked, may_send, lambda: _tagged(self._session, tag, work))
+        done: Future[_T] = in_thread(asked, "tablectl-statement")
         while True:
             with suppress(TimeoutError):
                 return done.result(timeout=_LOOK_EVERY)
@@ -347,19 +352,10 @@ def _tagged(session: Any, tag: str, work: Callable[[], _T]) -> _T:
 
 def _answer_of(ask: Callable[[], bool | None]) -> bool | None:
     """The answer to a request; ``None`` if none comes soon: a server that is paused would never answer."""
-    done: Future[bool | None] = Future()
-    threading.Thread(target=_into, args=(done, ask), name="tablectl-request", daemon=True).start()
     try:
-        return done.result(timeout=_REQUEST_LIMIT)
+        return in_thread(ask, "tablectl-request").result(timeout=_REQUEST_LIMIT)
     except TimeoutError:
         return None
-
-
-def _into(done: Future[_T], work: Callable[[], _T]) -> None:
-    try:
-        done.set_result(work())
-    except BaseException as error:  # noqa: BLE001  # passed to the waiting thread
-        done.set_exception(error)
 
 
 def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:

@@ -6,14 +6,13 @@ apply puts its gate and then lists the guards. So either the writer sees the gat
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 from tablectl.compat import StrEnum
-from tablectl.json_text import read_json
+from tablectl.json_text import read_json, write_json
 from tablectl.leases.lease_records import Gate
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
@@ -85,7 +84,7 @@ class GuardRecord:
         """The record as stored."""
         body = {"beat": self.beat, "id": self.id, "mode": self.mode.value, "ttl": self.ttl, "writer": self.writer}
         body |= {"format": FORMAT} | ({"waits": self.waits[:_TEXT_LIMIT]} if self.waits else {})
-        return json.dumps(body, sort_keys=True).encode()
+        return write_json(body, sort=True, spaces=True).encode()
 
 
 def newest_beats(store: RecordStore) -> dict[str, int]:

@@ -8,7 +8,6 @@ record of this log before anyone acts on it. So a holder whose clock stood still
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import math
 import re
@@ -18,10 +17,9 @@ from datetime import datetime
 from typing import Any
 
 from tablectl.compat import UTC, StrEnum, parse_time
-from tablectl.json_text import read_json
+from tablectl.json_text import read_json, write_json
 from tablectl.leases.owner import UNKNOWN_OWNER, Owner, on_one_line
 from tablectl.model.errors import WindowError
-from tablectl.model.json_form import json_form
 from tablectl.storage.records import RecordStore
 
 FORMAT = 1
@@ -336,7 +334,7 @@ def _follows(store: RecordStore, record: LeaseRecord, after: LeaseRecord | None)
 
 def dump_record(record: LeaseRecord) -> bytes:
     """The record as stored."""
-    return json.dumps(record, default=json_form, separators=(",", ":"), ensure_ascii=False).encode()
+    return write_json(record, ascii=False).encode()
 
 
 def prune(store: RecordStore, seq: int) -> None:

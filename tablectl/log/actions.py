@@ -6,7 +6,6 @@ the Delta protocol describes ("Actions"). Unknown fields are ignored, as the pro
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import field
 from types import MappingProxyType
@@ -16,7 +15,7 @@ from urllib.parse import unquote
 from tablectl.delta import keys
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
-from tablectl.json_text import check_json, read_json
+from tablectl.json_text import check_json, read_json, write_json
 from tablectl.log.budget import FEATURE_LENGTH, FEATURES, PATH_LENGTH, BudgetError
 from tablectl.model.table import AppTransaction
 
@@ -87,7 +86,7 @@ def parse_json(raw: bytes) -> Any:
         text = raw.decode()
         value = read_json(text)
         if "\\u" in text and ("\\ud" in text or "\\uD" in text):
-            json.dumps(value, ensure_ascii=False).encode()
+            write_json(value, ascii=False).encode()
     except UnicodeError:
         raise ValueError("the text is not valid Unicode") from None
     return value
@@ -230,7 +229,7 @@ def parse_partition(value: object) -> Partition:
 
 def _partition_value(value: object) -> str | None:
     """A number counts as its text, as in Delta's own parser (Jackson)."""
-    text = json.dumps(value) if isinstance(value, int | float) else value
+    text = write_json(value) if isinstance(value, int | float) else value
     return None if text is None else expect_text(text, "a partition value")
 
 

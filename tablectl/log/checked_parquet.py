@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tablectl.log.budget import STATE_BYTES, STATE_VALUES
 from tablectl.log.parquet_pages import Chunk, Leaf, Unpack, bound_of, cost_of, cost_of_rows, read_footer
-from tablectl.storage.range_file import RangeFile
+from tablectl.storage.table_log import RangeFile
 
 FOOTER_BYTES = 16 << 20
 _MODEST_FOOTER = 1 << 16

@@ -14,10 +14,9 @@ from tablectl.log.open_version import commits_between, read_twice
 from tablectl.model.commit_files import CommitFiles, PastCommits, UnnamedFiles
 from tablectl.model.errors import LiveError
 from tablectl.model.table import Commit
-from tablectl.storage.data_files import DataFile
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.read_budget import OversizeError
-from tablectl.storage.table_log import TableLog
+from tablectl.storage.table_log import DataFile, TableLog
 
 MOST_COMMITS = 2000
 """The maximum number of commits that are read of one table."""

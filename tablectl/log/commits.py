@@ -5,7 +5,6 @@ Delta protocol, "Actions" and "Commit Provenance Information"; operation names a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,6 +15,7 @@ from typing import Any, Self
 
 from tablectl.delta.client_families import client_in
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.json_text import write_json
 from tablectl.log.actions import (
     CLUSTERING,
     ROW_TRACKING,
@@ -282,7 +282,7 @@ def _shown(value: object) -> str:
             return "true" if value else "false"
         case _:
             try:
-                text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+                text = write_json(value, ascii=False)
             except RecursionError:
                 return "…"
     return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"

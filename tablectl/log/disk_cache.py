@@ -6,7 +6,6 @@ The file may be deleted, damaged or shared at any time: what cannot be read coun
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import stat
@@ -20,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.json_text import read_json
+from tablectl.json_text import read_json, write_json
 from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
 from tablectl.log.state import State
 from tablectl.log.table_cache import KnownState
@@ -117,7 +116,7 @@ class DiskCache:
             return None
 
     def _put(self, key: _Key, body: Any) -> None:
-        data = json.dumps(body, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        data = write_json(body).encode("utf-8", "surrogatepass")
         if len(data) > _MOST_BYTES:
             return
         with self._lock:

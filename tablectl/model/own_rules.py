@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from tablectl.frozen import frozen
-from tablectl.model.lint_rules import LintRule
 
 GROUP = "tablectl.lint_rules"
 FAILED = "R001"
@@ -59,18 +58,3 @@ class OwnRule:
     """Why it could not be loaded."""
     text: str = ""
     """The docstring of the function."""
-
-    @property
-    def documentation(self) -> LintRule:
-        """The rule in the form of the built-in ones."""
-        title, _, rest = self.text.strip().partition("\n")
-        return LintRule(
-            code=self.code,
-            name=self.code,
-            severity="warning",
-            title=title.strip().removesuffix(".") or "A rule of your own",
-            breaks=" ".join(rest.split()) or "Its message says what it found.",
-            why=f"The package {self.package} has this rule.",
-            fix="Change the table or its policy as the message says.",
-            source=f"the entry point {self.code} of {self.package}",
-        )

@@ -1,4 +1,4 @@
-"""The records of a plan: differences, the statements that resolve them, and refusals. ``json_codec`` reads and writes
+"""The records of a plan: differences, the statements that resolve them, and refusals. ``json_text`` reads and writes
 them.
 """
 
@@ -12,8 +12,7 @@ from tablectl.delta import keys
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.frozen import frozen
-from tablectl.model.json_form import OMITTED
-from tablectl.model.lint_rules import Severity
+from tablectl.json_text import OMITTED
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import ClusteringState
 from tablectl.model.table_loss import TableLoss
@@ -41,6 +40,11 @@ Verb = Literal[
     "UNSET MANAGED",
 ]
 """The kind of a statement."""
+
+Severity = Literal["note", "warning", "error", "ignored"]
+"""The severity of a finding. An error excludes its table from the plan. An ignored finding is kept for the record."""
+
+Evidence = Literal["", "documented, not verified here"]
 
 
 class Phase(StrEnum):
@@ -169,7 +173,7 @@ class Statement:
     """Why the statement runs in this phase."""
     only_if: Literal["", "vectors remain"] = ""
     """The condition on the live table when the statement is due to run; empty means that it always runs."""
-    evidence: Literal["", "documented, not verified here"] = ""
+    evidence: Evidence = ""
     """Whether tests of tablectl run statements of this form on the product; empty if they do."""
     due: int | None = None
     """Milliseconds since the epoch. The statement is not sent before this time, because history must age first. 0 if
@@ -214,7 +218,7 @@ class Refusal:
 
 @frozen(kw_only=True)
 class Finding:
-    """Information about a planned table for reviewers. ``code`` is stable (``model.lint_rules``)."""
+    """Information about a planned table for reviewers. ``code`` is stable (``lint_rules``)."""
 
     code: str
     severity: Severity

@@ -1,18 +1,33 @@
-"""What results can do in a notebook: show themselves, and become reports.
-
-Results are records below the reports, so the methods look up ``tablectl.notebook`` when they are called.
-"""
+"""What results can do in a notebook: show themselves, and become reports."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar, Protocol
+
+from tablectl.model.errors import UsageError
+
+
+class Reports(Protocol):
+    """What makes reports of results: ``tablectl/notebook.py``."""
+
+    def report(self, result: Any, form: str) -> str:
+        """A result as a report in a format."""
+
+    def fragment(self, result: Any) -> str:
+        """The summary of a result for a notebook's cell."""
+
+    def save(self, result: Any, where: Any) -> None:
+        """Write a report."""
 
 
 class ReportMethods:
-    """A result with reports: a plan, a run, drift, the status of a lake, or advice."""
+    """A result with reports: a plan, a run, drift, the status of a lake, or advice.
+
+    Results are records below the reports. So ``tablectl/api.py``, whose functions return them, sets ``reports``.
+    """
 
     __slots__ = ()
+    reports: ClassVar[Reports | None] = None
 
     def __repr__(self) -> str:
         """The type and the number of tables. Notebooks and logs keep this text, so it has no names or values."""
@@ -21,25 +36,24 @@ class ReportMethods:
 
     def to_markdown(self) -> str:
         """The report for a pull request."""
-        return _call("report", self, "markdown")
+        return self._reports().report(self, "markdown")
 
     def to_html(self) -> str:
         """The report as a page of its own."""
-        return _call("report", self, "html")
+        return self._reports().report(self, "html")
 
     def save(self, path: Any) -> None:
         """Write a report. Its name sets the format: ``.txt``, ``.json``, ``.md``, ``.sarif``, ``.xml``, ``.html``.
 
         A plan saved as ``.json`` is a plan file, which ``apply`` takes. Raises ``UsageError`` for another name.
         """
-        import_module("tablectl.notebook").save(self, path)
+        self._reports().save(self, path)
+
+    def _reports(self) -> Reports:
+        if self.reports is None:
+            raise UsageError("the reports of a result are not loaded", "run `import tablectl.api` first")
+        return self.reports
 
     def _repr_html_(self) -> str:
         """The summary that a notebook shows."""
-        return _call("fragment", self)
-
-
-def _call(function: str, *arguments: object) -> str:
-    text = getattr(import_module("tablectl.notebook"), function)(*arguments)
-    assert isinstance(text, str)
-    return text
+        return self._reports().fragment(self)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from tablectl.json_text import read_json
+from tablectl.json_text import read_json, write_json
 
 LONGEST_REASON = 500
 """Maximum length of an operator's reason, in characters. User metadata read back from a log is cut to a fixed length,
@@ -28,7 +27,7 @@ class Stamp:
         """The stamp as the JSON text of ``commitInfo.userMetadata``."""
         reasons = {"proceed": self.proceed, "override": self.override}
         body = {"plan": self.plan, "run": self.run, **{name: why for name, why in reasons.items() if why}}
-        return json.dumps({"tablectl": body}, sort_keys=True, separators=(",", ":"))
+        return write_json({"tablectl": body}, sort=True)
 
 
 def read_stamp(user_metadata: str) -> Stamp | None:

@@ -14,15 +14,15 @@ from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema
 from tablectl.json_text import read_json
+from tablectl.lint_rules.rule import RuleFinding
 from tablectl.model.plan import Change, Value
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.import_table import policy_of_table, values_of_table
-from tablectl.planning.lint_rules.linted_state import RuleFinding
 from tablectl.policies.dbt_manifest import DbtTable
-from tablectl.policies.new_policy_file import TableEntry
 from tablectl.policies.spec import TableSpec
+from tablectl.policies.yaml_text import TableEntry
 
 _FEATURES: Mapping[str, str] = {
     keys.DELETION_VECTORS: "deletionVectors",

@@ -1,19 +1,28 @@
-"""What follows from a table's changes and its basis: actions, statements, protocol. The only way to SQL: for new plans,
-for loaded plans, and under the lease.
+"""What follows from a table's changes and its basis: operations, statements, protocol. The only way to SQL: for new
+plans, for loaded plans, and under the lease.
+
+Operations become as few commits as Delta allows, sorted by dependency and phase. Delta commits all keys of one SET at
+once, and never shares a commit between SET and UNSET (delta-1.0). A key that does not fail concurrent writes keeps a
+SET of its own: any other key in it would fail them (delta-1.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tablectl.attributes.base import Action
+from tablectl.attributes.base import PlannedOperation
+from tablectl.conflicts.stale_handles import stale_handles
+from tablectl.conflicts.statement_phases import phase_of
+from tablectl.conflicts.streaming_readers import stopped_readers
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
-from tablectl.model.plan import Basis, Change, Statement
-from tablectl.planning.change_actions import actions_for
-from tablectl.planning.order import order, undo_order
+from tablectl.model.commits import CommittedTransaction, Kind
+from tablectl.model.operations import Operation, SetProperties, UnsetProperties, render
+from tablectl.model.plan import Basis, Change, Phase, Statement, strictest
+from tablectl.model.text import LONGEST_VALUE, is_cut
+from tablectl.planning.change_operations import operations_for
 
 
 @frozen
@@ -22,10 +31,12 @@ class DerivedTable:
 
     changes: tuple[Change, ...]
     basis: Basis
-    actions: tuple[Action, ...]
-    """The action of each change."""
+    operations: tuple[PlannedOperation, ...]
+    """The operations of the changes."""
     statements: tuple[Statement, ...]
     """In run order; none if the table is refused."""
+    sent: tuple[Operation, ...]
+    """The operation of each statement."""
     before: Protocol
     """The protocol of the basis."""
     after: Protocol
@@ -33,11 +44,16 @@ class DerivedTable:
 
     def refused(self) -> DerivedTable:
         """The same table without statements."""
-        return replace(self, statements=(), after=self.before)
+        return replace(self, statements=(), sent=(), after=self.before)
+
+    def commits(self) -> Mapping[str, tuple[CommittedTransaction, ...]]:
+        """The commits of each statement, by its id."""
+        sent = zip(self.statements, self.sent, strict=True)
+        return {statement.id: operation.commits(self.basis) for statement, operation in sent}
 
     def undo(self, table: TableName) -> tuple[str, ...]:
         """The SQL that undoes the changes as far as possible, in run order."""
-        return undo_order(self.actions, table)
+        return _undo_all(self.operations, table) if self.statements else ()
 
 
 def derive_table(
@@ -45,23 +61,154 @@ def derive_table(
     basis: Basis,
     table: TableName,
     dialect: str,
-    actions: tuple[Action, ...] | None = None,
+    operations: tuple[PlannedOperation, ...] | None = None,
 ) -> DerivedTable:
-    """What follows from the changes of a table. ``actions`` are theirs, if they are known already."""
-    actions = actions_for(changes, basis) if actions is None else actions
-    return _derived(changes, basis, actions, order(actions, basis, table, dialect))
-
-
-def refused_table(changes: Sequence[Change], basis: Basis, actions: tuple[Action, ...]) -> DerivedTable:
-    """A table whose changes cannot be made: it has no statements."""
-    return _derived(changes, basis, actions, ())
-
-
-def _derived(
-    changes: Sequence[Change], basis: Basis, actions: tuple[Action, ...], statements: tuple[Statement, ...]
-) -> DerivedTable:
+    """What follows from the changes of a table. ``operations`` are theirs, if they are known already."""
+    operations = operations_for(changes, basis) if operations is None else operations
+    sent = tuple(_order(operations, basis, table, dialect))
+    statements = tuple(statement for statement, _ in sent)
     before = basis.protocol.protocol()
     after = before
     for statement in statements:  # their order matters: a numbered protocol implies more than it names
         after = after.raised(frozenset(statement.effect.features)).lowered(frozenset(statement.effect.drops))
-    return DerivedTable(tuple(changes), basis, actions, statements, before, after)
+    made = tuple(operation for _, operation in sent)
+    return DerivedTable(tuple(changes), basis, operations, statements, made, before, after)
+
+
+def refused_table(changes: Sequence[Change], basis: Basis, operations: tuple[PlannedOperation, ...]) -> DerivedTable:
+    """A table whose changes cannot be made: it has no statements."""
+    protocol = basis.protocol.protocol()
+    return DerivedTable(tuple(changes), basis, operations, (), (), protocol, protocol)
+
+
+def _order(
+    operations: Sequence[PlannedOperation], basis: Basis, table: TableName, dialect: str
+) -> Iterator[tuple[Statement, Operation]]:
+    """The statements of one table in run order, each with its operation."""
+    planned = _settle(
+        [replace(each, phase=phase_of(each.operation.commits(basis), basis, dialect).phase) for each in operations]
+    )
+    for phase in Phase:
+        for group in _groups([each for each in planned if each.phase is phase]):
+            operation = _merged([each.operation for each in group])
+            yield _statement(group, operation, basis, table, dialect), operation
+
+
+def _undo_all(operations: Sequence[PlannedOperation], table: TableName) -> tuple[str, ...]:
+    """The SQL that undoes operations, in the order in which it must run. This is not the reverse order of the
+    statements.
+
+    If an operation enabled a setting that excludes another one, it must be disabled before the other one returns.
+    Therefore UNSET runs first (deletion vectors and symlink manifests, delta-1.3). Columns need their statistics before
+    they cluster again.
+    """
+    undos = [undo for each in operations if (undo := _printable(each)) is not None]
+    kinds: tuple[type[Operation], ...] = (UnsetProperties, SetProperties)
+    merged = [_merged(same) for kind in kinds if (same := [each for each in undos if isinstance(each, kind)])]
+    rest = [each for each in reversed(undos) if not isinstance(each, kinds)]
+    return tuple(render(each, table) for each in [*merged, *rest])
+
+
+def _settle(operations: list[PlannedOperation]) -> list[PlannedOperation]:
+    """Dependencies take precedence over phases: an operation never runs before what it needs, so it moves to the later
+    phase.
+    """
+    while True:
+        settled = [
+            replace(each, phase=strictest(each.phase, *(other.phase for other in operations if _needs(each, other))))
+            for each in operations
+        ]
+        if settled == operations:
+            return operations
+        operations = settled
+
+
+def _needs(one: PlannedOperation, other: PlannedOperation) -> bool:
+    wanted = {key.lower() for key in one.needs}
+    return other is not one and any(each.lower() in wanted for each in other.operation.provides)
+
+
+def _groups(operations: list[PlannedOperation]) -> Iterable[list[PlannedOperation]]:
+    """Groups the operations of a phase into statements, in run order: properties, operations that depend on them,
+    dropped features.
+    """
+    sets = [each for each in operations if isinstance(each.operation, SetProperties)]
+    unsets = [each for each in operations if isinstance(each.operation, UnsetProperties)]
+    rest = [each for each in operations if not isinstance(each.operation, SetProperties | UnsetProperties)]
+    rest.sort(key=lambda each: each.operation.turn)
+    unset_first = any(_needs(one, other) for one in sets for other in unsets)
+    yield from (group for group in ((unsets, sets) if unset_first else (sets, unsets)) if group)
+    yield from ([each] for each in rest)
+
+
+def _statement(
+    group: list[PlannedOperation], operation: Operation, basis: Basis, table: TableName, dialect: str
+) -> Statement:
+    commits = operation.commits(basis)
+    verdict = phase_of(commits, basis, dialect)
+    backfill = operation.backfill(basis)
+    batches = {Kind.BACKFILL: backfill.commits_at_most} if backfill else {}
+    first = group[0]
+    later = "" if verdict.phase is first.phase else "; runs in this phase because it depends on an earlier statement"
+    return Statement(
+        id=first.id or f"{first.phase}-{operation.word}",
+        verb=operation.verb,
+        sql=render(operation, table),
+        phase=first.phase,
+        reason=verdict.reason + later,
+        evidence=operation.evidence(dialect),
+        only_if="vectors remain" if first.only_if_vectors else "",
+        due=first.due,
+        serves=tuple(dict.fromkeys(name for each in group for name in (each.change, *each.also))),
+        effect=operation.effect(basis),
+        fails=verdict.fails if commits else _documented(operation) or verdict.fails,
+        commits=tuple(commit.kind for commit in commits for _ in range(batches.get(commit.kind, 1))),
+        readers=stopped_readers(commits),
+        implies=operation.implied(basis),
+        stale_handles=stale_handles(commits),
+        rewrite=first.rewrite or operation.rewrite(basis),
+        backfill=backfill,
+        repartition=operation.partition_columns,
+        undo=tuple(render(undo, table) for undo in _undo(group)),
+        undo_note="; ".join(dict.fromkeys(note for each in group for note in _notes(each))),
+    )
+
+
+def _documented(operation: Operation) -> str:
+    """Who fails by the documentation of a statement that makes no commit; empty if none says."""
+    capability = operation.form and operation.form.capability
+    return capability.fails if capability else ""
+
+
+def _merged(operations: list[Operation]) -> Operation:
+    sets = {key: value for each in operations if isinstance(each, SetProperties) for key, value in each.values}
+    if sets:
+        return SetProperties(tuple(sorted(sets.items())))
+    keys = {key for each in operations if isinstance(each, UnsetProperties) for key in each.keys}
+    return UnsetProperties(tuple(sorted(keys))) if keys else operations[0]
+
+
+def _printable(planned: PlannedOperation) -> Operation | None:
+    """The operation that undoes one; ``None`` if it would set a value of which only a digest is known."""
+    return None if _lost(planned) else planned.undo
+
+
+def _lost(planned: PlannedOperation) -> list[str]:
+    """The properties whose old values are too long for a plan."""
+    values = planned.undo.values if isinstance(planned.undo, SetProperties) else ()
+    return [key for key, value in values if is_cut(value)]
+
+
+def _notes(planned: PlannedOperation) -> Iterator[str]:
+    if planned.undo_note:
+        yield planned.undo_note
+    for key in _lost(planned):
+        yield f"the loss of the value of {key}: it has more than {LONGEST_VALUE:,} characters, so no undo is printed"
+
+
+def _undo(group: list[PlannedOperation]) -> list[Operation]:
+    undos = [undo for each in group if (undo := _printable(each)) is not None]
+    sets: list[Operation] = [undo for undo in undos if isinstance(undo, SetProperties)]
+    unsets: list[Operation] = [undo for undo in undos if isinstance(undo, UnsetProperties)]
+    rest = [undo for undo in undos if not isinstance(undo, SetProperties | UnsetProperties)]
+    return [_merged(each) for each in (unsets, sets) if each] + rest

@@ -9,7 +9,7 @@ from tablectl.delta.databricks_runtimes import CAPABILITIES, Capability
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import canonical_key, find_anywhere, find_known, why_never_declared
 from tablectl.frozen import frozen
-from tablectl.model.lint_rules import RULES
+from tablectl.lint_rules import RULES
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.writers import ClientFact

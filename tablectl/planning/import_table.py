@@ -16,12 +16,11 @@ from tablectl.model.text import LONGEST_VALUE, is_cut, value_text
 from tablectl.planning.catalog_managed import FIXED
 from tablectl.planning.diff import diff
 from tablectl.policies.identifiers import read_column, read_location, why_unusable
-from tablectl.policies.new_policy_file import Declared, TableEntry
-from tablectl.policies.precedence import Layer, LayerKind, effective, exclusive_pairs, merge, policy_of
+from tablectl.policies.layers import Layer, LayerKind, effective, exclusive_pairs, merge, policy_of
 from tablectl.policies.value_reader import GivenValue
 from tablectl.policies.variables import Variables, escape_variables
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.policies.yaml_text import table_key
+from tablectl.policies.yaml_text import Declared, TableEntry, table_key
 
 MOST_PROPERTIES = 1_000
 """The maximum number of properties in an entry. A table can have 100,000."""
@@ -76,7 +75,8 @@ def _refused(told: Iterable[_Imported], live: LiveTable, dialect: str) -> Mappin
     the reason.
     """
     given = {each[:2]: GivenValue(each[2], _NOWHERE) for each in told if not isinstance(each, str)}
-    layer = Layer(LayerKind.TABLE, "", {f"{name}.{key}" if key else name: each for (name, key), each in given.items()})
+    declared = {f"{name}.{key}" if key else name: each for (name, key), each in given.items()}
+    layer = Layer(kind=LayerKind.TABLE, source=_NOWHERE, declared=declared)
     resolved = merge([[layer]])
     why = {
         change.id: f"{change.id} is {value_text(change.before)}, a text that some clients ignore; declare it, and an "

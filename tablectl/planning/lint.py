@@ -1,5 +1,5 @@
-"""Findings: facts about a table that a reviewer should know in addition to its statements. ``model.lint_rules`` has the
-codes and their documentation.
+"""Findings: facts about a table that a reviewer should know in addition to its statements. ``lint_rules`` has the
+rules.
 
 ``validate`` checks policies alone, ``plan`` checks tables that change, ``lint`` checks all tables. Findings that follow
 from the protocol are derived again when a plan is loaded. Findings that follow from a table's history are not: like
@@ -8,15 +8,22 @@ refusals, they are protected by the plan's digest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from types import MappingProxyType
 
-from tablectl.delta.names import TableName
+from tablectl.delta.names import TableName, column_text
 from tablectl.frozen import frozen
+from tablectl.lint_rules import DEFAULT_SEVERITIES, RULES, Severities
+from tablectl.lint_rules.rule import LintedState, RuleFinding, Seen
 from tablectl.model.errors import ExitCode
-from tablectl.model.lint_rules import DEFAULT_SEVERITIES, RULES, Seen, Severities
+from tablectl.model.own_rules import FAILED, OwnRule, TableToLint
 from tablectl.model.plan import Change, Finding, Refusal, TableFailure
-from tablectl.planning.lint_rules import clients, partitions, runtimes, settings, writers
-from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
+from tablectl.model.table import LiveTable
+from tablectl.model.text import printable
+from tablectl.policies.spec import TableSpec
 
 
 @frozen
@@ -44,46 +51,14 @@ class Linted:
         return ExitCode.ERROR if self.failures else ExitCode.REFUSED if wrong else ExitCode.DONE
 
 
-Rule = Callable[[LintedState], Iterator[RuleFinding]]
-
-CHECKS: Sequence[Rule] = (
-    settings.clustering_beside_partitioning,
-    settings.vectors_beside_manifests,
-    settings.vectors_beside_uniform,
-    settings.statistics_miss_clustering,
-    settings.log_shorter_than_tombstones,
-    settings.tombstones_short,
-    partitions.partition_cardinality,
-    partitions.tiny_partitions,
-    writers.serializable_under_appends,
-    writers.identity_beside_writers,
-    writers.append_only_under_deletes,
-    writers.streams_forgotten,
-    writers.overwrites_clear_clustering,
-    writers.isolation_means_two_things,
-    writers.auto_compaction_beside_rewrites,
-    settings.log_never_cleaned,
-    settings.clustering_rewrites_nothing,
-    clients.data_is_old,
-    settings.indexed_count_ignored,
-    settings.time_travel_shorter_than_log,
-    settings.log_short_for_streams,
-    settings.text_that_clients_ignore,
-    runtimes.runtime_too_old,
-    runtimes.runtime_unknown,
-    runtimes.left_to_optimization,
-    runtimes.waits_for_managed,
-)
-"""Every rule, in the order of the codes."""
-
-
 def lint(
-    subject: LintedState, table: TableName, seen: Seen, severities: Severities = DEFAULT_SEVERITIES
+    state: LintedState, table: TableName, seen: Seen, severities: Severities = DEFAULT_SEVERITIES
 ) -> tuple[Finding, ...]:
     """The findings of a command on a table or on its policy."""
-    found = [each for rule in CHECKS for each in rule(subject) if seen in RULES[each.code].seen]
-    if subject.live is not None:
-        found += [RuleFinding(code, message) for code, message in severities.own(subject.live)]
+    checks = ((rule.code, rule.check) for rule in RULES.values() if rule.check and seen in rule.seen)
+    found = [RuleFinding(code, *each) for code, check in checks for each in check(state)]
+    if state.live is not None:
+        found += [RuleFinding(code, message) for code, message in severities.own(state.live)]
     return graded(found, table, severities)
 
 
@@ -115,3 +90,62 @@ def refused_by(findings: Sequence[Finding], changes: Sequence[Change]) -> tuple[
         for each in findings
         if each.severity == "error"
     )
+
+
+MOST_FINDINGS = 20
+"""The findings of one rule on one table. Further ones are left out."""
+LONGEST = 500
+
+
+def with_own_rules(severities: Severities, rules: Sequence[OwnRule], spec: TableSpec) -> Severities:
+    """The severities of a table's findings, with the rules that check it."""
+    return replace(severities, own=partial(own_findings, rules, spec)) if rules else severities
+
+
+def own_findings(rules: Sequence[OwnRule], spec: TableSpec, live: LiveTable) -> Iterator[tuple[str, str]]:
+    """The code and the message of each finding of the rules on a table."""
+    table = table_to_lint(spec, live)
+    for rule in rules:
+        yield from _findings(rule, table)
+
+
+def table_to_lint(spec: TableSpec, live: LiveTable) -> TableToLint:
+    """The table as rules see it. It cannot be changed."""
+    declared = {f"{name}.{key}" if key else name: value for name, key, value in spec.policy.values()}
+    return TableToLint(
+        name=spec.name.text,
+        location=live.location,
+        declared=MappingProxyType(declared),
+        properties=MappingProxyType(dict(live.properties)),
+        columns=MappingProxyType({each.name: each.type for each in live.schema.fields}),
+        partitioned_by=tuple(live.partition_columns),
+        clustered_by=tuple(map(column_text, live.clustering or ())),
+        features=frozenset(live.protocol.features),
+        owner=spec.owner,
+        tags=tuple(spec.tags),
+    )
+
+
+def _findings(rule: OwnRule, table: TableToLint) -> Iterator[tuple[str, str]]:
+    if rule.check is None:
+        yield FAILED, _message(f"the rule {rule.code} of {rule.package} cannot be loaded: {rule.trouble}")
+        return
+    try:
+        found = rule.check(table)
+        texts = [found] if isinstance(found, str) else list(islice(found or (), MOST_FINDINGS + 1))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # code of others: whatever it raises is reported
+        yield FAILED, _message(f"the rule {rule.code} of {rule.package} failed: {type(error).__name__}: {error}")
+        return
+    unchecked: list[object] = list(texts[:MOST_FINDINGS])
+    for text in unchecked:
+        if isinstance(text, str):
+            yield rule.code, _message(text)
+        else:
+            yield FAILED, f"the rule {rule.code} of {rule.package} returned {type(text).__name__} instead of text"
+    if len(texts) > MOST_FINDINGS:
+        yield rule.code, f"more than {MOST_FINDINGS} findings; further ones are left out"
+
+
+def _message(text: str) -> str:
+    shown = printable(" ".join(text.split()))
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"

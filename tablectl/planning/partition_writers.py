@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tablectl.lint_rules.rule import RuleFinding
 from tablectl.model.plan import Basis, Change, Refusal
 from tablectl.model.writers import PartitionWriter
-from tablectl.planning.lint_rules.linted_state import RuleFinding
 
 CONSENT = "partition_writers"
 _SHOWN = 5

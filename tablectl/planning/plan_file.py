@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
 from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
-from tablectl.json_text import MOST_VALUES, JsonBudgetError, check_json, read_json
+from tablectl.json_text import MOST_VALUES, JsonBudgetError, check_json, json_form, read_json, write_json
 from tablectl.model.calendar import ALWAYS
 from tablectl.model.errors import PlanFileError
-from tablectl.model.json_codec import read_record
-from tablectl.model.json_form import json_form
+from tablectl.model.json_records import read_record
 from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan, ProtocolFact, TablePlan
 from tablectl.planning.derive_statements import DerivedTable, derive_table
@@ -30,8 +28,8 @@ def dump_plan(plan: Plan) -> bytes:
     """The plan file: sorted keys, no time, no host name. Equal plans give equal bytes, and the text is safe to print in
     logs. Raises ``PlanFileError`` for a plan that ``load_plan`` would refuse as too large.
     """
-    body = {**_body(plan), "sha256": digest_of(plan)}
-    text = escape_output(json.dumps(body, default=json_form, sort_keys=True, indent=1, ensure_ascii=False)) + "\n"
+    body = {**json_form(plan), "sha256": digest_of(plan)}
+    text = escape_output(write_json(body, indent=1, sort=True, ascii=False)) + "\n"
     try:
         check_json(text, MAX_BYTES, MOST_VALUES)
     except JsonBudgetError as error:
@@ -41,12 +39,7 @@ def dump_plan(plan: Plan) -> bytes:
 
 def digest_of(plan: Plan) -> str:
     """The SHA-256 that ``dump_plan`` writes."""
-    return _digest(_body(plan))
-
-
-def _body(plan: Plan) -> dict[str, Any]:
-    """The keys of a plan file, without its digest."""
-    return {**json_form(plan)}
+    return _digest(_canonical(plan))
 
 
 def check_environment(plan: Plan, env: str | None) -> None:
@@ -71,10 +64,11 @@ def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
     digest = body.pop("sha256", None)
     if body.get("format") != FORMAT:
         raise PlanFileError(f"{where}: not of plan format {FORMAT}, which this version reads", _PLAN_AGAIN)
-    if digest != _digest(body):
+    canonical = _canonical(body)
+    if digest != _digest(canonical):
         raise PlanFileError(f"{where}: the plan was edited or damaged: its digest does not match", _PLAN_AGAIN)
     try:
-        plan = read_record(Plan, json.dumps(body))
+        plan = read_record(Plan, canonical)
     except ValueError as error:
         raise PlanFileError(f"{where}: not a plan: {error}", _PLAN_AGAIN) from None
     if plan.env and not is_environment(plan.env):
@@ -157,6 +151,10 @@ def _no_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
 
 
-def _digest(body: dict[str, Any]) -> str:
-    canonical = json.dumps(body, default=json_form, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+def _canonical(body: Plan | dict[str, Any]) -> str:
+    """The keys of a plan file, without its digest, as canonical JSON."""
+    return write_json(body, sort=True)
+
+
+def _digest(canonical: str) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()

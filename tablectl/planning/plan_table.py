@@ -8,20 +8,20 @@ from tablectl.attributes.features import added_features
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import Runtime
-from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
+from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
+from tablectl.lint_rules.rule import RuleFinding, table_subject
+from tablectl.model.operations import UNVERIFIED
 from tablectl.model.plan import ProtocolFact, Refusal, TablePlan
-from tablectl.model.statement_forms import UNVERIFIED
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.catalog_managed import catalog_refusals
-from tablectl.planning.change_actions import actions_for, refusals_for
+from tablectl.planning.change_operations import operations_for, refusals_for
 from tablectl.planning.derive_statements import DerivedTable, derive_table, refused_table
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
-from tablectl.planning.lint_rules.linted_state import RuleFinding, table_subject
 from tablectl.planning.partition_writers import partition_findings, partition_refusals
 from tablectl.planning.protocol import protocol_findings, protocol_refusals
-from tablectl.planning.runtime_refusals import for_runtime
+from tablectl.planning.runtime_refusals import runtime_refusals
 from tablectl.planning.table_loss import table_loss
 
 
@@ -42,10 +42,10 @@ def plan_table(
     if not changes:
         return None
     basis = basis_of(live, options, runtime.text if runtime else "")
-    actions = actions_for(changes, basis)
-    refusals = refusals_for(changes, live, dialect, options, actions)
-    known = (changes, basis, live.name, dialect, actions)
-    derived = refused_table(changes, basis, actions) if refusals else derive_table(*known)
+    operations = operations_for(changes, basis)
+    refusals = refusals_for(changes, live, dialect, options, operations)
+    known = (changes, basis, live.name, dialect, operations)
+    derived = refused_table(changes, basis, operations) if refusals else derive_table(*known)
     refusals += consent_refusals(derived, dialect)
     subject = table_subject(policy, live, changes, dialect, options=options, runtime=runtime)
     found = graded(derived_findings(derived), live.name, severities) + lint(subject, live.name, "plan", severities)
@@ -54,7 +54,10 @@ def plan_table(
     refusals += refused_by(findings, changes)
     if refusals:
         derived = derived.refused()
-    planned = TablePlan(
+    loss = table_loss(derived, live, dialect)
+    if runtime and not refusals and (refusals := runtime_refusals(derived, runtime)):
+        derived = derived.refused()
+    return TablePlan(
         name=live.name.text,
         location=live.location,
         table_id=live.table_id,
@@ -66,10 +69,9 @@ def plan_table(
         findings=findings,
         protocol_after=ProtocolFact.of(derived.after),
         features=added_features(derived.before, derived.after),
-        undo=derived.undo(live.name) if derived.statements else (),
-        loss=table_loss(derived, live, dialect),
+        undo=derived.undo(live.name),
+        loss=loss,
     )
-    return for_runtime(planned, runtime)
 
 
 def consent_refusals(derived: DerivedTable, dialect: str) -> tuple[Refusal, ...]:

@@ -20,9 +20,9 @@ from tablectl.delta.clients import (
     wrong_rows,
 )
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.lint_rules.rule import RuleFinding
 from tablectl.model.plan import Basis, Change, Refusal, Statement
 from tablectl.planning.derive_statements import DerivedTable
-from tablectl.planning.lint_rules.linted_state import RuleFinding
 
 DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006", "D001"})
 """The codes of findings that follow from a plan's statements and basis alone."""
@@ -198,10 +198,9 @@ def _unknown_text(found: Unknown) -> str:
 def _cause(feature: str, derived: DerivedTable) -> str:
     """The change that brings a feature; if none names it, the first change that upgrades the protocol."""
     raising = [
-        (action.change.id, features)
-        for action in derived.actions
-        for step in action.steps
-        if (features := step.operation.effect(derived.basis).features)
+        (each.change, features)
+        for each in derived.operations
+        if (features := each.operation.effect(derived.basis).features)
     ]
     named = [change for change, features in raising if feature in features]
     return (named or [change for change, _ in raising])[0]

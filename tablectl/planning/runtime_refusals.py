@@ -5,49 +5,35 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from tablectl.delta.databricks_runtimes import Capability, Runtime, can, for_form, for_property
-from tablectl.model.plan import Refusal, Statement, TablePlan
-from tablectl.model.statement_forms import form_of
-
-
-def needed(statement: Statement) -> Iterator[Capability]:
-    """The capabilities that a statement needs, as far as the table of capabilities has them."""
-    if statement.repartition is None:
-        yield from for_form(form_of(statement.sql).id)
-    for key, value in statement.effect.sets:
-        yield from for_property(key, value)
+from tablectl.delta.databricks_runtimes import Capability, Runtime, can, for_property
+from tablectl.model.operations import Operation
+from tablectl.model.plan import Refusal
+from tablectl.planning.derive_statements import DerivedTable
 
 
-def for_runtime(table: TablePlan, runtime: Runtime | None) -> TablePlan:
-    """The plan of a table for a runtime: with a refusal for each change that it cannot make. Nothing is refused because
-    of a capability of which nothing is known.
-    """
-    if runtime is None or table.refusals:
-        return table
+def runtime_refusals(derived: DerivedTable, runtime: Runtime) -> tuple[Refusal, ...]:
+    """A refusal for each change that a runtime cannot make. A capability of which nothing is known refuses nothing."""
     found: dict[str, Refusal] = {}
-    for statement in table.statements:
-        for known in needed(statement):
+    for statement, operation in zip(derived.statements, derived.sent, strict=True):
+        for known in _needed(operation, statement.effect.sets):
             if can(runtime, known) is False:
                 about = [change for change in statement.serves if change.partition(".")[0] == known.feature]
                 for change in about or statement.serves:
                     found.setdefault(change, _refusal(change, known, runtime))
-    if not found:
-        return table
-    # As a plan file with a refusal must be (``plan_file``): nothing of it is applied.
-    return replace(
-        table,
-        refusals=tuple(found.values()),
-        statements=(),
-        features=(),
-        undo=(),
-        protocol_after=table.basis.protocol,
-    )
+    return tuple(found.values())
+
+
+def _needed(operation: Operation, sets: tuple[tuple[str, str], ...]) -> Iterator[Capability]:
+    if operation.form and operation.form.capability:
+        yield operation.form.capability
+    for key, value in sets:
+        yield from for_property(key, value)
 
 
 def _refusal(change: str, known: Capability, runtime: Runtime) -> Refusal:
-    other = "; or accept the loss of history with `truncate_history: true`" * ("drop feature" in known.forms)
+    keeps_history = (known.feature, known.action) == ("deletion_vectors", "drop without loss of history")
+    other = "; or accept the loss of history with `truncate_history: true`" if keeps_history else ""
     return Refusal(
         change=change,
         reason=f"Databricks Runtime {runtime.text} cannot run it: {known.form} needs {known.first} ({known.cited})",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
 from tablectl.frozen import frozen
 from tablectl.model.plan import Statement, TablePlan
-from tablectl.planning.change_actions import actions_for
-from tablectl.planning.order import commits_by_statement
+from tablectl.planning.derive_statements import derive_table
 
 
 @frozen
@@ -19,7 +18,7 @@ class StreamStop:
 
 def stops_of(table: TablePlan, dialect: str) -> tuple[StreamStop, ...]:
     """The statements that stop a query without schema tracking, in the order of the plan."""
-    made = commits_by_statement(actions_for(table.changes, table.basis), table.basis, dialect)
+    made = derive_table(table.changes, table.basis, table.table, dialect).commits()
     stops = ((each, stream_reader(made[each.id], dialect)) for each in table.statements if each.id in made)
     return tuple(StreamStop(each, stop) for each, stop in stops if stop.effect is not ReaderEffect.GOES_ON)
 

@@ -13,10 +13,9 @@ from tablectl.model.plan import Change, Phase
 from tablectl.model.table import LiveTable
 from tablectl.model.table_loss import StatementLoss, TableLoss, failed_writes, lost_seconds
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.planning.change_actions import actions_for, refusals_for
+from tablectl.planning.change_operations import operations_for, refusals_for
 from tablectl.planning.derive_statements import DerivedTable
 from tablectl.planning.diff import diff
-from tablectl.planning.order import commits_by_statement
 
 _A_DAY = 86_400.0 - 60
 
@@ -32,7 +31,7 @@ def changes_fail_writers(changes: Sequence[Change], live: LiveTable, dialect: st
     if refusals_for(changes, live, dialect, options):
         return False
     basis = basis_of(live, options)
-    operations = (step.operation for action in actions_for(changes, basis) for step in action.steps)
+    operations = (each.operation for each in operations_for(changes, basis))
     return any(phase_of(each.commits(basis), basis, dialect).phase is not Phase.FREE for each in operations)
 
 
@@ -41,7 +40,7 @@ def table_loss(derived: DerivedTable, live: LiveTable, dialect: str) -> TableLos
     read.
     """
     history = live.writes or live.past
-    made = commits_by_statement(derived.actions, derived.basis, dialect) if history else {}
+    made = derived.commits() if history else {}
     failing = {each.id: made[each.id] for each in derived.statements if each.fails and each.id in made}
     if history is None or not failing:
         return None

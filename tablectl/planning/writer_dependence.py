@@ -11,7 +11,7 @@ from tablectl.model.operations import Repartition
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.planning.change_actions import actions_for, refusals_for
+from tablectl.planning.change_operations import operations_for, refusals_for
 from tablectl.planning.diff import diff
 
 
@@ -32,7 +32,7 @@ def changes_depend_on_writers(
     if refusals_for(changes, live, dialect, options):
         return False
     basis = basis_of(live, options)
-    operations = [step.operation for action in actions_for(changes, basis) for step in action.steps]
+    operations = [each.operation for each in operations_for(changes, basis)]
     if any(isinstance(each, Repartition) for each in operations):
         return True
     return not refused and any(depends_on_writers(each.commits(basis), basis, dialect) for each in operations)

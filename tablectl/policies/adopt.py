@@ -16,10 +16,9 @@ from tablectl.delta.properties import canonical_key
 from tablectl.frozen import frozen
 from tablectl.model.errors import InputError
 from tablectl.model.plan import Value
-from tablectl.policies.declarations import Declaration
 from tablectl.policies.identifiers import read_table
-from tablectl.policies.resolve import resolve
-from tablectl.policies.spec import Specs
+from tablectl.policies.layers import Layer
+from tablectl.policies.spec import Specs, resolve
 from tablectl.policies.variables import UndefinedVariableError, Variables, variables_of
 from tablectl.policies.yaml_edits import Cut, SpliceError, Step, TextEdit, cut, cuts, outline
 from tablectl.policies.yaml_nodes import SourceFile
@@ -114,7 +113,7 @@ class Adopter:
         """Applies the edits in rounds, with one value of each table per round. These edit different maps, so a file is
         parsed once for all of them.
         """
-        own = {each.target.key: each for each in before.declarations.named}
+        own = {each.key: each for each in before.declarations.named}
         texts, adopted, left, rest = dict(start.texts), list(start.adopted), list(start.left), list(values)
         while rest:
             made: dict[str, list[Cut]] = {}
@@ -131,7 +130,7 @@ class Adopter:
             texts |= {file: cut(texts[file], each) for file, each in made.items()}
         return _Written(start.originals, texts, tuple(adopted), tuple(left))
 
-    def _path(self, declaration: Declaration, start: _Written, wish: AdoptableValue) -> tuple[str, list[Step]]:
+    def _path(self, declaration: Layer, start: _Written, wish: AdoptableValue) -> tuple[str, list[Step]]:
         """The file that the value goes into, and the keys that lead to it. Raises ``SpliceError``."""
         file = declaration.source.file
         raw = _key_at(start.originals[file], declaration.source)
@@ -193,14 +192,14 @@ def _patterns(specs: Specs) -> list[object]:
     """The declarations of patterns and of the defaults below them."""
     return [
         (
-            each.target.key,
-            *({key: given.value for key, given in part.declared.items()} for part in (each.block, each.defaults)),
+            each.key,
+            *({key: given.value for key, given in part.declared.items()} for part in each.with_defaults()),
         )
         for each in specs.declarations.patterns
     ]
 
 
-def _strongest(specs: Specs, name: TableName) -> Declaration:
+def _strongest(specs: Specs, name: TableName) -> Layer:
     """The pattern whose file receives the entry of a table without one."""
     return specs.declarations.matching(name)[0]
 

@@ -1,29 +1,175 @@
-"""Reads the configuration file into plain values: texts, nested as in the file, and the position of each key.
+"""Reads ``tablectl.yaml``. Precedence, lowest first: the file, the section of an environment, variables ``TABLECTL_…``,
+and what flags or parameters give (``config.with_settings``).
 
-Plain values of several layers are merged. ``as_node`` makes a YAML node of the result, which ``fields`` reads.
+A file becomes plain values: texts, nested as in the file, and the position of each key. Plain values of several layers
+are merged, and made a YAML node again, which the fields of ``config`` read.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tablectl.model.errors import Problem
-from tablectl.policies.fields import Keys, is_secret, key_text
+from tablectl.delta.names import is_environment
+from tablectl.model.errors import InputError, Problem, UsageError
+from tablectl.one_table import DEBUG
+from tablectl.policies.branch import BASE, combined, ignored, is_unmerged
+from tablectl.policies.config import CONFIG, Config
+from tablectl.policies.fields import (
+    FieldName,
+    Keys,
+    Text,
+    environment_variables,
+    is_secret,
+    key_text,
+    own_keys,
+    single_values,
+)
 from tablectl.policies.find_files import read_bytes, shown_path
+from tablectl.policies.suggestions import nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_document import parse_document
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 
+FILE = "tablectl.yaml"
+ENV = "TABLECTL_ENV"
+"""Names the environment if nothing else does."""
+_PREFIXES = ("TABLECTL_VAR_", "TABLECTL_GUARD_", "TABLECTL_TEST_")
+"""Values of ``${NAME}`` in policies, what ``tablectl-guard run`` hands down, and what the project's own tests read."""
+_OF_HOOKS = (
+    *("TABLECTL_HOOK", "TABLECTL_TABLE", "TABLECTL_LOCATION", "TABLECTL_RUN", "TABLECTL_PLAN"),
+    *("TABLECTL_STREAMS", "TABLECTL_OUTCOME", "TABLECTL_EVENT"),
+)
+"""What hooks and commands of notifications find in their environment; they may call tablectl."""
+
 Places = dict[Keys, SourceFile]
 """Position by keys. The items of a list are numbered from 1."""
 
 _WRONG = object()
-
-
-_DECIMALS = frozenset({("window", "quiet"), ("window", "soak")})
+_DECIMALS = {keys for keys, each in single_values(CONFIG) if isinstance(each, Text) and each.kind == "a number"}
 """The settings that are numbers with decimals. Elsewhere such a value is a version that lost its zeros."""
+
+
+def load_config(directory: Path, environ: Mapping[str, str], env: str | None = None) -> Config:
+    """The configuration of a directory for an environment. Missing keys have their defaults.
+
+    ``env`` names a section under ``env:``, whose values override those at the top level, as variables do. ``None``
+    reads the name from ``TABLECTL_ENV``. Without a name, or with an empty one, only the top level applies. A single
+    value under ``engine: {remote: …}`` can also be set by the variable ``TABLECTL_ENGINE_REMOTE``, and so on. An empty
+    variable counts as not set. If ``TABLECTL_BASE_CONFIG`` names a file, the directory's own file sets only what a
+    branch may set (see ``branch``). In a job of an unmerged branch without it, the other keys are listed in
+    ``unmerged``. Raises ``InputError`` with all errors in all environments, and ``UsageError`` for
+    an unknown environment.
+    """
+    path, problems = directory / FILE, list[Problem]()
+    values, places = read_values(path, problems)
+    file = SourceFile(shown_path(path), 1, 1)
+    unmerged: tuple[str, ...] = ()
+    if not environ.get(BASE) and is_unmerged(environ):
+        unmerged = ignored(values, {})
+    elif environ.get(BASE):
+        _read(values, places, file, problems)  # errors in ignored keys are reported too
+        base, base_places = _read_base(Path(environ[BASE]), problems)
+        values, places = combined(values, base), {**base_places, **places}
+    sections = {"env": values.pop("env")} if "env" in values else {}
+    known = _read(sections, places, file, problems)
+    chosen = environ.get(ENV, "") if env is None else env
+    if not problems and chosen in sections.get("env", {}):
+        _merge(values, sections["env"][chosen])
+        places |= {keys[2:]: place for keys, place in places.items() if keys[:2] == ("env", chosen) and keys[2:]}
+    problems += _unknown_variables(environ, str(values))
+    for variable, keys in environment_variables(CONFIG):
+        if environ.get(variable):
+            _set(values, keys, environ[variable])
+            places[keys] = SourceFile(variable, 0, 0)
+    config = _read(values, places, file, problems)
+    if problems:
+        raise InputError(tuple(problems))
+    assert isinstance(config, Config)  # otherwise there is a problem
+    assert isinstance(known, Config)
+    if chosen and chosen not in known.env:
+        raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
+    confined = _checkout_of(directory) if environ.get(BASE) or is_unmerged(environ) else ""
+    return replace(config, env=known.env, environment=chosen, confined_to=confined, unmerged=unmerged)
+
+
+def _unknown_variables(environ: Mapping[str, str], config: str) -> Iterator[Problem]:
+    """Variables that set nothing, most likely by a typing error. A variable that the configuration names is the
+    user's.
+    """
+    known = [ENV, BASE, DEBUG, *(variable for variable, _ in environment_variables(CONFIG))]
+    for name in sorted(environ):
+        unknown = name.startswith("TABLECTL_") and not name.startswith(_PREFIXES) and name not in {*known, *_OF_HOOKS}
+        if unknown and environ[name] and name not in config:
+            meant = nearest(name, known)
+            hint = f"did you mean {meant}?" if meant else "give a variable of your own another beginning"
+            yield Problem(name, 0, 0, "no setting has this name, so the variable sets nothing", hint)
+
+
+def _checkout_of(directory: Path) -> str:
+    """The checkout of a directory, or itself outside of one, with links resolved."""
+    here = Path(os.path.realpath(directory))
+    return str(next((each for each in (here, *here.parents) if (each / ".git").exists()), here))
+
+
+def config_values(directory: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+    """The plain values of a directory's file, and of the one that ``TABLECTL_BASE_CONFIG`` names, which are valid."""
+    values = read_values(directory / FILE, [])[0]
+    return combined(values, read_values(Path(environ[BASE]), [])[0]) if environ.get(BASE) else values
+
+
+def ignored_keys(directory: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The keys of a directory's file that are ignored because ``TABLECTL_BASE_CONFIG`` names another file."""
+    if not environ.get(BASE):
+        return ()
+    return ignored(read_values(directory / FILE, [])[0], read_values(Path(environ[BASE]), [])[0])
+
+
+def _read_base(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
+    if not path.is_file():
+        problems.append(Problem(shown_path(path), 0, 0, f"there is no such file, which {BASE} names"))
+        return {}, {}
+    return read_values(path, problems)
+
+
+def _no_such(name: str, config: Config, why: str) -> UsageError:
+    message = f"{FILE} has no environment {shown(name)}{why}"
+    if not config.env:
+        return UsageError(message, f"it has none: add `env: {{{name if is_environment(name) else 'prod'}: …}}` to it")
+    meant = nearest(name, config.env)
+    known = f"known are {', '.join(config.env)}"
+    return UsageError(message, f"did you mean {meant}? {known}" if meant else known)
+
+
+def _merge(values: dict[str, Any], over: Mapping[str, Any]) -> None:
+    """Override values in place: maps by key, everything else as a whole. A section that is not a map stays
+    unchanged.
+    """
+    for key, value in over.items():
+        if isinstance(value, dict) and key in values:
+            if isinstance(values[key], dict):
+                _merge(values[key], value)
+        else:
+            values[key] = value
+
+
+def _set(values: dict[str, Any], keys: Keys, value: str) -> None:
+    """Set one value in place. A section that is not a map stays unchanged and is reported elsewhere."""
+    section: Any = values
+    for key in keys[:-1]:
+        section = section.setdefault(key, {}) if isinstance(section, dict) else None
+    if isinstance(section, dict):
+        section[keys[-1]] = value
+
+
+def _read(values: Mapping[str, Any], places: Places, file: SourceFile, problems: list[Problem]) -> object:
+    """The whole file with its defaults. Errors are added to ``problems``; wrong values have their defaults."""
+    reading = ValueReader(Variables(), "", "", problems, literal=True)
+    return CONFIG.read(as_node(values, places, file), FieldName(()), reading)
 
 
 def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
@@ -91,7 +237,7 @@ def _plain(node: Node, path: Keys, places: Places, reading: ValueReader) -> Any:
         case Scalar() if is_secret(path) and node.tag in {"float", "timestamp"}:
             reading.report(node.source, f"YAML does not read {key_text(path)} as text", "quote it")
             return _WRONG
-        case Scalar(tag="float") if path[-2:] in _DECIMALS:
+        case Scalar(tag="float") if own_keys(path) in _DECIMALS:
             return node.text
         case Scalar():
             scalar = reading.scalar(node, key_text(path), "")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.delta.names import TableName
-from tablectl.files import NotRegularError, TooLargeError, read_regular
 from tablectl.frozen import frozen
 from tablectl.json_text import MOST_VALUES, JsonBudgetError, read_json
 from tablectl.model.errors import UsageError
+from tablectl.support.files import NotRegularError, TooLargeError, read_regular
 
 LARGEST = 256 << 20
 """The maximum size of a manifest in bytes."""

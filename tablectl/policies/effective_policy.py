@@ -1,8 +1,13 @@
 """The effective policy of one table: the values, the lines that declare them, and the lines they override. Reads no
 live table.
+
+A plan file does not store these lines: its bytes depend on the declarations and the live tables, not on the layout of
+files.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 
 from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.dialects import DEFAULT_DIALECT
@@ -11,11 +16,10 @@ from tablectl.delta.properties import find_known
 from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC
-from tablectl.policies.declarations import Declaration, rank
-from tablectl.policies.precedence import ResolvedValue, merge
-from tablectl.policies.resolve import resolve
-from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.layers import Layer, ResolvedValue, merge, rank
+from tablectl.policies.spec import Specs, TableSpec, resolve
 from tablectl.policies.suggestions import nearest, shown
+from tablectl.policies.yaml_nodes import SourceFile
 
 
 @frozen
@@ -23,7 +27,7 @@ class Explanation:
     """Everything that the policies declare for one table."""
 
     table: TableName
-    declarations: tuple[Declaration, ...]
+    declarations: tuple[Layer, ...]
     """Its own entry and the patterns that match it, the highest precedence first."""
     resolved: tuple[ResolvedValue, ...]
     """The effective and the cancelled values, in the order of plans."""
@@ -43,7 +47,7 @@ def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: st
     policy applies to the table, and ``InputError`` if patterns contradict each other.
     """
     name = parse_name(text, catalog, dialect)
-    own = (each for each in specs.declarations.named if each.target.key == name.key)
+    own = (each for each in specs.declarations.named if each.key == name.key)
     declarations = (*own, *specs.declarations.matching(name))
     if not declarations:
         raise UsageError(f"no policy declares {name.text}", _instead(specs, name))
@@ -92,5 +96,30 @@ def _instead(specs: Specs, name: TableName) -> str:
     for spec in specs.tables:
         if name.is_path and spec.location and canonical_location(spec.location) == name.key:
             return f"what lies there is declared as {spec.name.text}"
-    near = nearest(name.text, [each.target.text for each in (*specs.declarations.named, *specs.declarations.patterns)])
+    near = nearest(name.text, [each.text for each in (*specs.declarations.named, *specs.declarations.patterns)])
     return f"did you mean {near}?" if near else "what no policy names is not managed"
+
+
+Sources = Mapping[str, Mapping[str, SourceFile]]
+"""By table and change id. The empty id is the table's own key, or the key of a pattern that matches it."""
+
+
+def policy_lines_of(specs: Specs, tables: Iterable[str]) -> Sources:
+    """The positions for tables by name. Tables to which no policy applies (any more) are missing."""
+    named = {spec.name.key: spec for spec in specs.tables}
+    placed = {canonical_location(spec.location): spec for spec in specs.tables if spec.location}
+    found: dict[str, Mapping[str, SourceFile]] = {}
+    for text in tables:
+        try:
+            name = parse_table(text)
+        except NameSyntaxError:  # a plan of another version
+            continue
+        spec = named.get(name.key) or placed.get(name.key) or _by_pattern(specs, name)
+        if spec is not None:
+            found[text] = {**spec.sources, "": spec.declared}
+    return found
+
+
+def _by_pattern(specs: Specs, name: TableName) -> TableSpec | None:
+    patterns = specs.declarations.matching(name)
+    return resolve([(name, patterns)], specs.declarations.profiles, [])[0] if patterns else None

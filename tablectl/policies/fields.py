@@ -87,10 +87,14 @@ _SECRETS: tuple[Keys, ...] = (
 """Settings whose values can hold secrets: addresses of servers, commands, settings of Spark."""
 
 
+def own_keys(keys: Keys) -> Keys:
+    """The keys of a setting without those of its environment."""
+    return keys[2:] if keys[:1] == ("env",) else keys
+
+
 def is_secret(keys: Keys) -> bool:
     """Whether no message shows the value of a key in ``tablectl.yaml``."""
-    own = keys[2:] if keys[:1] == ("env",) else keys
-    return any(own[: len(each)] == each for each in _SECRETS)
+    return any(own_keys(keys)[: len(each)] == each for each in _SECRETS)
 
 
 def _told(text: str, name: FieldName) -> str:
@@ -477,11 +481,17 @@ def duration(most: timedelta, description: str = "") -> Text:
     return Text(parse=partial(parse_duration, most=most), kind="a duration", values=values, description=description)
 
 
-def environment_variables(section: Section, keys: Keys = ()) -> Iterator[tuple[str, Keys]]:
-    """The environment variables that set single values, with the keys that each sets."""
+def single_values(section: Section, keys: Keys = ()) -> Iterator[tuple[Keys, Text | Word]]:
+    """The keys that lead to each single value of a file, and what it takes. Lists and maps have none."""
     for key, each in section.keys.items():
         match each:
             case Section():
-                yield from environment_variables(each, (*keys, key))
+                yield from single_values(each, (*keys, key))
             case Text() | Word():
-                yield "_".join(("TABLECTL", *keys, key)).upper(), (*keys, key)
+                yield (*keys, key), each
+
+
+def environment_variables(section: Section) -> Iterator[tuple[str, Keys]]:
+    """The environment variables that set single values, with the keys that each sets."""
+    for keys, _ in single_values(section):
+        yield "_".join(("TABLECTL", *keys)).upper(), keys

@@ -1,17 +1,33 @@
-"""Names of tables and columns in policies, with variables expanded."""
+"""Names of tables and columns in policies, and the patterns that can be keys of ``tables``, with variables expanded.
+
+In the pattern of a catalog name, globs are outside backticks, and a part in backticks is literal. A path is always in
+backticks, so its globs are inside them. The value of a variable is literal in both.
+"""
 
 from __future__ import annotations
+
+import re
 
 from tablectl.delta.names import (
     NameSyntaxError,
     TableName,
     column_text,
+    how_to_quote,
     parse_column,
     parse_table,
     split_parts,
 )
 from tablectl.delta.sql import quote_name
-from tablectl.policies.variables import Variables, quote_variables
+from tablectl.model.patterns import (
+    MAGIC,
+    TablePattern,
+    check_glob,
+    escape_glob,
+    literal_text,
+    make_catalog_pattern,
+    make_path_pattern,
+)
+from tablectl.policies.variables import LONGEST_NAME, VARIABLE, Variables, quote_variables
 
 
 def read_table(text: str, variables: Variables, catalog: str) -> TableName:
@@ -57,3 +73,76 @@ def check_characters(parts: tuple[str, ...]) -> None:
         reason = why_unusable(part)
         if reason:
             raise NameSyntaxError(f"{part!r} is not a valid name: {reason}")
+
+
+Target = TableName | TablePattern
+
+_PATH = re.compile(r"delta\.`((?:[^`]|``)*)`", re.IGNORECASE)
+_PART = re.compile(rf"`((?:[^`]|``)*)`(?!`)|((?:[A-Za-z0-9_*?]|\[[^\]`.]*\]|{VARIABLE})+)")
+_QUOTED = re.compile(r"`(?:[^`]|``)*`")
+
+
+def read_table_key(text: str, variables: Variables, catalog: str) -> Target:
+    """The table or pattern that a key of ``tables`` names. Two parts mean schema and table in ``catalog``.
+
+    Raises ``NameSyntaxError`` and ``UndefinedVariableError``.
+    """
+    path = _PATH.fullmatch(text)
+    globs = re.sub(VARIABLE, "", path[1] if path else _QUOTED.sub("", text))
+    if not any(char in globs for char in MAGIC):
+        return read_table(text, variables, catalog)
+    if len(text) > LONGEST_NAME:
+        raise NameSyntaxError(f"a name of {len(text)} characters: at most {LONGEST_NAME} are taken")
+    variables.expand(text)  # reports all undefined variables, not only those of the first part
+    if path:
+        glob = variables.expand(path[1].replace("``", "`"), escape_glob)
+        check_characters((glob,))
+        return make_path_pattern(glob)
+    return _catalog_target(_split(text), text, variables, catalog)
+
+
+def _catalog_target(parts: tuple[tuple[str, bool], ...], text: str, variables: Variables, catalog: str) -> Target:
+    globs = tuple(
+        escape_glob(variables.expand(part)) if quoted else variables.expand(part, escape_glob) for part, quoted in parts
+    )
+    check_characters(globs)
+    if not all(globs):
+        raise NameSyntaxError(f"a variable in {text!r} is empty, and a name needs every part")
+    if len(globs) == 2 and globs[0].casefold() == "delta":
+        hint = "a pattern of paths is delta.`/path/*`, and one of a schema called delta names its catalog"
+        raise NameSyntaxError(f"{text!r} is neither a path nor a name with its catalog: {hint}")
+    if len(globs) == 2:
+        return make_catalog_pattern(catalog, *globs)
+    if len(globs) != 3:
+        raise NameSyntaxError(
+            f"{text!r} has {len(globs)} part{'s' if len(globs) > 1 else ''}: "
+            "a pattern is schema.table, catalog.schema.table, or delta.`/path/*`"
+        )
+    check_glob(globs[0])
+    named = literal_text(globs[0])
+    if named is None:
+        raise NameSyntaxError(f"{text!r} leaves the catalog open: name it, since engines do not list all they have")
+    return make_catalog_pattern(named, *globs[1:])
+
+
+def _split(text: str) -> tuple[tuple[str, bool], ...]:
+    """The parts of a catalog pattern as written, and whether each was in backticks."""
+    parts: list[tuple[str, bool]] = []
+    at = 0
+    while True:
+        found = _PART.match(text, at)
+        if found is None:
+            raise NameSyntaxError(f"{_unexpected(text[at:])} in {text!r}: {how_to_quote(text)}")
+        parts.append((found[2], False) if found[1] is None else (found[1].replace("``", "`"), True))
+        at = found.end()
+        if at == len(text):
+            return tuple(parts)
+        if text[at] != ".":
+            raise NameSyntaxError(f"{_unexpected(text[at:])} in {text!r}: {how_to_quote(text)}")
+        at += 1
+
+
+def _unexpected(rest: str) -> str:
+    if rest.startswith("["):
+        return "a [ that is never closed"
+    return f"unexpected {rest[0]!r}" if rest else "an empty part"

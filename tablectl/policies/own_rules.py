@@ -10,6 +10,7 @@ from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tablectl.lint_rules.rule import LintRule
 from tablectl.model.own_rules import GROUP, OwnRule, is_own_code
 
 if TYPE_CHECKING:  # it takes 20 ms to load, and few environments have rules
@@ -35,6 +36,21 @@ def own_rules() -> tuple[OwnRule, ...]:
         if first is not rule and first.trouble == "":
             found[rule.code] = OwnRule(rule.code, rule.package, None, "two packages have a rule of this code")
     return tuple(found.values())
+
+
+def documentation_of(rule: OwnRule) -> LintRule:
+    """A rule in the form of the built-in ones."""
+    title, _, rest = rule.text.strip().partition("\n")
+    return LintRule(
+        code=rule.code,
+        name=rule.code,
+        severity="warning",
+        title=title.strip().removesuffix(".") or "A rule of your own",
+        breaks=" ".join(rest.split()) or "Its message says what it found.",
+        why=f"The package {rule.package} has this rule.",
+        fix="Change the table or its policy as the message says.",
+        source=f"the entry point {rule.code} of {rule.package}",
+    )
 
 
 def _entry_points() -> Iterable[EntryPoint]:

@@ -3,32 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
+from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import DEFAULT_CATALOG, TableName
+from tablectl.delta.properties import canonical_key, find_known
 from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, Problem
-from tablectl.policies.declarations import Declaration, Declarations, Profile, attached
-from tablectl.policies.entries import AttributeEntries, check_unmanaged, read_block, read_defaults, read_profile
 from tablectl.policies.find_files import read_files, shown_path
-from tablectl.policies.policy_fields import is_profile_name
-from tablectl.policies.resolve import check_patterns, resolve
-from tablectl.policies.spec import Specs, find_repeated_patterns, find_repeats
+from tablectl.policies.identifiers import read_table_key
+from tablectl.policies.layers import Cancelled, Declarations, Layer, LayerKind
+from tablectl.policies.policy_fields import INHERITED, OF_A_PATTERN, OF_A_TABLE, is_profile_name, read_field
+from tablectl.policies.property_values import refused_hint
+from tablectl.policies.spec import Specs, check_patterns, find_repeated_patterns, find_repeats, resolve
 from tablectl.policies.suggestions import did_you_mean, shown
-from tablectl.policies.table_keys import read_table_key
-from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_document import parse_document
-from tablectl.policies.yaml_nodes import Entry, MapNode, Scalar, SourceFile, kind_of
+from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 
 VERSION = "1"
 KEYS = ("version", "defaults", "profiles", "tables")
-_NOTHING = AttributeEntries()
 _NO_PROFILES = "declare it under `profiles:` in one of the files of this command"
 _ELSEWHERE = {"env": "environments stand in tablectl.yaml, and give values for `${NAME}` here"}
+_INHERITED = tuple(name for name in INHERITED if name not in {"tags", "profiles"})
+"""The keys whose inherited value ``unmanaged`` can cancel. An empty list replaces inherited tags and profiles."""
+_NOT_A_PATTERN = dict.fromkeys(OF_A_PATTERN, "it belongs to a pattern, and says how many tables it matches")
+_TABLE_ONLY: Mapping[str, str] = MappingProxyType(
+    {
+        **_NOT_A_PATTERN,
+        "location": "a location belongs to one table",
+        "unmanaged": "defaults inherit nothing: leave out what is not managed",
+    }
+)
+_PATTERN_ONLY: Mapping[str, str] = MappingProxyType({"location": "a location belongs to one table, not to a pattern"})
+_OF_A_PROFILE: Mapping[str, str] = MappingProxyType(
+    {
+        **_NOT_A_PATTERN,
+        "location": "a location belongs to one table",
+        "profiles": "a profile attaches no other: a table attaches both",
+    }
+)
 
 
 def load_specs(
@@ -55,8 +76,8 @@ def read_specs(files: Iterable[tuple[str, bytes]], reading: ValueReader) -> Spec
     profiles = _unique_profiles(chain.from_iterable(each.profiles for each in documents), reading)
     declarations = Declarations.of(chain.from_iterable(each.declarations for each in documents), profiles)
     _check_profiles(documents, declarations, reading)
-    _check_unmanaged(declarations, reading)
-    with_layers = ((name, (each, *declarations.matching(name))) for each in declarations.named if (name := each.name))
+    _check_all_unmanaged(declarations, reading)
+    with_layers = ((name, (each, *declarations.matching(name))) for each in declarations.named if (name := each.table))
     specs = resolve(with_layers, declarations.profiles, reading.problems)
     reading.problems.extend((*find_repeats(specs), *find_repeated_patterns(declarations.patterns)))
     reading.problems.extend(check_patterns(declarations))
@@ -66,21 +87,21 @@ def read_specs(files: Iterable[tuple[str, bytes]], reading: ValueReader) -> Spec
     return Specs.of(specs, declarations)
 
 
-def _check_unmanaged(declarations: Declarations, reading: ValueReader) -> None:
+def _check_all_unmanaged(declarations: Declarations, reading: ValueReader) -> None:
     """Runs after all files are parsed: a table can inherit from patterns in any file."""
     every = (*declarations.named, *declarations.patterns)
-    of_defaults = frozenset[str]().union(*(each.defaults.named for each in every))
-    of_profiles = frozenset[str]().union(*(each.block.named for each in declarations.profiles.values()))
-    inherited = of_profiles.union(*(each.block.named | each.defaults.named for each in declarations.patterns))
+    of_defaults = frozenset[str]().union(*(each.defaults.named for each in every if each.defaults))
+    of_patterns = (layer.named for each in declarations.patterns for layer in each.with_defaults())
+    inherited = frozenset[str]().union(*(each.named for each in declarations.profiles.values()), *of_patterns)
     for each in every:
-        if each.block.unmanaged:
-            check_unmanaged(each.block, inherited | each.defaults.named, reading)
+        if each.unmanaged:
+            _check_unmanaged(each, inherited | (each.defaults.named if each.defaults else frozenset()), reading)
     for profile in declarations.profiles.values():
-        check_unmanaged(profile.block, of_defaults, reading)
+        _check_unmanaged(profile, of_defaults, reading)
 
 
-def _unique_profiles(profiles: Iterable[Profile], reading: ValueReader) -> tuple[Profile, ...]:
-    known: dict[str, Profile] = {}
+def _unique_profiles(profiles: Iterable[Layer], reading: ValueReader) -> tuple[Layer, ...]:
+    known: dict[str, Layer] = {}
     for each in profiles:
         first = known.setdefault(each.name, each)
         if first is not each:
@@ -92,20 +113,20 @@ def _unique_profiles(profiles: Iterable[Profile], reading: ValueReader) -> tuple
 def _check_profiles(documents: Iterable[_Document], declarations: Declarations, reading: ValueReader) -> None:
     """Runs after all files are parsed: a profile of any file can be attached in all of them."""
     for document in documents:
-        for block in (document.defaults, *(each.block for each in document.declarations)):
-            for name in attached(block):
+        for layer in (*([document.defaults] if document.defaults else []), *document.declarations):
+            for name in layer.attached():
                 if name not in declarations.profiles:
                     hint = did_you_mean(name, tuple(declarations.profiles)) if declarations.profiles else _NO_PROFILES
-                    reading.report(block.declared["profiles"].source, f"no profile is called {shown(name)}", hint)
+                    reading.report(layer.declared["profiles"].source, f"no profile is called {shown(name)}", hint)
 
 
 @frozen
 class _Document:
     """The contents of one file."""
 
-    declarations: tuple[Declaration, ...] = ()
-    profiles: tuple[Profile, ...] = ()
-    defaults: AttributeEntries = _NOTHING
+    declarations: tuple[Layer, ...] = ()
+    profiles: tuple[Layer, ...] = ()
+    defaults: Layer | None = None
 
 
 def _read_file(file: str, data: bytes, reading: ValueReader) -> _Document:
@@ -123,12 +144,12 @@ def _read_file(file: str, data: bytes, reading: ValueReader) -> _Document:
         if entry.key not in KEYS:
             reading.refuse(entry, (), KEYS, _ELSEWHERE)
     given = root.find("defaults")
-    defaults = read_defaults(given.value, reading) if given else _NOTHING
+    defaults = _read_defaults(given, reading) if given else None
     tables = _read_tables(root.find("tables"), defaults, reading)
     return _Document(tuple(tables), tuple(_read_profiles(root.find("profiles"), reading)), defaults)
 
 
-def _read_profiles(entry: Entry | None, reading: ValueReader) -> Iterator[Profile]:
+def _read_profiles(entry: Entry | None, reading: ValueReader) -> Iterator[Layer]:
     if entry is None:
         return
     if not isinstance(entry.value, MapNode):
@@ -139,7 +160,7 @@ def _read_profiles(entry: Entry | None, reading: ValueReader) -> Iterator[Profil
         if not is_profile_name(each.key):
             message = f"{shown(each.key)} is not the name of a profile"
             reading.report(each.source, message, "a name is made of letters, digits, _ . and -")
-        yield Profile(each.key, read_profile(each.value, reading), each.source)
+        yield _read_profile(each, reading)
 
 
 def _check_version(root: MapNode, reading: ValueReader) -> bool:
@@ -163,7 +184,7 @@ def _check_version(root: MapNode, reading: ValueReader) -> bool:
     return False
 
 
-def _read_tables(entry: Entry | None, defaults: AttributeEntries, reading: ValueReader) -> list[Declaration]:
+def _read_tables(entry: Entry | None, defaults: Layer | None, reading: ValueReader) -> list[Layer]:
     if entry is None:
         return []
     if not isinstance(entry.value, MapNode):
@@ -174,14 +195,127 @@ def _read_tables(entry: Entry | None, defaults: AttributeEntries, reading: Value
     return [declaration for declaration in read if declaration is not None]
 
 
-def _read_table(entry: Entry, defaults: AttributeEntries, reading: ValueReader) -> Declaration | None:
+def _read_table(entry: Entry, defaults: Layer | None, reading: ValueReader) -> Layer | None:
     read = partial(read_table_key, variables=reading.variables, catalog=reading.catalog)
     target = reading.name(entry.key, entry.source, read)
     pattern = target is not None and not isinstance(target, TableName)
-    block = read_block(entry.value, reading, pattern=pattern)
+    layer = Layer(
+        kind=LayerKind.PATTERN if pattern else LayerKind.TABLE, source=entry.source, target=target, defaults=defaults
+    )
+    known = (*INHERITED, "unmanaged", *(OF_A_PATTERN if pattern else ("location",)))
+    layer = _read_map(layer, entry.value, reading, known, _PATTERN_ONLY if pattern else _NOT_A_PATTERN)
     if target is None:
         return None
-    location = block.declared.get("location")
+    location = layer.declared.get("location")
     if location and isinstance(target, TableName) and target.is_path:
         reading.report(location.source, "a table known by its path takes no `location`", "remove it")
-    return Declaration(target, block, defaults, entry.source)
+    return layer
+
+
+def _read_defaults(entry: Entry, reading: ValueReader) -> Layer:
+    node = entry.value
+    if not isinstance(node, MapNode):
+        hint = "for example `defaults: {isolation: Serializable}`"
+        reading.report(node.source, f"`defaults` takes a map of attributes, not {kind_of(node)}", hint)
+        return Layer(kind=LayerKind.DEFAULTS, source=entry.source)
+    declared = _read_entries(node, reading, tuple(INHERITED), _TABLE_ONLY)
+    return Layer(kind=LayerKind.DEFAULTS, source=entry.source, declared=declared, named=_names(node, reading))
+
+
+def _read_profile(entry: Entry, reading: ValueReader) -> Layer:
+    """Parses one profile. An empty one is valid."""
+    layer = Layer(kind=LayerKind.PROFILE, name=entry.key, source=entry.source)
+    known = (*(name for name in INHERITED if name != "profiles"), "unmanaged")
+    return _read_map(layer, entry.value, reading, known, _OF_A_PROFILE)
+
+
+def _read_map(
+    layer: Layer, node: Node, reading: ValueReader, known: tuple[str, ...], elsewhere: Mapping[str, str]
+) -> Layer:
+    """The layer with the contents of its map. An empty one is valid: the inherited values apply."""
+    if isinstance(node, Scalar) and node.is_null:
+        return layer
+    if not isinstance(node, MapNode):
+        what = "profile" if layer.kind is LayerKind.PROFILE else "table"
+        hint = f"for example {next(iter(VALUE_TYPES.values())).example}"
+        reading.report(node.source, f"a {what} takes a map of attributes, not {kind_of(node)}", hint)
+        return layer
+    declared = _read_entries(node, reading, known, elsewhere)
+    named, entry = _names(node, reading), node.find("unmanaged")
+    unmanaged = _read_unmanaged(entry, named, reading) if entry else {}
+    # They say nothing about a table, so no table inherits them.
+    counts: dict[str, Any] = {key: declared.pop(key).value for key in OF_A_PATTERN if key in declared}
+    return replace(layer, declared=declared, named=named, unmanaged=unmanaged, **counts)
+
+
+def _read_entries(
+    node: MapNode, reading: ValueReader, known: tuple[str, ...], elsewhere: Mapping[str, str]
+) -> dict[str, GivenValue]:
+    declared: dict[str, GivenValue] = {}
+    for entry in node.entries:
+        if entry.key not in known:
+            reading.refuse(entry, (), known, {**_misplaced(entry.key, reading), **elsewhere})
+        elif entry.key in OF_A_TABLE:  # `unmanaged` is read with all names of the entry
+            declared.update(read_field(entry, reading))
+    return declared
+
+
+def _misplaced(key: str, reading: ValueReader) -> dict[str, str]:
+    if key.lower() in OWNED:
+        return {key: f"declare `{OWNED[key.lower()]}:` instead"}
+    if find_known(key, reading.dialect) or key.lower().startswith("delta."):
+        return {key: "table properties go under `properties:`"}
+    return {}
+
+
+def _texts(entry: Entry, example: str, reading: ValueReader) -> list[tuple[str, SourceFile]] | None:
+    if not isinstance(entry.value, ListNode):
+        message = f"`{entry.key}` takes a list, not {kind_of(entry.value)}"
+        reading.report(entry.value.source, message, f"for example {example}")
+        return None
+    scalars = [reading.scalar(item, f"`{entry.key}`", example) for item in entry.value.items]
+    return [(scalar.text, scalar.source) for scalar in scalars if scalar is not None]
+
+
+def _names(node: MapNode, reading: ValueReader) -> frozenset[str]:
+    keyed = [entry for entry in node.entries if entry.key in VALUE_TYPES and VALUE_TYPES[entry.key].mapped]
+    inner = {
+        f"{entry.key}.{canonical_key(each.key, reading.dialect) if VALUE_TYPES[entry.key].keyed else each.key}"
+        for entry in keyed
+        if isinstance(entry.value, MapNode)
+        for each in entry.value.entries
+    }
+    return frozenset(inner | {entry.key for entry in node.entries})
+
+
+def _read_unmanaged(entry: Entry, named: frozenset[str], reading: ValueReader) -> dict[str, Cancelled]:
+    cancelled: dict[str, Cancelled] = {}
+    for text, source in _texts(entry, "`unmanaged: [isolation]`", reading) or ():
+        name = text if text in _INHERITED else f"properties.{canonical_key(text, reading.dialect)}"
+        if name in named:
+            hint = "remove it from `unmanaged`, or remove its declaration"
+            reading.report(source, f"{shown(text)} is declared by this table and cannot be unmanaged as well", hint)
+        cancelled.setdefault(name, Cancelled(text, source))
+    return cancelled
+
+
+def _check_unmanaged(layer: Layer, inherited: frozenset[str], reading: ValueReader) -> None:
+    """Reports names in ``unmanaged`` that are neither an attribute nor a property that Delta knows or the table can
+    inherit.
+    """
+    for name, cancelled in layer.unmanaged.items():
+        known = cancelled.text.lower().startswith("delta.") and find_known(cancelled.text, reading.dialect)
+        if name not in _INHERITED and name not in inherited and name not in layer.named and not known:
+            known_names = inherited if reading.hints else frozenset[str]()
+            message, hint = _why_not_inherited(cancelled.text, known_names, reading.dialect)
+            reading.report(cancelled.source, message, hint)
+
+
+def _why_not_inherited(text: str, inherited: frozenset[str], dialect: str) -> tuple[str, str]:
+    if text.lower() in OWNED:
+        return f"{shown(text)} has an attribute of its own", f"write {OWNED[text.lower()]}"
+    if text.lower().startswith("delta."):
+        return f"{shown(text)} is not known to Delta", refused_hint(text, "", dialect)
+    keys = sorted(key.removeprefix("properties.") for key in inherited if key.startswith("properties."))
+    hint = did_you_mean(text, (*_INHERITED, *keys))
+    return f"{shown(text)} is no attribute and no inherited property", hint

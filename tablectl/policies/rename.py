@@ -9,7 +9,7 @@ from tablectl.delta.names import NameSyntaxError, TableName
 from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, UsageError
 from tablectl.policies.adopt import Texts, key_like, key_node
-from tablectl.policies.declarations import Declaration
+from tablectl.policies.layers import Layer
 from tablectl.policies.spec import Specs, TableSpec, effect_of
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_edits import cut, outline
@@ -43,7 +43,7 @@ class Renamer:
         """
         before = self.read(files)
         declaration = _entry(before, old)
-        taken = next((each for each in before.declarations.named if each.target.key == new.key), None)
+        taken = next((each for each in before.declarations.named if each.key == new.key), None)
         if taken is not None:
             raise UsageError(f"{new.text} is declared already, at {taken.source}", "remove one of the two entries")
         file = declaration.source.file
@@ -79,13 +79,13 @@ class Renamer:
         return Renamed({file: files[file]}, notes)
 
 
-def _entry(specs: Specs, name: TableName) -> Declaration:
-    found = next((each for each in specs.declarations.named if each.target.key == name.key), None)
+def _entry(specs: Specs, name: TableName) -> Layer:
+    found = next((each for each in specs.declarations.named if each.key == name.key), None)
     if found is not None:
         return found
     matching = specs.declarations.matching(name)
     if matching:
-        patterns = ", ".join(f"{each.target.text} ({each.source})" for each in matching)
+        patterns = ", ".join(f"{each.text} ({each.source})" for each in matching)
         raise UsageError(f"{name.text} has no entry of its own: it is matched by {patterns}", "rename the pattern")
     raise UsageError(f"no policy declares {name.text}", "`tablectl validate` lists no tables; see the policy files")
 
@@ -110,7 +110,7 @@ def _location(now: TableSpec) -> Iterator[str]:
 
 def _patterns(specs: Specs, old: TableName) -> Iterator[str]:
     for each in specs.declarations.matching(old):
-        yield f"{each.source}: the pattern {each.target.text} matches {old.text}, if such a table still exists"
+        yield f"{each.source}: the pattern {each.text} matches {old.text}, if such a table still exists"
 
 
 def _mentions(texts: Mapping[str, str], names: set[str]) -> Iterator[str]:

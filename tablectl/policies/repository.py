@@ -1,4 +1,6 @@
-"""Finds and reads the policies that a command uses: the given paths, otherwise those of the repository."""
+"""The policies that a command uses: those in the given paths, otherwise those of the repository; or tables that are
+named on the command line, without declarations.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tablectl.attributes.masked_values import MaskedKeys
+from tablectl.delta.names import NameSyntaxError, canonical_location, join_parts
 from tablectl.frozen import frozen
 from tablectl.garbage import collection_paused
-from tablectl.model.errors import Problem
+from tablectl.model.errors import Problem, UsageError
 from tablectl.policies.config import Config
 from tablectl.policies.find_files import find_files, read_files, shown_path
+from tablectl.policies.identifiers import Target, read_table_key
+from tablectl.policies.layers import Declarations, Layer, LayerKind
 from tablectl.policies.policy_document import read_specs
-from tablectl.policies.spec import Specs
+from tablectl.policies.spec import Specs, resolve
 from tablectl.policies.value_reader import ValueReader
-from tablectl.policies.variables import Variables
+from tablectl.policies.variables import UndefinedVariableError, Variables
+from tablectl.policies.yaml_nodes import SourceFile
 
 Paths = Sequence[str | Path] | str | Path | None
 """Policy files and directories. ``None`` or an empty value means the path in the configuration."""
@@ -94,3 +100,42 @@ def has_policies(config: Config, directory: str | Path) -> bool:
     """Whether the repository has any policy file where the configuration says."""
     home = Path(directory) / config.policies
     return home.exists() and not (home.is_dir() and not find_files([home], []))
+
+
+ASKED = "the command line"
+"""What stands for the file of such specs."""
+
+
+def requested_tables(texts: Sequence[str], catalog: str, variables: Variables) -> Specs:
+    """The specs of identifiers and patterns in policy syntax. Raises ``UsageError`` for other text."""
+    targets = {target.key: target for target in (_target(text, catalog, variables) for text in texts)}
+    declarations = Declarations.of(
+        Layer(kind=LayerKind.TABLE, target=target, source=SourceFile(ASKED, 1, number))
+        for number, target in enumerate(targets.values(), 1)
+    )
+    problems: list[Problem] = []
+    named = ((each.table, (each,)) for each in declarations.named if each.table)
+    return Specs.of(resolve(named, {}, problems), declarations)
+
+
+def whole_catalog(catalog: str) -> str:
+    """The pattern that matches every table of a catalog."""
+    return f"{join_parts((catalog,))}.*.*"
+
+
+def declared_already(specs: Specs, besides: str) -> Mapping[str, SourceFile]:
+    """The entries of tables in files other than ``besides``: position by the ``key`` of the table and of its
+    location.
+    """
+    named = [spec for spec in specs.tables if spec.declared.file != besides]
+    places = {canonical_location(spec.location): spec.declared for spec in named if spec.location}
+    return places | {spec.name.key: spec.declared for spec in named}
+
+
+def _target(text: str, catalog: str, variables: Variables) -> Target:
+    try:
+        return read_table_key(text, variables, catalog)
+    except NameSyntaxError as error:
+        raise UsageError(str(error), "name tables as policies do: lake.sales.orders, 'lake.sales.*'") from None
+    except UndefinedVariableError as error:
+        raise UsageError(error.message, error.hint) from None

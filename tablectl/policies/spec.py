@@ -1,21 +1,35 @@
-"""The result of parsing policies: the declarations for each table, with their positions."""
+"""The declarations for each table, with their positions: of tables named in the files, and of live tables that patterns
+match.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.frozen import frozen
-from tablectl.model.errors import Problem
-from tablectl.model.json_form import json_form
+from tablectl.json_text import json_form, write_json
+from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import TablePattern
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.table_window import TableWindow
-from tablectl.policies.declarations import Declaration, Declarations, Profile
-from tablectl.policies.precedence import Declared
+from tablectl.policies.layers import (
+    MOST_MATCHING,
+    Declarations,
+    Declared,
+    Layer,
+    LayerKind,
+    ResolvedValue,
+    check_exclusive,
+    effective,
+    merge,
+    policy_of,
+    rank,
+)
+from tablectl.policies.policy_fields import options_of, window_of
 from tablectl.policies.suggestions import shown
 from tablectl.policies.yaml_nodes import SourceFile
 
@@ -84,7 +98,7 @@ def digest_of_tables(specs: Iterable[TableSpec]) -> str:
 
 
 def _digest(effective: Sequence[Mapping[str, object]]) -> str:
-    canonical = json.dumps(effective, sort_keys=True, separators=(",", ":"))
+    canonical = write_json(effective, sort=True)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -106,33 +120,32 @@ def _effective(spec: TableSpec) -> dict[str, object]:
     }
 
 
-def _profile(profile: Profile) -> dict[str, object]:
-    block = profile.block
-    return {"profile": profile.name, "declared": _values(block.declared), "unmanaged": sorted(block.unmanaged)}
+def _profile(profile: Layer) -> dict[str, object]:
+    return {"profile": profile.name, **_said(profile)}
 
 
-def _pattern(declaration: Declaration) -> dict[str, object]:
-    block = declaration.block
-    return {
-        "pattern": declaration.target.key,
-        "declared": _values(block.declared),
-        "unmanaged": sorted(block.unmanaged),
-        "defaults": _values(declaration.defaults.declared),
-    }
+def _pattern(pattern: Layer) -> dict[str, object]:
+    defaults = _values(pattern.defaults.declared) if pattern.defaults else {}
+    return {"pattern": pattern.key, **_said(pattern), "defaults": defaults}
+
+
+def _said(layer: Layer) -> dict[str, object]:
+    return {"declared": _values(layer.declared), "unmanaged": sorted(layer.unmanaged)}
 
 
 def _values(declared: Declared) -> dict[str, object]:
     return {key: given.value for key, given in declared.items()}
 
 
-def find_repeated_patterns(patterns: Iterable[Declaration]) -> Iterator[Problem]:
+def find_repeated_patterns(patterns: Iterable[Layer]) -> Iterator[Problem]:
     """Patterns that are declared twice. Each problem names both positions."""
-    seen: dict[str, Declaration] = {}
+    seen: dict[str, Layer] = {}
     for each in sorted(patterns, key=lambda each: each.source):
-        first = seen.setdefault(each.target.key, each)
-        if first is not each:
-            message = f"the pattern {shown(each.target.text)} is declared twice: first at {first.source}"
-            yield each.source.problem(message, "make one entry of the two")
+        if each.pattern:
+            first = seen.setdefault(each.pattern.key, each)
+            if first is not each:
+                message = f"the pattern {shown(each.pattern.text)} is declared twice: first at {first.source}"
+                yield each.source.problem(message, "make one entry of the two")
 
 
 def find_repeats(specs: Sequence[TableSpec]) -> Iterator[Problem]:
@@ -150,3 +163,131 @@ def find_repeats(specs: Sequence[TableSpec]) -> Iterator[Problem]:
         if other is not spec:
             message = f"{shown(spec.name.text)} lies where {shown(other.name.text)} does, declared at {other.declared}"
             yield spec.sources.get("location", spec.declared).problem(message, "declare each table under one name")
+
+
+def expand(specs: Specs, found: Mapping[TableName, str]) -> Specs:
+    """The specs, with those of live tables that patterns match. ``found`` maps each table to its location.
+
+    A table named in the files keeps its spec, and gets its location from ``found`` if the files do not declare one.
+    Raises ``InputError`` if patterns contradict each other about a table, or give it both clustering and partitioning.
+    """
+    named = {spec.name.key: spec for spec in specs.tables}
+    fresh: dict[str, TableName] = {}
+    for name in sorted(found, key=lambda name: (name.key, name.text)):
+        spec = named.get(name.key)
+        if spec is None:
+            fresh.setdefault(name.key, name)
+        elif spec.location is None and not spec.name.is_path:
+            named[name.key] = replace(spec, location=found[name])
+    problems: list[Problem] = []
+    matched = ((name, specs.declarations.matching(name)) for name in fresh.values())
+    applying = ((name, patterns) for name, patterns in matched if patterns)
+    added = resolve(applying, specs.declarations.profiles, problems)
+    if problems:
+        raise InputError(tuple(dict.fromkeys(problems)))
+    placed = (spec if spec.name.is_path else replace(spec, location=found[spec.name]) for spec in added)
+    return replace(specs, tables=in_order((*named.values(), *placed)))
+
+
+def resolve(
+    tables: Iterable[tuple[TableName, Sequence[Layer]]], profiles: Mapping[str, Layer], problems: list[Problem]
+) -> list[TableSpec]:
+    """The spec of each table from the declarations that apply to it, which are sorted with the highest precedence
+    first.
+    """
+    ties: dict[tuple[str, SourceFile, SourceFile], _Tie] = {}
+    crowded = False
+    specs: list[TableSpec] = []
+    for name, declarations in tables:
+        if sum(each.pattern is not None for each in declarations) > MOST_MATCHING:
+            if not crowded:
+                problems.append(_crowded(name, declarations[-1]))
+            crowded = True
+            continue
+        resolved = merge(rank(declarations, profiles))
+        exclusive = check_exclusive(resolved)
+        if exclusive:
+            problems.append(exclusive)
+        for each in resolved:
+            if each.tie:
+                place = (each.key, each.source, each.tie.place(each.key) or each.tie.source)
+                ties.setdefault(place, _Tie(each, each.tie, [])).tables.append(name)
+        specs.append(_spec(name, resolved, declarations[0].source))
+    problems.extend(tie.problem() for tie in ties.values())
+    return specs
+
+
+def _crowded(name: TableName, last: Layer) -> Problem:
+    message = f"{shown(name.text)} is matched by more than {MOST_MATCHING} patterns, of which this is one"
+    return last.source.problem(message, "write fewer patterns that overlap")
+
+
+def _spec(name: TableName, resolved: Sequence[ResolvedValue], declared: SourceFile) -> TableSpec:
+    values = effective(resolved)
+    location, tags = values.get("location"), values.get("tags")
+    return TableSpec(
+        name=name,
+        policy=policy_of(values),
+        options=options_of(values),
+        window=window_of(values),
+        owner=str(values["owner"].value) if "owner" in values else "",
+        location=str(location.value) if location else None,
+        tags=tuple(tags.value or ()) if tags else (),
+        sources={key: given.source for key, given in values.items() if key not in {"tags", "profiles"}},
+        declared=declared,
+    )
+
+
+def check_patterns(declarations: Declarations) -> Iterator[Problem]:
+    """Problems of patterns that do not depend on the tables they match."""
+    for each in declarations.patterns:
+        exclusive = check_exclusive(merge(rank((each,), declarations.profiles)))
+        if exclusive:
+            yield exclusive
+
+
+@frozen
+class _Tie:
+    """Two layers of one rank with different declarations for a key, and the affected tables."""
+
+    resolved: ResolvedValue
+    other: Layer
+    tables: list[TableName]
+
+    def problem(self) -> Problem:
+        """The problem, at the later of the two positions. It names the other one."""
+        key, first = self.resolved.key, self.resolved.won
+        more = f" and {len(self.tables) - 1} more" if len(self.tables) > 1 else ""
+        message = (
+            f"`{key}` of {shown(self.tables[0].text)}{more} is {_value_text(self.other, key)} {_where(self.other)} "
+            f"here and {_value_text(first, key)} {_where(first)} at {self.resolved.source}, and neither outweighs the "
+            "other"
+        )
+        place = self.other.place(key) or self.other.source
+        return place.problem(message, _OUTWEIGHS.get(self.other.kind, ""))
+
+
+def _value_text(layer: Layer, key: str) -> str:
+    given = layer.declared.get(key)
+    match given and given.shown():
+        case str() as text:
+            return shown(text)
+        case tuple() as items:
+            return f"[{', '.join(items)}]"
+        case _:
+            return "null" if given else "unmanaged"
+
+
+def _where(layer: Layer) -> str:
+    if layer.kind is LayerKind.DEFAULTS:
+        return "in the defaults"
+    return f"by the {layer.kind} {shown(layer.pattern.text if layer.pattern else layer.name)}"
+
+
+_OUTWEIGHS = {
+    LayerKind.PATTERN: "of patterns the one with more literal characters wins, and a table's own entry wins over all "
+    "of them",
+    LayerKind.PROFILE: "attach one of the two profiles, or declare the value at the table or its pattern",
+    LayerKind.DEFAULTS: "declare the value at the table, at its pattern or in a profile",
+}
+"""What to do about two layers of one rank that contradict each other."""

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from tablectl.frozen import frozen
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable
-from tablectl.policies.policy_lines import Sources
+from tablectl.policies.effective_policy import Sources
 from tablectl.policies.yaml_nodes import SourceFile
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?=&%+-]+\Z")
@@ -30,6 +30,8 @@ class Context:
     """The path from the root of the repository to the directory to which the files of ``sources`` are relative."""
     plan_file: str = ""
     """The file in which the plan was saved."""
+    dumped: bytes = b""
+    """The contents of that file; empty if it is not known."""
     ci: str = ""
     """The URL of the CI run."""
     blob: str = ""

@@ -6,14 +6,13 @@ rendered: 10,000 parts take ten seconds. The modules of a result and of such a p
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tablectl.json_text import json_form, write_json
 from tablectl.model.errors import ExitCode
-from tablectl.model.json_form import json_form
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.reports.context import Context
@@ -21,7 +20,6 @@ from tablectl.reports.document import Case, CommentEnd, Document, ForPrograms, R
 from tablectl.reports.mask import Mask
 
 if TYPE_CHECKING:  # see above
-    from tablectl.advice.records import LakeAdvice
     from tablectl.applying.run_report import RunReport
     from tablectl.planning.drift import Drift
     from tablectl.planning.lint import Linted
@@ -37,7 +35,7 @@ def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:
     masked = mask.plan(plan)
     groups = plan_groups(masked)
     programs = ForPrograms(
-        data=lambda: _plan_json(plan, masked, mask),
+        data=lambda: _plan_json(plan, masked, mask, context),
         results=partial(_plan_results, masked, context),
         cases=partial(_plan_cases, masked, context),
         failed=bool(plan.failures),
@@ -150,20 +148,11 @@ def document_of_status(status: LakeStatus, mask: Mask) -> Document:
     return replace(status_document(masked), programs=programs, comment=lambda: end)
 
 
-def document_of_advice(advice: LakeAdvice) -> Document:
-    """The advice for tables. It contains no values of properties, so there is nothing to mask."""
-    from tablectl.reports.advice_document import advice_document  # noqa: PLC0415  # see the module docstring
-
-    programs = ForPrograms(data=lambda: _json(json_form(advice), indent=1, sort=False))
-    end = CommentEnd("<!-- tablectl advice -->", "<code>tablectl advise --report FILE.html</code> writes all of it.")
-    return replace(advice_document(advice), programs=programs, comment=lambda: end)
-
-
-def _plan_json(plan: Plan, masked: Plan, mask: Mask) -> str:
+def _plan_json(plan: Plan, masked: Plan, mask: Mask, context: Context) -> str:
     if masked == plan:
-        return dump_plan(plan).decode()
+        return (context.dumped or dump_plan(plan)).decode()
     return _json({**json_form(masked), "sha256": digest_of(plan), "masked": mask.patterns}, indent=1)
 
 
 def _json(body: dict[str, Any], indent: int = 2, *, sort: bool = True) -> str:
-    return json.dumps(body, default=json_form, indent=indent, sort_keys=sort) + "\n"
+    return write_json(body, indent=indent, sort=sort) + "\n"

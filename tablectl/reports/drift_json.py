@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import field
 
 from tablectl.frozen import frozen
-from tablectl.model.json_form import OMITTED, json_form
+from tablectl.json_text import OMITTED, json_form, write_json
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit
@@ -162,7 +161,7 @@ def drift_json(drift: Drift, adoption: AdoptionFact | None = None) -> str:
         exit_code=int(drift.exit_code),
         adoption=adoption,
     )
-    return json.dumps(report, default=json_form, indent=2) + "\n"
+    return write_json(report, indent=2) + "\n"
 
 
 def adoption_fact(adoption: Adoption, *, written: bool) -> AdoptionFact:

@@ -12,10 +12,9 @@ from tablectl.delta.databricks_runtimes import Capability, Runtime, can
 from tablectl.frozen import frozen
 from tablectl.model.text import printable, value_text
 from tablectl.policies.effective_policy import Explanation
-from tablectl.policies.precedence import DeclaredValue, ResolvedValue
+from tablectl.policies.layers import Layer, ResolvedValue
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.conflicts_text import wrapped
-from tablectl.reports.style import Style
+from tablectl.reports.style import Style, wrapped
 
 _WIDEST_VALUE = 32
 
@@ -65,7 +64,7 @@ def explain_text(explanation: Explanation, style: Style, needs: _Needs = _NO_NEE
         what = f"matches {declaration.pattern.text}" if declaration.pattern else "declared"
         lines.append(f"  {printable(what)} {style.paint(f'at {_place(declaration.source)}', 'dim')}")
     names = max((len(printable(each.key)) for each in explanation.resolved), default=0)
-    values = min(max((len(_value_text(each.won)) for each in explanation.resolved), default=0), _WIDEST_VALUE)
+    values = min(max((len(_value_text(each.won, each.key)) for each in explanation.resolved), default=0), _WIDEST_VALUE)
     if explanation.resolved:
         lines.append("")
     for each in explanation.resolved:
@@ -79,21 +78,23 @@ def explain_text(explanation: Explanation, style: Style, needs: _Needs = _NO_NEE
 
 
 def _resolved_lines(resolved: ResolvedValue, names: int, values: int, style: Style) -> list[str]:
-    value = style.paint(_value_text(resolved.won).ljust(values), "green" if resolved.won.given else "yellow")
-    over = (f"over {_by(declared_value)}: {_value_text(declared_value)}" for declared_value in resolved.over)
+    key = resolved.key
+    value = style.paint(_value_text(resolved.won, key).ljust(values), "green" if resolved.given else "yellow")
+    over = (f"over {_by(layer, key)}: {_value_text(layer, key)}" for layer in resolved.over)
     return [
-        f"  {printable(resolved.key).ljust(names)}  {value}  {style.paint(_by(resolved.won), 'dim')}",
+        f"  {printable(key).ljust(names)}  {value}  {style.paint(_by(resolved.won, key), 'dim')}",
         *(f"  {'':{names}}  {style.paint(text, 'dim')}" for text in over),
     ]
 
 
-def _value_text(declared_value: DeclaredValue) -> str:
-    return value_text(declared_value.given.shown()) if declared_value.given else "not managed"
+def _value_text(layer: Layer, key: str) -> str:
+    given = layer.declared.get(key)
+    return value_text(given.shown()) if given else "not managed"
 
 
-def _by(declared_value: DeclaredValue) -> str:
-    title = declared_value.title or ("" if declared_value.given else "unmanaged")
-    return _place(declared_value.source) + (f" ({printable(title)})" if title else "")
+def _by(layer: Layer, key: str) -> str:
+    title = layer.title or ("" if key in layer.declared else "unmanaged")
+    return _place(layer.place(key) or layer.source) + (f" ({printable(title)})" if title else "")
 
 
 def _place(source: SourceFile) -> str:
@@ -104,13 +105,13 @@ def explain_json(explanation: Explanation, needs: _Needs = _NO_NEEDS) -> dict[st
     """The same as plain values."""
     return {
         "table": explanation.table.text,
-        "declarations": [{"key": each.target.text, **_at(each.source)} for each in explanation.declarations],
+        "declarations": [{"key": each.text, **_at(each.source)} for each in explanation.declarations],
         "values": [
             {
                 "name": each.key,
-                **_declared_value(each.won),
+                **_declared_value(each.won, each.key),
                 **({"runtime": [_need_json(need) for need in needs[each.key]]} if needs.get(each.key) else {}),
-                "over": [_declared_value(declared_value) for declared_value in each.over],
+                "over": [_declared_value(layer, each.key) for layer in each.over],
             }
             for each in explanation.resolved
         ],
@@ -135,13 +136,13 @@ def _need_json(need: RuntimeNeed) -> dict[str, Any]:
     }
 
 
-def _declared_value(declared_value: DeclaredValue) -> dict[str, Any]:
-    value = {"value": declared_value.given.shown()} if declared_value.given else {}
+def _declared_value(layer: Layer, key: str) -> dict[str, Any]:
+    given = layer.declared.get(key)
     return {
-        "managed": declared_value.given is not None,
-        **value,
-        "by": declared_value.title or "table",
-        **_at(declared_value.source),
+        "managed": given is not None,
+        **({"value": given.shown()} if given else {}),
+        "by": layer.title or "table",
+        **_at(layer.place(key) or layer.source),
     }
 
 

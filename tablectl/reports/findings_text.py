@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tablectl.model.lint_rules import Severity
-from tablectl.model.plan import Finding, TableFailure
+from tablectl.model.plan import Finding, Severity, TableFailure
 from tablectl.model.text import printable
 from tablectl.planning.lint import LintedTable
 from tablectl.reports.style import Style, plural

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode
-from tablectl.model.lint_rules import RULES
 from tablectl.model.plan import Finding
 from tablectl.model.text import natural_key
 from tablectl.planning.lint import Linted, LintedTable

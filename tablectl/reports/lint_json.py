@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablectl.model.json_form import json_form
+from tablectl.json_text import json_form
 from tablectl.planning.lint import Linted
 
 

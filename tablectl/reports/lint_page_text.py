@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tablectl.delta.clients import LISTS, VECTORS_OFF, ClientData, Probe, known_clients
-from tablectl.model.json_form import json_form
-from tablectl.model.lint_rules import RULES, LintRule
-from tablectl.reports.conflicts_text import wrapped
-from tablectl.reports.style import Style
+from tablectl.json_text import json_form
+from tablectl.lint_rules import RULES
+from tablectl.lint_rules.rule import LintRule
+from tablectl.reports.style import Style, wrapped
 
 SILENCE = (
     "In tablectl.yaml: `lint: {{{code}: {{severity: ignore, reason: …}}}}`. Other severities (error, warning, note) "

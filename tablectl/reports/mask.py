@@ -5,7 +5,6 @@ Masking creates other records for display. The plan itself, its file and the sta
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -16,13 +15,13 @@ from tablectl.attributes.policy import Policy
 from tablectl.attributes.retention import span_text
 from tablectl.delta import keys
 from tablectl.delta.sql import quote_text
-from tablectl.json_text import read_json
-from tablectl.model.lint_rules import RULES as CODES
-from tablectl.model.lint_rules import LintRule
+from tablectl.json_text import read_json, write_json
+from tablectl.lint_rules import RULES as CODES
+from tablectl.lint_rules.rule import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
 from tablectl.model.table import CatalogDifference, Commit
 from tablectl.model.text import printable
-from tablectl.policies.declarations import Declarations
+from tablectl.policies.layers import Declarations
 
 if TYPE_CHECKING:  # records of other commands, which a plan does not load
     from tablectl.applying.run_report import RunReport, StatementRun, TableRun
@@ -129,8 +128,7 @@ class Mask(MaskedKeys):
 
     def text(self, text: str, declarations: Declarations) -> str:
         """A text of policy files without the hidden values, wherever the files declare them."""
-        every = (*declarations.named, *declarations.patterns)
-        declared = (block.declared.items() for each in every for block in (each.block, each.defaults))
+        declared = (layer.declared.items() for layer in declarations.layers())
         hidden = [(key, each.value) for items in declared for key, each in items if each.hidden]
         texts = [(key.startswith("properties."), value) for key, value in hidden if isinstance(value, str)]
         secrets = _Secrets((each for own, each in texts if own), (each for own, each in texts if not own))
@@ -239,9 +237,8 @@ class Mask(MaskedKeys):
             return HIDDEN
         if not isinstance(values, dict):
             return HIDDEN
-        return json.dumps(
-            {key: HIDDEN if self.hides(key) else each for key, each in values.items()}, ensure_ascii=False
-        )
+        shown = {key: HIDDEN if self.hides(key) else each for key, each in values.items()}
+        return write_json(shown, ascii=False, spaces=True)
 
     def _statement(self, statement: Statement, secrets: _Secrets) -> Statement:
         sets = tuple((key, HIDDEN if self.hides(key) else value) for key, value in statement.effect.sets)

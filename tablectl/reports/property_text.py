@@ -8,8 +8,7 @@ from tablectl.delta.databricks_runtimes import Capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.model.text import printable
 from tablectl.planning.explain_property import PropertyExplanation
-from tablectl.reports.conflicts_text import wrapped
-from tablectl.reports.style import Style
+from tablectl.reports.style import Style, wrapped
 
 
 def about_key_text(about: PropertyExplanation, style: Style) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
+from tablectl.lint_rules import RULES
 from tablectl.model.errors import Problem
-from tablectl.model.lint_rules import RULES
 from tablectl.model.plan import Finding, Plan, TableFailure, TablePlan
 from tablectl.model.text import value_text
 from tablectl.planning.drift import Drift

@@ -6,19 +6,19 @@ The most severe results come first, because viewers show a limited number (GitHu
 from __future__ import annotations
 
 import hashlib
-import json
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from tablectl.frozen import frozen
+from tablectl.json_text import write_json
+from tablectl.lint_rules import RULES as CODES
+from tablectl.lint_rules.rule import LintRule
 from tablectl.model.errors import Problem
-from tablectl.model.lint_rules import RULES as CODES
-from tablectl.model.lint_rules import LintRule
 from tablectl.model.text import printable
 from tablectl.planning.lint import Linted
-from tablectl.policies.config import FILE
+from tablectl.policies.config_file import FILE
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document, Level, Result
@@ -186,7 +186,7 @@ def _log(results: Iterable[Result], context: Context, category: str, *, failed: 
         "invocations": [invocation],
         "results": [_result(each, used.index(each.rule), context) for each in shown],
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+    return write_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
 def _rule(rule: SarifRule) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tablectl.applying.run_report import RunReport
 from tablectl.model.errors import ExitCode
-from tablectl.model.json_schema import Schema, record_schema
+from tablectl.model.json_records import Schema, record_schema
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import FORMAT
 from tablectl.reports.drift_json import DriftReport

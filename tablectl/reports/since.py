@@ -6,12 +6,11 @@ The list is display only. It comes back from a comment that people may have edit
 from __future__ import annotations
 
 import binascii
-import json
 import re
 import zlib
 from base64 import b64decode, b64encode
 
-from tablectl.json_text import read_json
+from tablectl.json_text import read_json, write_json
 from tablectl.reports.markdown import code, words
 from tablectl.reports.plan_comparison import GroupDifference, GroupRecord, Records, differences, short_digest
 from tablectl.reports.style import plural
@@ -26,7 +25,7 @@ _MOST_LISTED = 6
 def group_list(records: Records) -> str:
     """The comment for programs with the groups of a plan; empty if it would be too long."""
     entries = {key: [each.weight, each.title, each.count, short_digest(each.tables)] for key, each in records.items()}
-    packed = b64encode(zlib.compress(json.dumps(entries).encode(), 9)).decode()
+    packed = b64encode(zlib.compress(write_json(entries).encode(), 9)).decode()
     return f"<!-- tablectl groups: {packed} -->" if len(packed) <= _LONGEST_LIST else ""
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tablectl.frozen import frozen
+from tablectl.json_text import OMITTED
 from tablectl.model.errors import ExitCode
-from tablectl.model.json_form import OMITTED
 from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
 

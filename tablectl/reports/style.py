@@ -69,3 +69,17 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count} {noun[:-1]}ies" if noun.endswith("ry") else f"{count} {noun}s"
+
+
+def wrapped(text: str, indent: int, style: Style, *paint: str) -> list[str]:
+    """The lines of a paragraph, each indented and painted."""
+    margin = " " * indent
+    lines = textwrap.wrap(
+        printable(text),
+        max(style.width, indent + 30),
+        initial_indent=margin,
+        subsequent_indent=margin,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [style.paint(line, *paint) if paint else line for line in lines]

@@ -12,13 +12,14 @@ import stat
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import islice
 from typing import TypeVar
 
 from tablectl.delta.layout import LOG
-from tablectl.files import TooLargeError, open_regular, read_regular
 from tablectl.model.errors import LiveError
 from tablectl.storage.read_budget import OversizeError, ReadBudget
-from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, FirstNames, VanishedError
+from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, DataFile, FirstNames, VanishedError, is_data
+from tablectl.support.files import TooLargeError, open_regular, read_regular
 
 _BUFFER = 1 << 16
 _Result = TypeVar("_Result")
@@ -189,3 +190,22 @@ def free_bytes(location: str) -> int | None:
         return shutil.disk_usage(location).free
     except (OSError, ValueError):
         return None
+
+
+def list_data_files(log: DiskLog, most: int) -> list[DataFile]:
+    """The Parquet files below a table on a disk, at most ``most``. Links are not followed. Raises ``LiveError``."""
+    log.exists()  # raises for a location that does not exist
+    return list(islice(_walk(log.location), most))
+
+
+def _walk(root: str) -> Iterator[DataFile]:
+    def stop(error: OSError) -> None:
+        raise LiveError(f"{error.filename}: cannot be listed: {error.strerror}", DENIED) from error
+
+    for folder, _, names in os.walk(root, onerror=stop):
+        below = "" if folder == root else folder[len(root) :].strip("/") + "/"
+        for name in names:
+            if is_data(below + name):
+                with suppress(FileNotFoundError):  # removed since it was listed
+                    status = os.lstat(f"{folder}/{name}")
+                    yield DataFile(below + name, status.st_size, status.st_mtime)

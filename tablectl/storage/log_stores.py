@@ -12,10 +12,9 @@ from tablectl.delta.names import canonical_location
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.access import Provider
-from tablectl.storage.data_files import DataFile, list_data_files
-from tablectl.storage.disk_log import DiskLog
+from tablectl.storage.disk_log import DiskLog, list_data_files
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
-from tablectl.storage.table_log import TableLog
+from tablectl.storage.table_log import DataFile, TableLog
 
 if TYPE_CHECKING:  # most commands need none of them, and writers never the records that only catalogs make
     from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Detects directories on a network file system, by the type of their mount.
+"""Places on disks: their real names, and whether they are on a network file system, by the type of their mount.
 
 The protocol of the protected window requires that a process that lists a directory sees everything that others put into
 it before. Clients of NFS, SMB and similar systems list from caches of their own: nfs(5), "Directory entry caching" and
@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
+
+from tablectl.delta.names import canonical_location
 
 NETWORK = frozenset(
     {
@@ -101,3 +103,12 @@ def mac_mounts(lines: Iterable[str]) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), text)
+
+
+def real_place(location: str) -> str:
+    """The canonical form of a place, with links on a local disk resolved, so that two names of one table do not count
+    as two tables.
+    """
+    place = canonical_location(location)
+    # Not `Path.resolve`, which raises where a link leads to itself: that table cannot be read, and all others can.
+    return os.path.realpath(place) if place.startswith("/") else place

@@ -17,13 +17,11 @@ from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, 
 from obstore.store import ObjectStore
 
 from tablectl.delta.layout import LOG
-from tablectl.files import size_text
 from tablectl.model.errors import LiveError
-from tablectl.storage.data_files import DataFile, is_data
 from tablectl.storage.failures import Failure, explain
-from tablectl.storage.range_file import RangeFile
 from tablectl.storage.read_budget import OversizeError, ReadBudget
-from tablectl.storage.table_log import DENIED, LINE_BYTES, PAGE, FirstNames, VanishedError
+from tablectl.storage.table_log import DENIED, LINE_BYTES, PAGE, DataFile, FirstNames, RangeFile, VanishedError, is_data
+from tablectl.support.files import size_text
 
 if TYPE_CHECKING:  # obstore has these types for checkers alone
     from obstore import GetOptions, ObjectMeta

@@ -14,10 +14,20 @@ from urllib.parse import quote
 from tablectl.model.store_options import CONCURRENCY, CONNECTION, FAMILIES, OPTIONS, PREFIXES
 from tablectl.storage.access import Provider, StorageAccess
 from tablectl.storage.failures import Failure, explain
-from tablectl.storage.profiles import ProfileError, profile_credentials
 
 if TYPE_CHECKING:
     from obstore.store import MemoryStore, ObjectStore
+from collections.abc import Callable
+from importlib.util import find_spec
+
+_NATIVE = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+"""The variables from which obstore itself takes credentials. As in boto3, they take precedence over any profile."""
 
 
 @dataclass(frozen=True)
@@ -112,3 +122,49 @@ def _provider(family: str, given: Mapping[str, str]) -> dict[str, Any]:
 def _no_token() -> dict[str, Any]:
     """What a put without a signature sends as its token. Servers without logins ignore it, and GCS refuses it."""
     return {"token": "anonymous", "expires_at": None}
+
+
+class ProfileError(Exception):
+    """The requested profile cannot be used. The message says why."""
+
+
+def profile_credentials(environ: Mapping[str, str], home: Path) -> Callable[[], Any] | None:
+    """A credential provider for obstore; ``None`` if obstore finds credentials without one.
+
+    Raises ``ProfileError`` if ``AWS_PROFILE`` names a profile that cannot be used.
+    """
+    profile = environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE")
+    if any(environ.get(key) for key in _NATIVE) or environ.get("AWS_SKIP_SIGNATURE", "").lower() in {"1", "true"}:
+        return None
+    if not profile and not any(path.is_file() for path in shared_files(environ, home)):
+        return None
+    if find_spec("boto3") is None:
+        if profile:
+            raise ProfileError(f"AWS_PROFILE is {profile!r}, and profiles are read by boto3, which is not installed")
+        return None
+    return _from_boto3(profile)
+
+
+def shared_files(environ: Mapping[str, str], home: Path) -> tuple[Path, Path]:
+    """The files that can contain profiles, whether or not they exist."""
+    named = environ.get("AWS_SHARED_CREDENTIALS_FILE"), environ.get("AWS_CONFIG_FILE")
+    return (
+        Path(named[0]).expanduser() if named[0] else home / ".aws" / "credentials",
+        Path(named[1]).expanduser() if named[1] else home / ".aws" / "config",
+    )
+
+
+def _from_boto3(profile: str | None) -> Callable[[], Any] | None:
+    # Slow to import, and needed only for profiles.
+    import boto3  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+    from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
+
+    try:
+        session = boto3.Session(profile_name=profile)
+        provider: Callable[[], Any] = Boto3CredentialProvider(session)
+    except (BotoCoreError, ValueError) as error:
+        if profile:
+            raise ProfileError(f"the profile {profile!r} of AWS_PROFILE cannot be used: {error}") from error
+        return None  # no usable default profile in the files: the machine's role is next
+    return provider

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
-from tablectl.files import size_text
 from tablectl.model.errors import LiveError
+from tablectl.support.files import size_text
 
 LOG_BYTES = 2 << 30
 """The maximum size of all commits of one table that a plan reads. A million files take about one gigabyte."""

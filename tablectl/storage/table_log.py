@@ -25,6 +25,42 @@ _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
 
 
+class RangeFile(io.RawIOBase):
+    """A file of which each read is one call of ``fetch`` with a start and a number of bytes, both inside the file."""
+
+    def __init__(self, size: int, fetch: Callable[[int, int], bytes]) -> None:
+        super().__init__()
+        self.size = size
+        self._fetch = fetch
+        self._at = 0
+
+    def seekable(self) -> bool:
+        """Always true."""
+        return True
+
+    def readable(self) -> bool:
+        """Always true."""
+        return True
+
+    def tell(self) -> int:
+        """The position of the next read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """As in ``io.RawIOBase``."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        self._at = max(start + offset, 0)
+        return self._at
+
+    def read(self, size: int = -1, /) -> bytes:
+        """As in ``io.RawIOBase``. Raises what ``fetch`` raises."""
+        left = max(self.size - self._at, 0)
+        size = left if size < 0 else min(size, left)
+        data = self._fetch(self._at, size) if size else b""
+        self._at += len(data)
+        return data
+
+
 class VanishedError(LiveError):
     """A listed file was gone when it was opened, because the log is being cleaned up. A new listing helps."""
 
@@ -36,6 +72,26 @@ class FirstNames:
     names: tuple[str, ...]
     last: str | None = None
     """The name after which all others sort; ``None`` if there are no others."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file in the folder of a table."""
+
+    path: str
+    """Relative to the table."""
+    size: int
+    modified: float
+    """Seconds since the epoch, by the clock of the store."""
+
+
+def is_data(path: str) -> bool:
+    """Whether a path below a table is that of a data file. Delta and Spark hide names that begin with _ or a dot; a
+    partition folder such as ``_day=1`` is not hidden.
+    """
+    *folders, name = path.split("/")
+    hidden = any(each.startswith(".") or (each.startswith("_") and "=" not in each) for each in folders)
+    return not hidden and not name.startswith(("_", ".")) and name.endswith(".parquet")
 
 
 class TableLog(Protocol):

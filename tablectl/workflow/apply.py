@@ -13,7 +13,7 @@ from uuid import uuid4
 from tablectl.applying.context import Approve, CanaryTerms, QuietTerms, RunContext, WindowSettings, approve_all
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, RunEvent, no_progress
-from tablectl.applying.hook_process import CommandRunner
+from tablectl.applying.hook_process import hook_runner
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
@@ -45,10 +45,10 @@ from tablectl.policies.fields import duration
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project, RunEngines
 from tablectl.reports.groups import plan_groups
-from tablectl.storage.data_files import DataFile
 from tablectl.storage.disk_log import free_bytes
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.table_log import DataFile
 from tablectl.version import __version__
 
 _ALL_COMMITS = 100_000
@@ -263,7 +263,7 @@ def _context(
         drain=float(config.window.drain),
         before=config.window.before,
         after=config.window.after,
-        run_hook=CommandRunner(project.directory, float(config.window.hook_timeout)),
+        run_hook=hook_runner(project.directory, float(config.window.hook_timeout)),
         calendar=config.window.calendar,
         exclusive_commits=config.engine.exclusive_commits,
         wait=control.wait * 60,

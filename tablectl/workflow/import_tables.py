@@ -12,10 +12,10 @@ from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure
 from tablectl.planning.import_table import policy_of_table
-from tablectl.policies.new_policy_file import TableEntry, write_policies
 from tablectl.policies.repository import Repository
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.policies.yaml_text import TableEntry, write_policies
 from tablectl.project import Project
 from tablectl.reports.mask import Mask
 from tablectl.selection import Selection, depth_for

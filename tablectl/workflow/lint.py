@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from tablectl.lint_rules.rule import table_subject
 from tablectl.log.reader import Reading
 from tablectl.model.plan import Finding
 from tablectl.model.table import LOOK_BACK, Depth
 from tablectl.planning.dbt import dbt_findings
 from tablectl.planning.diff import diff
-from tablectl.planning.lint import Linted, LintedTable, graded, lint
-from tablectl.planning.lint_rules.linted_state import table_subject
-from tablectl.planning.own_rules import with_own_rules
+from tablectl.planning.lint import Linted, LintedTable, graded, lint, with_own_rules
 from tablectl.policies.dbt_manifest import DbtTable
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project

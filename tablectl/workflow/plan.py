@@ -10,8 +10,8 @@ from typing import Any
 from tablectl.log.reader import Reading
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
+from tablectl.planning.lint import with_own_rules
 from tablectl.planning.merge_plans import Shard
-from tablectl.planning.own_rules import with_own_rules
 from tablectl.planning.plan_file import FORMAT
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.table_loss import fails_writers

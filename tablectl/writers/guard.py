@@ -25,7 +25,7 @@ from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import WindowError, one_line
-from tablectl.storage.places import real_place
+from tablectl.storage.mounts import real_place
 from tablectl.storage.records import RecordStore, is_new, open_records
 from tablectl.version import __version__
 from tablectl.writers.gate_entry import UNDELETED, GateEntry, GuardTimeout, StoredGuard

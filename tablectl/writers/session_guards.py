@@ -14,8 +14,7 @@ from typing import Any
 
 from tablectl.compat import UTC
 from tablectl.delta.names import is_absolute, split_parts
-from tablectl.engine.describe import UNGUARDED, locate
-from tablectl.engine.facts import ViewError
+from tablectl.engine.describe import UNGUARDED, ViewError, locate
 from tablectl.leases.guards import TTL, GuardMode
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import LiveError

@@ -6,7 +6,6 @@ PySpark is imported here: its modules are passed in once they are loaded.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import logging
 import re
@@ -68,7 +67,8 @@ def _formatted(statement: str, values: Mapping[str, Any]) -> str:
 def _sql_may_read(statement: str, session: Any, location: str) -> bool:
     """Whether an INSERT reads its target, by the tables in its text. sqlglot is an extra; without it, it may."""
     try:
-        sqlglot: Any = importlib.import_module("sqlglot")
+        import sqlglot  # noqa: PLC0415  # an extra of tablectl-guard, which jobs may lack
+
         tree = sqlglot.parse_one(statement, read="databricks")
         target = tree.this.find(sqlglot.exp.Table)
         names = [each for each in tree.find_all(sqlglot.exp.Table) if each is not target]

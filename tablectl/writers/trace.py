@@ -7,7 +7,6 @@ that leaves one deletes some that are older than ``KEPT`` days, so their number 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +15,7 @@ from functools import lru_cache
 from itertools import count, islice
 from typing import NamedTuple
 
-from tablectl.json_text import read_json
+from tablectl.json_text import read_json, write_json
 from tablectl.leases.owner import on_one_line
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
@@ -46,7 +45,7 @@ def leave_trace(store: RecordStore, writer: str, mode: str, day: date) -> None:
     body = {"day": day.isoformat(), "format": FORMAT, "mode": mode, "writer": writer[:_LONGEST]}
     digest = hashlib.sha256(f"{writer}\0{mode}".encode()).hexdigest()[:16]
     with suppress(WindowError):
-        store.create(f"writers/{day.isoformat()}.{digest}.json", json.dumps(body, sort_keys=True).encode())
+        store.create(f"writers/{day.isoformat()}.{digest}.json", write_json(body, sort=True, spaces=True).encode())
         oldest = f"writers/{(day - timedelta(days=KEPT)).isoformat()}"
         names = (name for name in sorted(store.names("writers/")) if name < oldest and _NAME.fullmatch(name))
         for name in islice(names, _MOST_DELETED):

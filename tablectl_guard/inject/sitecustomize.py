@@ -24,13 +24,14 @@ class _Finder:
 
 def _install() -> None:
     try:
-        session = importlib.import_module("tablectl.writers.session")
-        guards = importlib.import_module("tablectl.writers.session_guards")
+        from tablectl.writers.session import install  # noqa: PLC0415  # see the module docstring
+        from tablectl.writers.session_guards import SessionGuards  # noqa: PLC0415
+
         timeout, ttl = os.environ.get("TABLECTL_GUARD_TIMEOUT"), os.environ.get("TABLECTL_GUARD_TTL")
-        settings = {"timeout": float(timeout)} if timeout else {}
+        settings: dict[str, Any] = {"timeout": float(timeout)} if timeout else {}
         settings.update({"ttl": float(ttl)} if ttl else {})
         name = os.environ.get("TABLECTL_GUARD_NAME", "")
-        session.install(guards.SessionGuards(name=name, everywhere=True, **settings))
+        install(SessionGuards(name=name, everywhere=True, **settings))
     except Exception as error:  # noqa: BLE001  # see the module docstring
         told = f"tablectl-guard: this Python has no guards ({sys.executable}): {type(error).__name__}: {error}"
         print(told, file=sys.stderr)  # noqa: T201

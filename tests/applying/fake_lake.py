@@ -27,7 +27,7 @@ from tablectl.model.table import (
     LiveTable,
     WriteHistory,
 )
-from tablectl.storage.data_files import DataFile
+from tablectl.storage.table_log import DataFile
 from tests.builders import with_look_back
 
 # A parser of the statements

@@ -15,7 +15,7 @@ from tablectl.model.plan import Plan
 from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamPosition, StreamWriter, UnknownStream
 from tablectl.model.table import AppTransaction
-from tablectl.storage.data_files import DataFile
+from tablectl.storage.table_log import DataFile
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, outcomes
 

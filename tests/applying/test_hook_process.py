@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.hook_process import CommandRunner, run_nothing
+from tablectl.applying.hook_process import hook_runner, run_nothing
 
 LONG = "import time; print('begun', flush=True); time.sleep(600)"
 
@@ -25,7 +25,7 @@ class Hook:
         self.grace = 5.0
 
     def __call__(self, text: str, timeout: float = 30, **environ: str) -> str:
-        runner = CommandRunner(self.directory, timeout, self.grace)
+        runner = hook_runner(self.directory, timeout, self.grace)
         return runner([sys.executable, "-c", text], environ, self.said.append, lambda: self.stop)
 
 
@@ -66,7 +66,7 @@ def test_a_relative_program_counts_from_there(tmp_path: Path) -> None:
     script.write_text('#!/bin/sh\necho "paused $1"\n')
     script.chmod(0o755)
     said: list[str] = []
-    assert CommandRunner(tmp_path, 30)(["./pause.sh", "a b; c"], {}, said.append, lambda: False) == ""
+    assert hook_runner(tmp_path, 30)(["./pause.sh", "a b; c"], {}, said.append, lambda: False) == ""
     assert said == ["paused a b; c"]
 
 
@@ -79,7 +79,7 @@ def test_a_relative_program_counts_from_there(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_run(tmp_path: Path, command: list[str], why: str) -> None:
-    assert CommandRunner(tmp_path, 30)(command, {}, print, lambda: False) == why
+    assert hook_runner(tmp_path, 30)(command, {}, print, lambda: False) == why
 
 
 def test_it_is_ended_when_its_time_is_over(hook: Hook) -> None:
@@ -104,7 +104,7 @@ def test_a_child_has_the_grace_to_clean_up_although_the_hook_has_ended(tmp_path:
 def stopped_once_it_says_something(script: str, directory: Path, grace: float = 0.2) -> list[str]:
     """The output of a shell script that is stopped at its first line."""
     said: list[str] = []
-    runner = CommandRunner(directory, 30, grace)
+    runner = hook_runner(directory, 30, grace)
     assert runner(["sh", "-c", script], {}, said.append, lambda: bool(said)) == "was stopped with the run"
     return said
 
@@ -128,7 +128,7 @@ def test_it_is_ended_with_the_run(hook: Hook) -> None:
     def said(_line: str) -> None:
         hook.stop = True
 
-    runner = CommandRunner(hook.directory, 30)
+    runner = hook_runner(hook.directory, 30)
     assert runner([sys.executable, "-c", LONG], {}, said, lambda: hook.stop) == "was stopped with the run"
 
 

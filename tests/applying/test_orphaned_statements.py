@@ -27,7 +27,7 @@ from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import Plan, Refusal
 from tablectl.model.stamp import Stamp
-from tablectl.storage.missing_rights import missing_right
+from tablectl.storage.failures import missing_right
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
 from tests.applying.fake_lake import FakeEngine, FakeTable, Hook, parse_sql
 from tests.applying.lake_run import Run, only, outcomes, plan_of

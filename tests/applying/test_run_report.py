@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
+from tablectl.json_text import json_form
 from tablectl.model.errors import ExitCode
-from tablectl.model.json_codec import read_record
-from tablectl.model.json_form import json_form
+from tablectl.model.json_records import read_record
 from tablectl.model.plan import Phase, Refusal, TableFailure
 
 _COMMIT = CommitRun(version=1, operation="SET TBLPROPERTIES", user="ann", at=0)

@@ -18,7 +18,7 @@ import tablectl
 
 _FILE = '''"""``append_only``: whether commits may remove rows."""
 
-from tablectl.attributes.base import Action, Attribute, Step, WordAttribute, is_true, put_back
+from tablectl.attributes.base import Attribute, PlannedOperation, WordAttribute, is_true, put_back
 from tablectl.attributes.value_types import ValueType
 from tablectl.delta import keys
 from tablectl.model.operations import SetProperties
@@ -40,7 +40,7 @@ class AppendOnly(WordAttribute):
     def act(self, change, basis):
         text = "true" if change.after == "yes" else "false"
         operation = SetProperties(((keys.APPEND_ONLY, text),))
-        return Action(change, (Step(operation, undo=put_back(keys.APPEND_ONLY, basis)),))
+        return (PlannedOperation(change.id, operation, undo=put_back(keys.APPEND_ONLY, basis)),)
 
     def planned(self, declared):
         return {keys.APPEND_ONLY: "true" if declared == "yes" else "false"}

@@ -16,8 +16,7 @@ from typing import Any
 import pyspark  # where its jars are
 import pytest
 
-from tablectl.catalogs.registry import Catalogs
-from tablectl.catalogs.spark import SparkCatalog
+from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.delta.names import parse_table
 from tablectl.log.reader import read_table

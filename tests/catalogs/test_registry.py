@@ -10,8 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tablectl.catalogs.port import CatalogTable, Listed, Operation
-from tablectl.catalogs.registry import Catalogs
-from tablectl.catalogs.spark import SparkCatalog
+from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.delta.names import TableName, parse_table
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry

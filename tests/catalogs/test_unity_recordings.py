@@ -13,8 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tablectl.catalogs.registry import Catalogs
-from tablectl.catalogs.spark import SparkCatalog
+from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.catalogs.unity_tables import catalog_entry, managed_table, parse_load
 from tablectl.delta.names import parse_table

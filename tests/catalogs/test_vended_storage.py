@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.catalogs.registry import Catalogs
-from tablectl.catalogs.spark import SparkCatalog
+from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.delta.names import parse_table
 from tablectl.log.reader import newest_version, read_table
@@ -18,7 +17,7 @@ from tablectl.model.errors import LiveError
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tests.catalogs.unity_server import API, UnityServer, send
-from tests.cli.log_lake import create
+from tests.commands.log_lake import create
 from tests.s3 import S3Server
 
 ORDERS = parse_table("lake.sales.orders")

@@ -231,6 +231,12 @@ def test_a_table_that_another_run_of_the_plan_finished_is_done(table: HandMade) 
     assert check_exits([report("a", outcome="already", code=0)], {"t0": table.log()}) == []
 
 
+def test_a_table_that_is_done_and_owes_its_after_hook_may_end_a_run_with_5(table: HandMade) -> None:
+    table.commit(user=stamp("a"))
+    facts = {"name": "delta.`/x/t0`", "outcome": "done by another run", "owed": ["resume"]}
+    assert check_exits([Told(5, {"run": "a", "tables": [facts]})], {"t0": table.log()}) == []
+
+
 # Writers -------------------------------------------------------------------------------------------------------------
 
 

@@ -17,10 +17,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tablectl.ci.github import GitHub
 from tablectl.ci.job import CiJob, CommandResult
+from tablectl.ci.rest_api import GitHub, open_github
 from tablectl.ci.steps import run_step
-from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+from tablectl.support.http_client import Bounds
+from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 
@@ -206,7 +207,13 @@ def github() -> Iterator[FakeGitHub]:
 
 @pytest.fixture
 def client(github: FakeGitHub) -> GitHub:
-    return GitHub(github.api, REPOSITORY, TOKEN, sleep=lambda _seconds: None)
+    return github_at(github.api)
+
+
+def github_at(api: str) -> GitHub:
+    """The client of a server, which waits for nothing before it asks again."""
+    environ = {"GITHUB_API_URL": api, "INPUT_TOKEN": TOKEN}
+    return open_github(environ, REPOSITORY, Bounds(pause=lambda _seconds: None))
 
 
 @dataclass

@@ -18,12 +18,12 @@ import yaml
 
 import tablectl.ci.steps
 from tablectl.ci.steps import STEPS
-from tablectl.cli.scaffold import CI_FILES
+from tablectl.commands.scaffold import CI_FILES
 from tablectl.model.install import CiSystem
 from tests.ci.conftest import FakeGitHub, Runner, base_commit
 from tests.ci.hand import OURS, Hand, bash_reads
-from tests.cli.conftest import Cli, FakeSpark, Repository
-from tests.cli.log_lake import Logged, set_property
+from tests.commands.conftest import Cli, FakeSpark, Repository
+from tests.commands.log_lake import Logged, set_property
 from tests.docs.pages import PAGES, blocks
 
 ROOT = Path(__file__).parents[2]

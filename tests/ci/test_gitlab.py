@@ -18,12 +18,12 @@ import pytest
 import yaml
 
 from tablectl.ci.gitlab import note_step
-from tablectl.cli.scaffold import CI_FILES
+from tablectl.commands.scaffold import CI_FILES
 from tablectl.model.install import CiSystem
 from tablectl.reports.markdown import LIMIT
 from tests.catalogs.unity_server import UnityServer, serving
 from tests.ci.conftest import Cli, FakeSpark, Repository, base_commit, cli, fake_spark, git, repo
-from tests.cli.log_lake import create
+from tests.commands.log_lake import create
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 
@@ -229,7 +229,10 @@ def test_a_note_that_is_not_ours_is_not_edited(
         ({"NOTE_TOKEN": ""}, "no note: set NOTE_TOKEN to a project access token"),
         ({"NOTE_TOKEN": "glpat-a\nb"}, "no note could be written: NOTE_TOKEN holds no token"),
         ({"NOTE_TOKEN": "glpat-a\u200b"}, "no note could be written: NOTE_TOKEN holds no token"),
-        ({"CI_API_V4_URL": "http://gitlab.example/api/v4"}, "no address that a token may be sent to"),
+        (
+            {"CI_API_V4_URL": "http://gitlab.example/api/v4"},
+            "is plain http: the token would be readable on the network",
+        ),
     ],
 )
 def test_without_what_it_needs_there_is_no_note(
@@ -248,4 +251,4 @@ def test_a_refused_note_is_only_a_warning(gitlab: FakeGitLab, tmp_path: Path, mo
     assert step(gitlab).startswith("no note: there is no plan.md")
     Path("plan.md").write_text(REPORT, encoding="utf-8")
     gitlab.status = 403
-    assert "no note could be written: GET user: 403 Forbidden. The artifacts of this job" in step(gitlab)
+    assert f"no note could be written: {gitlab.api} answers 403: no. The artifacts of this job" in step(gitlab)

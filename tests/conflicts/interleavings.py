@@ -20,13 +20,13 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from tablectl.conflicts.context import ConflictContext
-from tablectl.conflicts.matrix import MatrixCell, decide_pair
-from tablectl.conflicts.operations import operation
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import ConflictOutcome, CurrentTransaction, Level, Reads
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.protocol import Client
+from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.matrix.matrix import MatrixCell, decide_pair
+from tablectl.insight.matrix.operations import operation
 from tablectl.model.commits import Kind, Partition
 from tablectl.model.operations import ClusterBy, SetProperties
 from tests.conflicts.examples import EVERYTHING

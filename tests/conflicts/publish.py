@@ -11,17 +11,17 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from tablectl.conflicts.context import VECTORS, ConflictContext
-from tablectl.conflicts.matrix import CellVerdict, Matrix, MatrixCell, compare, matrix
-from tablectl.conflicts.operations import OPERATIONS, OperationGroup, TableOperation
-from tablectl.conflicts.row_level import STATEMENTS, row_levels
 from tablectl.conflicts.rules.delta_spark import RELEASES
-from tablectl.conflicts.sources import FACTS, SECTIONS
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
 from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
+from tablectl.insight.matrix.conflicts_text import in_words, pairs_lines, reason_lines
+from tablectl.insight.matrix.context import VECTORS, ConflictContext
+from tablectl.insight.matrix.matrix import CellVerdict, Matrix, MatrixCell, compare, matrix
+from tablectl.insight.matrix.operations import OPERATIONS, OperationGroup, TableOperation
+from tablectl.insight.matrix.row_level import STATEMENTS, row_levels
+from tablectl.insight.terms.sources import FACTS, SECTIONS
 from tablectl.model.operations import ClusterBy, SetProperties
-from tablectl.reports.conflicts_text import in_words, pairs_lines, reason_lines
 from tablectl.reports.style import Style
 from tests.conflicts.delta_rs_races import COMMITTED, CURRENT, RACES, Race
 from tests.conflicts.delta_rs_races import measured as races_measured

@@ -10,7 +10,7 @@ import pytest
 
 from tablectl.conflicts.stale_handles import stale_handles
 from tablectl.model.operations import SetProperties
-from tests.conflicts.settings import setting
+from tests.insight.matrix.settings import setting
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ _SOURCES = Path(tablectl.__file__).parent
 _RECORDS = {"delta/client_families.py", "delta/dialects.py"}
 _OTHER_MEANINGS = {
     ("engine/spark.py", "delta-spark"),
-    ("cli/doctor.py", "delta-spark"),
+    ("commands/doctor.py", "delta-spark"),
     ("catalogs/opening.py", "databricks"),
-    ("engine/databricks.py", "databricks"),
+    ("engine/connect.py", "databricks"),
     ("policies/config.py", "databricks"),
     ("writers/spark_methods.py", "databricks"),
     ("policies/catalog_config.py", "databricks"),

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.cli.app import run_cli
-from tests.cli.conftest import FakeSpark, fake_spark
-from tests.cli.log_lake import LogEngine, create
+from tablectl.commands.app import run_cli
+from tests.commands.conftest import FakeSpark, fake_spark
+from tests.commands.log_lake import LogEngine, create
 
 __all__ = ["FakeSpark", "fake_spark"]
 

@@ -1,14 +1,14 @@
-"""Write ``tablectl/conflicts/facts.json`` from the reference pages: ``python -m tests.docs.publish_facts``."""
+"""Write ``tablectl/insight/terms/facts.json`` from the reference pages: ``python -m tests.docs.publish_facts``."""
 
 from __future__ import annotations
 
 import json
 import re
 
-from tablectl.conflicts.sources import FACTS
+from tablectl.insight.terms.sources import FACTS
 from tests.docs.pages import ROOT
 
-FILE = ROOT / "tablectl" / "conflicts" / "facts.json"
+FILE = ROOT / "tablectl" / "insight" / "terms" / "facts.json"
 _REFERENCE = ROOT / "docs" / "reference"
 _ROW = re.compile(r'(?m)^\| <a id="(D[0-9]+)"></a>D[0-9]+ \| (.*?) \|$')
 _HEADING = re.compile(r"(?m)^#{2,3} ([0-9]+(?:\.[0-9]+)?)\.? (.+)$")

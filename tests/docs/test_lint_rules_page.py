@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tablectl.policies.own_rules import own_rules
-from tests.cli.conftest import Cli, Repository, cli, repo
+from tests.commands.conftest import Cli, Repository, cli, repo
 from tests.docs.pages import ROOT, blocks
 
 __all__ = ["cli", "repo"]

@@ -107,7 +107,7 @@ def write_remaining() -> None:
 
 def _commands() -> Iterator[tuple[str, ...]]:
     """The words that lead to every command and group."""
-    from tablectl.cli.app import app
+    from tablectl.commands.app import app
 
     def walk(command: object, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield words
@@ -132,7 +132,7 @@ def test_every_row_of_remaining_phrases_names_a_file_and_a_positive_count() -> N
 
 @pytest.mark.parametrize("words", list(_commands()), ids=" ".join)
 def test_the_help_of_a_command_is_plain_english(words: tuple[str, ...]) -> None:
-    from tablectl.cli.app import app
+    from tablectl.commands.app import app
 
     shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
     assert shown.exit_code == 0

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import tablectl
-from tests.cli.log_lake import Logged, append, set_property
+from tests.commands.log_lake import Logged, append, set_property
 from tests.docs.conftest import Place
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 

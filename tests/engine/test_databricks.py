@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.engine.databricks import is_databricks, open_databricks, profile_of, why_not_installed
+from tablectl.engine.connect import is_databricks, open_databricks, profile_of, why_not_installed
 from tablectl.model.errors import EngineError
 
 

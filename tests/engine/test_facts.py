@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.engine.facts import delta_location, described_facts, not_found, schema_name, shown_facts
+from tablectl.engine.describe import delta_location, described_facts, not_found, schema_name, shown_facts
 from tablectl.model.errors import EngineError, LiveError
 
 ORDERS = "sales.orders"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablectl.engine.heartbeat import Heartbeat
+from tablectl.engine.connect import Heartbeat
 
 
 class Server:

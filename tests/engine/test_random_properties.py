@@ -160,7 +160,7 @@ def _differences(lake: _Lake, steps: int) -> Iterator[str]:
         if plan is None:
             continue
         derived = derive_table(diff(policy, live), basis_of(live), live.name, DEFAULT_DIALECT)
-        assert not any(isinstance(step.operation, Repartition) for action in derived.actions for step in action.steps)
+        assert not any(isinstance(each.operation, Repartition) for each in derived.operations)
         append = f"INSERT INTO {table.sql} (id) VALUES (9)"
         if _stricter(plan):
             continue

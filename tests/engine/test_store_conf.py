@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.engine import store_conf as module
-from tablectl.engine.store_conf import hadoop_version, store_conf, store_packages
+from tablectl.engine import local_spark as module
+from tablectl.engine.local_spark import hadoop_version, store_conf, store_packages
 
 CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"

@@ -17,7 +17,7 @@ from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.errors import WindowError
-from tablectl.storage.missing_rights import MissingRightError
+from tablectl.storage.failures import MissingRightError
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.records import RecordStore, open_records
 from tests.leases.lease_fakes import FakeClock, acquire, claim, try_acquire

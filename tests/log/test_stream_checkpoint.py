@@ -13,7 +13,7 @@ from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
-from tests.cli.log_lake import append, create
+from tests.commands.log_lake import append, create
 
 TABLE = "7f4a1c5e-0000-4000-8000-000000000001"
 

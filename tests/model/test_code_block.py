@@ -20,7 +20,6 @@ from tablectl.model.operations import (
     UnsetProperties,
     UpgradeUniform,
     render,
-    render_code,
 )
 
 _TEXT = st.text(min_size=1, max_size=12) | st.sampled_from(["it's", "a`b", "a'b\nc'", "`\n", "\\", "''", "${x}", '"'])
@@ -61,7 +60,7 @@ def test_a_name_cannot_break_a_line_of_a_statement(text: str, shown: tuple[str, 
 @example(Repartition(("it's",)), TableName("", ("/it's a lake/clicks",)))
 @example(ClusterBy((("a\nb",),)), TableName("lake", ("s", "`'\n")))
 def test_the_text_of_a_statement_gives_its_lines_back(operation: Operation, table: TableName) -> None:
-    assert read_code(render(operation, table)) == render_code(operation, table)
+    assert read_code(render(operation, table)) == operation.code(table)
 
 
 @settings(max_examples=400, deadline=None)

@@ -90,10 +90,6 @@ def test_every_operation_is_listed_with_a_verb_of_its_own() -> None:
     assert len({each.word for each in OPERATIONS}) == len(OPERATIONS)
 
 
-def test_each_operation_has_a_file_of_its_own() -> None:
-    assert len({each.__module__ for each in OPERATIONS}) == len(OPERATIONS)
-
-
 @pytest.mark.parametrize(
     ("operation", "everything"),
     [

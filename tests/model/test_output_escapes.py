@@ -25,6 +25,7 @@ from tests.output_commands import obeyed
         ("##vso[task.setvariable variable=x]y", "#\\u0023vso[task.setvariable variable=x]y"),
         ("x ##teamcity[buildStop]", "x #\\u0023teamcity[buildStop]"),
         ("section_start:1:x", "\\u0073ection_start:1:x"),
+        ("\u017fection_ſtart:1:x", "\\u017fection_ſtart:1:x"),
         ("a::b\n##  heading\n# [x]", "a::b\n##  heading\n# [x]"),
         ("\x9b31m\u202ex\x1b[2J\r\x00", "\\u009b31m\\u202ex\\u001b[2J\\u000d\\u0000"),
         ("\U000e0001", "\\udb40\\udc01"),

@@ -8,16 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.delta.databricks_runtimes import CAPABILITIES
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.names import TableName
 from tablectl.model.operations import (
+    OPERATIONS,
+    UNVERIFIED,
     ClusterBy,
     DropFeature,
     Operation,
     OptimizeData,
     Purge,
     RemoveMapping,
+    Repartition,
     ReplacePartitions,
     SetManaged,
     SetOptimization,
@@ -27,7 +29,7 @@ from tablectl.model.operations import (
     UpgradeUniform,
     render,
 )
-from tablectl.model.statement_forms import FORMS, UNVERIFIED, form_of
+from tests.model.sql_forms import FORMS, form_of
 
 HOSTILE = st.one_of(
     st.text(min_size=1, max_size=12),
@@ -55,7 +57,7 @@ TABLES = st.one_of(
 )
 PATHS = st.lists(HOSTILE, min_size=1, max_size=3).map(tuple)
 PAIRS = st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=3).map(tuple)
-OPERATIONS: dict[str, st.SearchStrategy[Operation]] = {
+EXAMPLES: dict[str, st.SearchStrategy[Operation]] = {
     "set properties": st.one_of(st.builds(SetProperties, PAIRS), st.just(RemoveMapping())),
     "unset properties": st.builds(UnsetProperties, st.lists(HOSTILE, min_size=1, max_size=3).map(tuple)),
     "cluster by": st.builds(ClusterBy, st.lists(PATHS, min_size=1, max_size=4).map(tuple)),
@@ -78,14 +80,16 @@ OPERATIONS: dict[str, st.SearchStrategy[Operation]] = {
 
 
 def test_each_form_has_statements_and_each_statement_a_form() -> None:
-    assert sorted(OPERATIONS) == sorted(form.id for form in FORMS)
+    assert sorted(EXAMPLES) == sorted(form.id for form in FORMS)
 
 
-@pytest.mark.parametrize("form", sorted(OPERATIONS))
+@pytest.mark.parametrize("form", sorted(EXAMPLES))
 @given(data=st.data())
 def test_no_name_changes_the_form_of_a_statement(form: str, data: Any) -> None:
-    sql = render(data.draw(OPERATIONS[form]), data.draw(TABLES))
-    assert form_of(sql).id == form
+    operation = data.draw(EXAMPLES[form])
+    assert operation.form.id == form
+    assert operation.form in operation.forms
+    assert form_of(render(operation, data.draw(TABLES))) is operation.form
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.id)
@@ -119,16 +123,19 @@ def test_a_form_that_never_ran_on_a_product_says_so() -> None:
     assert {form.evidence("databricks") for form in FORMS} == {UNVERIFIED}
 
 
-def test_each_form_is_in_the_table_of_runtimes_or_in_every_runtime() -> None:
-    known = {form for each in CAPABILITIES for form in each.forms}
-    assert known <= {form.id for form in FORMS}
-    assert {form.id for form in FORMS} - known == {
+def test_the_forms_that_every_runtime_has_need_no_capability() -> None:
+    assert {form.id for form in FORMS if form.capability is None} == {
         "set properties",
         "unset properties",
         "purge",
         "upgrade uniform",
         "optimize",
     }
+
+
+def test_only_a_dataframe_write_has_no_form() -> None:
+    assert [each for each in OPERATIONS if not each.forms] == [Repartition]
+    assert Repartition(()).form is None
 
 
 @pytest.mark.spark

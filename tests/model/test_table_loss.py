@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.model.json_codec import read_record
+from tablectl.model.json_records import read_record
 from tablectl.model.table_loss import StatementLoss, TableLoss
 
 WEEK = (0.5,) * 168

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tablectl.cli.scaffold import CI_FILES
+from tablectl.commands.scaffold import CI_FILES
 from tablectl.model.install import DISTRIBUTIONS, CiSystem, wheel_name
 from tablectl.version import __version__
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tablectl.attributes.base import Step
+from tablectl.attributes.base import PlannedOperation
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import ATTRIBUTES, CONTRADICTIONS, Policy
 from tablectl.delta import keys
@@ -29,7 +29,7 @@ from tablectl.model.operations import (
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import NOTHING_SET, ClusteringState, FileGroup, HistoryTruncation, LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.planning.change_actions import actions_for
+from tablectl.planning.change_operations import operations_for
 from tablectl.planning.change_state import ChangeState, change_state, current
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.diff import diff
@@ -214,14 +214,12 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
             raise AssertionError(operation)
 
 
-def steps_of(statement: Statement, plan: TablePlan) -> list[Step]:
-    """The steps that a statement stands for: of the changes it serves, of its verb, of its id if they have one."""
+def operations_of(statement: Statement, plan: TablePlan) -> list[PlannedOperation]:
+    """The operations that a statement stands for: of the changes it serves, of its verb, of its id if they have one."""
     return [
-        step
-        for action in actions_for(plan.changes, plan.basis)
-        if action.change.id in statement.serves
-        for step in action.steps
-        if step.operation.verb == statement.verb and step.id in {"", statement.id}
+        each
+        for each in operations_for(plan.changes, plan.basis)
+        if each.change in statement.serves and each.operation.verb == statement.verb and each.id in {"", statement.id}
     ]
 
 
@@ -229,8 +227,8 @@ def execute(table: LiveTable, statement: Statement, plan: TablePlan) -> LiveTabl
     """Run one statement of a plan."""
     if statement.only_if and table.vectors == 0:
         return table
-    for step in steps_of(statement, plan):
-        table = operate(table, step.operation)
+    for each in operations_of(statement, plan):
+        table = operate(table, each.operation)
     raised = table.protocol.raised(frozenset(statement.effect.features))
     return replace(table, protocol=raised, version=table.version + 1)
 

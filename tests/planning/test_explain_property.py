@@ -7,7 +7,8 @@ import pytest
 from tablectl.attributes.policy import OWNED, OWNED_KEYS
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import known_keys
-from tablectl.model.lint_rules import RULES, LintRule
+from tablectl.lint_rules import RULES
+from tablectl.lint_rules.rule import LintRule
 from tablectl.model.plan import Phase
 from tablectl.planning.explain_property import explain_property
 

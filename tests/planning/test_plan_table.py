@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from tablectl.attributes.policy import Policy
-from tablectl.model.json_form import json_form
+from tablectl.json_text import json_form
 from tablectl.model.plan import ProtocolFact, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.text import cut

@@ -10,8 +10,8 @@ import pytest
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.lint_rules import LintSetting, Severities
 from tablectl.model.errors import PlanFileError
-from tablectl.model.lint_rules import LintSetting, Severities
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.table_options import TableOptions

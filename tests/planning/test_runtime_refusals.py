@@ -13,15 +13,14 @@ from tablectl.model.plan import TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_table import plan_table
-from tablectl.planning.runtime_refusals import for_runtime
 from tests.builders import VECTORS
 
 
 def planned(live: LiveTable, runtime: str, truncate: bool = False, **policy: Any) -> TablePlan:
     options = TableOptions(truncate_history=truncate)
-    found = plan_table(Policy(**policy), live, "databricks", options)
+    found = plan_table(Policy(**policy), live, "databricks", options, runtime=parse_runtime(runtime))
     assert found is not None
-    return for_runtime(found, parse_runtime(runtime))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_a_drop_without_loss_of_history_needs_a_newer_runtime(live: Callable[...
 def test_without_a_runtime_nothing_is_refused(live: Callable[..., LiveTable]) -> None:
     plan = plan_table(Policy(clustering=("id",)), live(), "databricks")
     assert plan is not None
-    assert for_runtime(plan, None) is plan
+    assert (plan.refusals, bool(plan.statements)) == ((), True)
 
 
 def test_no_statement_is_safe_for_writers_on_databricks(live: Callable[..., LiveTable]) -> None:

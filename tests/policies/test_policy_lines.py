@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tablectl.policies.config import Config
-from tablectl.policies.policy_lines import policy_lines_of
+from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.attributes.policy import Policy
-from tablectl.policies.precedence import Layer, LayerKind, effective, merge, policy_of
+from tablectl.policies.layers import Cancelled, Layer, LayerKind, effective, merge, policy_of
 from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import GivenValue
 from tablectl.policies.yaml_nodes import SourceFile
@@ -117,7 +117,7 @@ def test_where_both_are_defaults_it_is_said_once_and_there(wrong: Wrong) -> None
 def test_no_property_left_is_no_properties() -> None:
     here = SourceFile("f", 1, 1)
     own, defaults = (
-        Layer(LayerKind.TABLE, "", {}, {"properties": here}),
-        Layer(LayerKind.DEFAULTS, "", {"properties.a": GivenValue("1", here)}),
+        Layer(kind=LayerKind.TABLE, source=here, unmanaged={"properties": Cancelled("properties", here)}),
+        Layer(kind=LayerKind.DEFAULTS, source=here, declared={"properties.a": GivenValue("1", here)}),
     )
     assert policy_of(effective(merge([[own], [defaults]]))) == Policy()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.ci.conftest import FakeGitHub, Runner, github, runner
-from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 
 __all__ = ["FakeGitHub", "Runner", "cli", "fake_spark", "github", "repo", "runner"]
 

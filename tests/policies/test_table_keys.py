@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tablectl.delta.names import NameSyntaxError, TableName
 from tablectl.delta.sql import quote_name
 from tablectl.model.patterns import CatalogPattern, PathPattern
-from tablectl.policies.table_keys import read_table_key
+from tablectl.policies.identifiers import read_table_key
 from tablectl.policies.variables import UndefinedVariableError, Variables
 
 NONE = Variables()

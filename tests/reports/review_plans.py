@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cli.log_lake import SPARK, append, create
+from tests.commands.log_lake import SPARK, append, create
 
 _GB = 1_000_000_000
 _DELTA_RS = "delta-rs:py-1.6.6"

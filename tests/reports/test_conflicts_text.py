@@ -9,12 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.attributes.policy import Policy
-from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
+from tablectl.insight.matrix.conflict_report import ConflictReport, conflict_report
+from tablectl.insight.matrix.conflicts_json import conflicts_json
+from tablectl.insight.matrix.conflicts_text import conflicts_text
+from tablectl.insight.matrix.context import Assumption
 from tablectl.model.table import LiveTable
-from tablectl.planning.conflict_report import ConflictReport, conflict_report
-from tablectl.reports.conflicts_json import conflicts_json
-from tablectl.reports.conflicts_text import conflicts_text
 from tablectl.reports.style import Style
 
 Golden = Callable[[str, str], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.model.lint_rules import RULES
+from tablectl.lint_rules import RULES
 from tablectl.reports.lint_page_text import code_json, code_text, codes_page
 from tablectl.reports.style import Style
 from tests.reports.publish import PAGE

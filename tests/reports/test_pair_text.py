@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
+from tablectl.insight.matrix.context import Assumption
+from tablectl.insight.statements.compare import Comparison, compare_statements
+from tablectl.insight.statements.errors import StatementError
+from tablectl.insight.statements.pair_json import between_json
+from tablectl.insight.statements.pair_text import between_text
 from tablectl.model.table import LiveTable
-from tablectl.reports.pair_json import between_json
-from tablectl.reports.pair_text import between_text
 from tablectl.reports.style import Style
-from tablectl.statements.compare import Comparison, compare_statements
-from tablectl.statements.errors import StatementError
 
 _MERGE = """MERGE INTO lake.sales.orders AS t
   USING updates AS s

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
+from tablectl.lint_rules import RULES as CODES
 from tablectl.model.errors import Problem
-from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.plan import Finding, Plan, Refusal
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context

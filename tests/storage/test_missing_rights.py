@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.storage.failures import explain
-from tablectl.storage.missing_rights import MissingRightError, missing_right
+from tablectl.storage.failures import MissingRightError, explain, missing_right
 from tablectl.storage.records import open_records
 
 

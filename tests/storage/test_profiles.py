@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.storage import profiles
-from tablectl.storage.profiles import ProfileError, profile_credentials, shared_files
+from tablectl.storage import object_stores
+from tablectl.storage.object_stores import ProfileError, profile_credentials, shared_files
 
 _KEYS = "aws_access_key_id = mine\naws_secret_access_key = secret\n"
 
@@ -71,7 +71,7 @@ def test_files_without_a_default_profile_leave_the_machines_own_role(home: Path)
 
 
 def test_without_boto3_only_a_profile_asked_for_is_an_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiles, "find_spec", lambda _name: None)
+    monkeypatch.setattr(object_stores, "find_spec", lambda _name: None)
     write(home, f"[default]\n{_KEYS}")
     assert profile_credentials({}, home) is None
     with pytest.raises(ProfileError, match="boto3, which is not installed"):

@@ -11,7 +11,7 @@ from obstore.store import MemoryStore
 
 from tablectl.log.checked_parquet import _CheckedSource
 from tablectl.storage.object_log import _Blocks
-from tablectl.storage.range_file import RangeFile
+from tablectl.storage.table_log import RangeFile
 
 DATA = bytes(range(256)) * 1_000
 STEPS = st.lists(

@@ -34,7 +34,7 @@ from tablectl.leases.owner import Owner
 from tablectl.log.reader import read_commits, read_table
 from tablectl.storage.object_stores import RetryLimits, StoreOptions, open_bucket
 from tablectl.storage.records import open_records
-from tests.cli.log_lake import create
+from tests.commands.log_lake import create
 from tests.leases.lease_fakes import try_acquire
 from tests.s3 import clean_environ
 

@@ -23,7 +23,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 MAKE = """
 import sys
 from tablectl.project import Engines
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from pathlib import Path
 engine = Engines(load_config(Path(), {})).open("")
 spark = engine._session
@@ -38,7 +38,7 @@ engine.close()
 COUNT = """
 import sys
 from tablectl.project import Engines
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from pathlib import Path
 engine = Engines(load_config(Path(), {})).open("")
 print("rows", engine._session.read.format("delta").load(sys.argv[1]).count())
@@ -106,7 +106,7 @@ def test_alter_optimize_and_a_rewrite_then_no_drift(run: Run, s3: S3Server, buck
 
 
 def test_without_stores_s3_is_refused_before_the_window(run: Run, s3: S3Server, bucket: str, tmp_path: Path) -> None:
-    from tests.cli.log_lake import create
+    from tests.commands.log_lake import create
 
     s3.upload(create(tmp_path / "orders") / "_delta_log", bucket, "lake/orders/_delta_log")
     (tmp_path / "repo/tablectl.yaml").write_text("engine: {exclusive_commits: true}\n")

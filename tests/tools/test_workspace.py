@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.model.statement_forms import FORMS, form_of
+from tests.model.sql_forms import FORMS, form_of
 from tools.workspace import fact_sheet, main
 
 

@@ -18,7 +18,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
-from tests.cli.conftest import cli, repo  # noqa: F401  # fixtures
+from tests.commands.conftest import cli, repo  # noqa: F401  # fixtures
 from tools.unity_server import BUILDS, Build, missing
 
 API = "/api/2.1/unity-catalog"

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.model.statement_forms import form_of
-from tablectl.policies.config import load_config
+from tablectl.policies.config_file import load_config
 from tablectl.project import Engines
-from tests.cli.conftest import Repository, Result
+from tests.commands.conftest import Repository, Result
+from tests.model.sql_forms import form_of
 from tests.unity.conftest import Server
 from tools.unity_server import Build
 

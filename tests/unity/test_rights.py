@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Repository, Result
+from tests.commands.conftest import Repository, Result
 from tests.s3 import KEY, REGION, S3Server
 from tests.unity.conftest import Server
 

@@ -23,7 +23,7 @@ from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import Gate, LeaseRecord
 from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
-from tablectl.model.json_codec import read_record
+from tablectl.model.json_records import read_record
 from tablectl.model.plan import TablePlan
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import Depth

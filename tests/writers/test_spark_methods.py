@@ -15,7 +15,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from tablectl.engine.facts import ViewError
+from tablectl.engine.describe import ViewError
 from tablectl.engine.spark import SessionFacts, SparkEngine
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease_records import Gate

@@ -1,32 +1,24 @@
-"""The operations that tablectl can run on a table: a closed set, one file each. None of them drops a table, a column or
-a row.
-"""
+"""The operations that tablectl can run on a table: a closed set. None of them drops a table, a column or a row."""
 
 from __future__ import annotations
 
 from tablectl.delta.names import TableName
-from tablectl.model.code_block import Code
-from tablectl.model.operations.base import PARTITIONS, Operation, TableState
-from tablectl.model.operations.cluster_by import ClusterBy
+from tablectl.model.operations.base import PARTITIONS, UNVERIFIED, Operation, StatementForm, TableState
+from tablectl.model.operations.catalog_settings import OptimizationWord, SetManaged, SetOptimization, UnsetManaged
+from tablectl.model.operations.clustering import ClusterBy, OptimizeData
 from tablectl.model.operations.drop_feature import DropFeature
-from tablectl.model.operations.optimize_data import OptimizeData
-from tablectl.model.operations.purge import Purge
-from tablectl.model.operations.remove_mapping import RemoveMapping
-from tablectl.model.operations.repartition import Repartition
-from tablectl.model.operations.replace_partitions import ReplacePartitions
-from tablectl.model.operations.set_managed import SetManaged
-from tablectl.model.operations.set_optimization import SetOptimization
-from tablectl.model.operations.set_properties import SetProperties
-from tablectl.model.operations.unset_managed import UnsetManaged
-from tablectl.model.operations.unset_properties import UnsetProperties
-from tablectl.model.operations.upgrade_uniform import UpgradeUniform
+from tablectl.model.operations.partitions import Repartition, ReplacePartitions
+from tablectl.model.operations.reorg import Purge, UpgradeUniform
+from tablectl.model.operations.table_properties import RemoveMapping, SetProperties, UnsetProperties
 
 __all__ = [
     "OPERATIONS",
     "PARTITIONS",
+    "UNVERIFIED",
     "ClusterBy",
     "DropFeature",
     "Operation",
+    "OptimizationWord",
     "OptimizeData",
     "Purge",
     "RemoveMapping",
@@ -35,12 +27,12 @@ __all__ = [
     "SetManaged",
     "SetOptimization",
     "SetProperties",
+    "StatementForm",
     "TableState",
     "UnsetManaged",
     "UnsetProperties",
     "UpgradeUniform",
     "render",
-    "render_code",
 ]
 
 OPERATIONS: tuple[type[Operation], ...] = (
@@ -64,8 +56,3 @@ OPERATIONS: tuple[type[Operation], ...] = (
 def render(operation: Operation, table: TableName) -> str:
     """The statement as text. The engine runs this text, unless the operation is a DataFrame write."""
     return operation.code(table).text
-
-
-def render_code(operation: Operation, table: TableName) -> Code:
-    """The statement as code in its language."""
-    return operation.code(table)

@@ -6,18 +6,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from tablectl.delta.databricks_runtimes import Capability
+from tablectl.delta.dialects import OPEN_SOURCE
 from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction
-from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
+from tablectl.model.plan import Backfill, Basis, CommitEffect, Evidence, Rewrite, Verb
 
 PARTITIONS = "(partitions)"
 """Stands for the partition columns in ``Operation.provides``. No property has this key."""
+UNVERIFIED: Final = "documented, not verified here"
+NOWHERE: frozenset[str] = frozenset()
+"""No tests run the form."""
+DATABRICKS_DOCS = "https://docs.databricks.com/aws/en/"
+SQL_REFERENCE = DATABRICKS_DOCS + "sql/language-manual/"
 NO_PROPERTIES: Mapping[str, str | None] = MappingProxyType({})
 
 
@@ -48,18 +55,49 @@ def _drop(properties: dict[str, str], key: str) -> None:
         del properties[name]
 
 
+@frozen(kw_only=True)
+class StatementForm:
+    """A form of SQL that tablectl can send. tests/model/test_statement_forms.py checks that each statement has the form
+    that its operation names, whatever the names in it.
+    """
+
+    id: str
+    template: str
+    """The SQL with slots. Between its words, any white space is equal."""
+    source: str
+    example: str
+    run_on: frozenset[str] = frozenset({OPEN_SOURCE.name})
+    """The dialects on which tests of this project run the form. No statement was ever run on Databricks here."""
+    capability: Capability | None = None
+    """What a Databricks Runtime needs for it; ``None`` if every supported one has it."""
+
+    def evidence(self, dialect: str) -> Evidence:
+        """Whether tests of this project run the form in a dialect; empty if they do."""
+        return "" if dialect in self.run_on else UNVERIFIED
+
+
 class Operation(ABC):
-    """One change of a table that tablectl can send. Each subclass is a file, and an entry of ``OPERATIONS``."""
+    """One change of a table that tablectl can send. Each subclass is an entry of ``OPERATIONS``."""
 
     verb: ClassVar[Verb]
     """The kind of statement, for people and plan files."""
+    forms: ClassVar[tuple[StatementForm, ...]]
+    """The forms of its SQL; none for a DataFrame write."""
     word: ClassVar[str]
     """The word for the ids of statements."""
     turn: ClassVar[int] = 1
     """The run order within a phase: partitions are 0, operations that rewrite column names or formats 2, dropped
-    features 3,
-    statements that move the table 5.
+    features 3, statements that move the table 5.
     """
+
+    @property
+    def form(self) -> StatementForm | None:
+        """The form of its SQL; ``None`` for a DataFrame write."""
+        return self.forms[0]
+
+    def evidence(self, dialect: str) -> Evidence:
+        """Whether tests of this project run such a statement in a dialect; empty if they do."""
+        return self.form.evidence(dialect) if self.form else ""
 
     @abstractmethod
     def code(self, table: TableName) -> Code:
@@ -118,8 +156,3 @@ def clauses(verb: str, items: list[str]) -> tuple[str, ...]:
 def alter(table: TableName, *lines: str) -> Code:
     """An ``ALTER TABLE``."""
     return Code("sql", (f"ALTER TABLE {table.sql}", *lines))
-
-
-def reorg(table: TableName, line: str) -> Code:
-    """A ``REORG TABLE``."""
-    return Code("sql", (f"REORG TABLE {table.sql}", line))

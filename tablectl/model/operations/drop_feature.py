@@ -6,14 +6,30 @@ from dataclasses import replace
 from typing import ClassVar
 
 from tablectl.delta import keys
+from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import PROTECTION, needs_protection
 from tablectl.delta.sql import quote_name
 from tablectl.frozen import frozen
 from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations.base import Operation, TableState, alter
+from tablectl.model.operations.base import Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
+
+_DROP = StatementForm(
+    id="drop feature",
+    template="ALTER TABLE {table} DROP FEATURE {feature}",
+    source="https://docs.delta.io/delta-drop-feature/",
+    example="ALTER TABLE `lake`.`sales`.`orders` DROP FEATURE `deletionVectors`",
+    capability=capability("deletion_vectors", "drop without loss of history"),
+)
+_TRUNCATING = StatementForm(
+    id="drop feature truncate history",
+    template="ALTER TABLE {table} DROP FEATURE {feature} TRUNCATE HISTORY",
+    source="https://docs.delta.io/delta-drop-feature/",
+    example="ALTER TABLE `lake`.`sales`.`orders` DROP FEATURE `deletionVectors` TRUNCATE HISTORY",
+    capability=capability("deletion_vectors", "drop with loss of history"),
+)
 
 
 @frozen
@@ -28,10 +44,14 @@ class DropFeature(Operation):
     truncate_history: bool = False
     verb: ClassVar[Verb] = "DROP FEATURE"
     word: ClassVar[str] = "drop"
+    forms: ClassVar[tuple[StatementForm, ...]] = (_DROP, _TRUNCATING)
     turn: ClassVar[int] = 3
 
+    @property
+    def form(self) -> StatementForm:
+        return _TRUNCATING if self.truncate_history else _DROP
+
     def code(self, table: TableName) -> Code:
-        """The statement."""
         return alter(table, f"DROP FEATURE {quote_name(self.name)}{' TRUNCATE HISTORY' * self.truncate_history}")
 
     def effect(self, basis: Basis) -> CommitEffect:
@@ -69,7 +89,6 @@ class DropFeature(Operation):
         return (*before, last)
 
     def applied(self, state: TableState) -> TableState:
-        """The table without the feature."""
         added = frozenset({PROTECTION} if self._protects(state) else ())
         return replace(state, protocol=state.protocol.raised(added).lowered(frozenset({self.name})))
 

@@ -1,0 +1,18 @@
+"""The command line: build inputs, call the workflow, render, exit."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """The console script: runs one command and exits with its code."""
+    from tablectl.commands.app import run_cli  # noqa: PLC0415  # the package must be importable without typer
+    from tablectl.one_table import DEBUG  # noqa: PLC0415  # as above
+
+    if os.environ.get(DEBUG):
+        from tablectl.commands.debug_log import print_debug_log  # noqa: PLC0415  # as above
+
+        print_debug_log()
+    sys.exit(run_cli(sys.argv[1:], os.environ))

@@ -1,0 +1,161 @@
+"""``tablectl demo``: a small lake of real Delta tables, and plan → apply → plan on it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from importlib import resources
+from pathlib import Path
+
+from tablectl.commands.output import Output
+from tablectl.delta.sql import quote_name
+from tablectl.engine.port import Engine
+from tablectl.model.errors import ExitCode, UsageError
+from tablectl.planning.plan_file import dump_plan
+from tablectl.policies.config import Config, EngineConfig
+from tablectl.policies.policy_document import load_specs
+from tablectl.policies.spec import Specs
+from tablectl.project import EngineSource, Project
+from tablectl.reports.context import Context
+from tablectl.reports.document import Document
+from tablectl.reports.document_text import document_text
+from tablectl.reports.documents import document_of_plan, document_of_run
+from tablectl.selection import Selection
+from tablectl.support.written_files import write_file
+from tablectl.workflow.apply import Control, run
+from tablectl.workflow.plan import make_plan
+
+_CONFIG = """# Relative paths count from this folder.
+policies: policies
+variables: {{LAKE: {lake}}}
+"""
+
+_NEXT = """The tables are as declared; what is left is the one refusal. To go on:
+  cd {root}
+  tablectl plan                              # reads the logs, starts no Spark
+  tablectl explain 'delta.`{lake}/orders`'
+  tablectl conflicts 'delta.`{lake}/orders`'
+Then edit policies/lake.yaml, plan again, and `tablectl apply`.
+Your own tables: `tablectl init` in an empty folder, and docs/install.md.
+"""
+
+_TABLES = {
+    "orders": (
+        "(order_id BIGINT, customer_id BIGINT, order_date DATE, amount DECIMAL(10,2)) USING delta",
+        "SELECT id, id % 97, DATE'2026-01-01' + CAST(id % 90 AS INT), CAST(id % 500 AS DECIMAL(10,2)) FROM range(4000)",
+    ),
+    "events": (
+        "(event_id BIGINT, kind STRING, event_date DATE) USING delta PARTITIONED BY (event_date)",
+        "SELECT id, concat('kind-', id % 5), DATE'2026-01-01' + CAST(id % 6 AS INT) FROM range(3000)",
+    ),
+    "clicks": (
+        "(page STRING, user_id BIGINT, clicked_at TIMESTAMP) USING delta CLUSTER BY (page)",
+        "SELECT concat('/p/', id % 40), id % 300, TIMESTAMP'2026-01-01' + make_dt_interval(0, 0, id) FROM range(3000)",
+    ),
+    "returns": (
+        """(return_id BIGINT, order_id BIGINT, reason STRING) USING delta
+        TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')""",
+        "SELECT id, id * 7, concat('reason ', id % 4) FROM range(2000)",
+    ),
+    "payments": (
+        """(payment_id BIGINT, amount DECIMAL(10,2)) USING delta
+        TBLPROPERTIES ('debug.trace' = 'on', 'owner.team' = 'payments')""",
+        "SELECT id, CAST(id AS DECIMAL(10,2)) FROM range(1000)",
+    ),
+    "ledger": (
+        """(entry_id BIGINT, amount DECIMAL(10,2)) USING delta TBLPROPERTIES
+        ('delta.isolationLevel' = 'Serializable', 'delta.deletedFileRetentionDuration' = 'interval 14 days')""",
+        "SELECT id, CAST(id AS DECIMAL(10,2)) FROM range(1000)",
+    ),
+    "refunds": (
+        """(refund_id BIGINT, return_id BIGINT) USING delta
+        TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')""",
+        "SELECT id, id * 3 FROM range(1000)",
+    ),
+    "visits": (
+        "(visit_id BIGINT, day DATE, month STRING) USING delta PARTITIONED BY (day)",
+        "SELECT id, DATE'2026-01-01' + CAST(id % 12 AS INT), '2026-01' FROM range(1000)",
+    ),
+    "sessions": (
+        "(session_id BIGINT, day DATE, month STRING) USING delta PARTITIONED BY (day)",
+        "SELECT id, DATE'2026-01-01' + CAST(id % 4 AS INT), '2026-01' FROM range(1000)",
+    ),
+}
+
+_ALONE = Config(engine=EngineConfig(exclusive_commits=True))
+"""The demo is the only writer of its lake."""
+
+
+def demo_command(directory: Path, out: Output) -> ExitCode:
+    """Build, plan, apply, plan. Returns 0 if the last plan contains only the refusal of ``sessions``, else 5."""
+    root = directory.absolute()
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise UsageError(f"{directory} is not an empty folder", "name a new one: the demo overwrites nothing")
+    lake = root / "lake"
+    with Project(_ALONE, source=EngineSource(on_start=out.note)) as project:
+        engine = project.engines.start()  # before anything is written: Spark or Java may be missing
+        try:
+            _write_repository(root)
+            specs = load_specs([root / "policies"], variables={"LAKE": str(lake)}, environ={})
+            out.note(f"building {len(_TABLES)} Delta tables in {lake}")
+            build_lake(engine, lake)
+        except BaseException:
+            for made in ("policies", "lake", "tablectl.yaml"):
+                _remove(root / made)
+            raise
+        return _show_case(specs, project, root, out)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def build_lake(engine: Engine, lake: Path) -> None:
+    """Create the tables with data. Rows of ``returns`` and ``refunds`` are deleted with deletion vectors."""
+    for name, (columns, rows) in _TABLES.items():
+        table = f"delta.{quote_name(str(lake / name))}"
+        engine.execute(f"CREATE TABLE {table} {columns}")
+        engine.execute(f"INSERT INTO {table} {rows}")
+    for name in ("returns", "refunds"):
+        engine.execute(f"DELETE FROM delta.{quote_name(str(lake / name))} WHERE return_id % 10 = 3")  # noqa: S608  # quoted
+
+
+def demo_policies() -> Path:
+    """The directory of the demo's policies: next to the package in an installation, at the root of a checkout."""
+    installed = Path(str(resources.files("tablectl"))) / "_policies"
+    return installed if installed.is_dir() else installed.parent.parent / "policies"
+
+
+def _write_repository(root: Path) -> None:
+    (root / "policies").mkdir(parents=True)
+    for file in sorted(demo_policies().glob("*.yaml")):
+        shutil.copyfile(file, root / "policies" / file.name)
+    write_file(root / "tablectl.yaml", _CONFIG.format(lake=json.dumps(str(root / "lake"))).encode())
+
+
+def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitCode:
+    before = make_plan(project, specs, Selection())
+    saved = root / "plans" / "first.json"
+    write_file(saved, dump_plan(before), root=root)
+    _say(out, "tablectl plan --out plans/first.json", document_of_plan(before, project.mask, Context()))
+    with out.display() as notify:
+        report = run(project, before, Control(notify=notify))
+    _say(out, "tablectl apply plans/first.json", document_of_run(report, project.mask, Context()))
+    after = make_plan(project, specs, Selection())
+    _say(out, "tablectl plan", document_of_plan(after, project.mask, Context()))
+    left = [table.name for table in after.tables]
+    expected = [table.name for table in before.tables if table.refusals]
+    if left != expected or after.failures:
+        out.note("the last plan should hold nothing but the refusal: please report this")
+        return ExitCode.PARTIAL
+    out.result(_NEXT.format(root=shlex.quote(str(root)), lake=root / "lake"))
+    return ExitCode.DONE
+
+
+def _say(out: Output, command: str, document: Document) -> None:
+    text = document_text(document, out.style)
+    out.result(f"{out.style.paint('$ ' + command, 'bold')}\n\n{text}\n")

@@ -1,0 +1,339 @@
+"""``tablectl doctor``: checks what a plan and an apply need from this machine, and says what to do (docs/doctor.md)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import asdict
+from enum import StrEnum
+from importlib import metadata
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from tablectl.applying.context import StopTableError
+from tablectl.applying.preflight import check_commits
+from tablectl.catalogs.opening import WITHOUT_SPARK
+from tablectl.commands.output import Output
+from tablectl.commands.request import CommandRequest
+from tablectl.delta.credentials import server_text
+from tablectl.delta.dialects import dialect_of
+from tablectl.delta.names import TableName
+from tablectl.engine.local_spark import java_problem
+from tablectl.engine.port import CommitDriver
+from tablectl.frozen import frozen
+from tablectl.log.reader import read_commits
+from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
+from tablectl.policies.branch import BASE, is_unmerged
+from tablectl.policies.catalog_config import CONNECTOR
+from tablectl.policies.spec import TableSpec
+from tablectl.project import Project
+from tablectl.reports.formats import ReportFormat
+from tablectl.reports.style import plural
+from tablectl.storage.records import RecordStore
+from tablectl.version import __version__
+
+_MOST_TABLES = 20
+_CLOCK_AHEAD = 300
+"""Seconds by which the newest commit of a table may be later than this machine's clock."""
+_CREDENTIALS = {
+    "s3": ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+    "gs": ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_KEY"),
+    "az": ("AZURE_CLIENT_ID", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_ACCOUNT_NAME"),
+}
+_FAMILIES = {"s3": "s3", "s3a": "s3", "gs": "gs", "abfs": "az", "abfss": "az", "az": "az"}
+
+
+class Health(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    NOTE = "note"
+    FAIL = "fail"
+
+
+@frozen
+class Check:
+    """The result of one check."""
+
+    health: Health
+    subject: str
+    found: str
+    fix: str = ""
+
+
+@frozen
+class _ConfiguredDriver:
+    """The driver of an apply as the configuration describes it, for machines on which it was not started."""
+
+    dialect: str
+    shared: bool
+    conf: Mapping[str, str]
+
+    @property
+    def stated(self) -> bool:
+        """A server of ``engine.remote`` is the writers' own by the user's word."""
+        return self.shared
+
+    def log_store(self, scheme: str) -> str:
+        """As ``CommitDriver.log_store``."""
+        return self.conf.get("spark.delta.logStore.class") or self.conf.get(f"spark.delta.logStore.{scheme}.impl", "")
+
+
+@frozen
+class DoctorOptions:
+    """What to check beyond reading."""
+
+    engine: bool = False
+    """Also start the engine."""
+    read_only: bool = False
+    """Leave the records alone: this machine only plans."""
+
+
+def doctor_command(request: CommandRequest, out: Output, form: ReportFormat, options: DoctorOptions) -> ExitCode:
+    """Run every check. A failed one does not stop the others. Returns 1 if one failed, else 0."""
+    checks: list[Check] = []
+    for check in _checks(request, out, options):
+        checks.append(check)
+        if form is ReportFormat.TEXT:
+            out.result(_text(check))
+    failed = any(each.health is Health.FAIL for each in checks)
+    if form is ReportFormat.JSON:
+        out.json_result({"healthy": not failed, "checks": [asdict(each) for each in checks]})
+    return ExitCode.ERROR if failed else ExitCode.DONE
+
+
+def _text(check: Check) -> str:
+    fix = f"      fix: {check.fix}\n" if check.fix else ""
+    return f"{check.health:<4}  {check.subject}: {check.found}\n{fix}"
+
+
+def _checks(request: CommandRequest, out: Output, options: DoctorOptions) -> Iterator[Check]:
+    yield Check(Health.OK, "tablectl", f"{__version__}, Python {sys.version.split()[0]}")
+    yield _continuous_integration(os.environ)
+    try:
+        with request.open(out) as project:
+            yield Check(Health.OK, "tablectl.yaml", f"dialect {project.dialect}, catalog {project.catalog}")
+            yield from _catalogs(project, options)
+            yield from _engine(project, options)
+            yield from _tables(project, request, options)
+    except TablectlError as error:
+        yield _failure("tablectl.yaml", error)
+
+
+def _failure(subject: str, error: TablectlError) -> Check:
+    first = error.problems[0] if isinstance(error, InputError) and error.problems else None
+    if first is not None:
+        place = f"{first.file}:{first.line}" if first.line else first.file
+        return Check(Health.FAIL, subject, f"{place}: {first.message}", first.hint)
+    return Check(Health.FAIL, subject, error.message, error.hint)
+
+
+def _continuous_integration(environ: Mapping[str, str]) -> Check:
+    if is_unmerged(environ) and not environ.get(BASE):
+        fix = f"set {BASE} to the base branch's tablectl.yaml (docs/ci.md): a branch must not choose it"
+        return Check(Health.NOTE, "CI", "a job of a pull request", fix)
+    if environ.get("GITHUB_ACTIONS") == "true":
+        return Check(Health.OK, "CI", "GitHub Actions")
+    if environ.get("GITLAB_CI") == "true":
+        return Check(Health.OK, "CI", "GitLab")
+    return Check(Health.OK, "CI", "none")
+
+
+# Catalogs and the engine
+
+
+def _without_spark(project: Project) -> list[str]:
+    """The catalogs that are read without the engine."""
+    return [name for name, each in project.config.catalogs.items() if each.type in WITHOUT_SPARK]
+
+
+def _catalogs(project: Project, options: DoctorOptions) -> Iterator[Check]:
+    """Whether each catalog that needs no engine answers and shows a schema, and whether an apply reaches it."""
+    for name in _without_spark(project):
+        try:
+            schemas = project.open_catalog().schemas(name)
+        except TablectlError as error:
+            yield _failure(f"catalog {name}", error)
+        else:
+            fix = "" if schemas else "give the login USE CATALOG and USE SCHEMA: a catalog lists what the login may see"
+            found = f"it answers, {plural(len(schemas), 'schema')}"
+            yield Check(Health.OK if schemas else Health.FAIL, f"catalog {name}", found, fix)
+        if not options.read_only:
+            yield from _connector(project, name, options)
+
+
+def _connector(project: Project, name: str, options: DoctorOptions) -> Iterator[Check]:
+    """Whether the engine knows a Unity Catalog, by which statements name its tables."""
+    config = project.config
+    if config.catalogs[name].type != "unity" or dialect_of(config.engine.dialect).maintains_managed:
+        return
+    key, subject = f"spark.sql.catalog.{name}", f"connector of {name}"
+    if options.engine:
+        try:
+            listed = project.engines.start().schemas(name)
+            yield Check(Health.OK, subject, f"Spark lists it, {plural(len(listed), 'schema')}")
+        except TablectlError as error:
+            yield _failure(subject, error)
+    elif not config.engine.servers and key not in config.engine.conf:
+        fix = f"set it to {CONNECTOR} (docs/unity-catalog.md); if spark-defaults.conf has it, --engine shows that"
+        yield Check(Health.FAIL, subject, f"engine.conf has no {key}, which an apply needs", fix)
+
+
+def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:
+    servers = project.config.engine.servers
+    yield from (_package(name, "apply needs it") for name in ("pyspark", *(() if servers else ("delta-spark",))))
+    if not servers:
+        problem = java_problem(os.environ)
+        yield Check(Health.FAIL, "Java", problem) if problem else Check(Health.OK, "Java", "17 or newer")
+    if not options.engine:
+        yield Check(Health.NOTE, "engine", "not started; --engine starts it and lists the catalog")
+        return
+    try:
+        engine = project.engines.start()
+        listed = ""
+        if project.catalog not in _without_spark(project):
+            listed = f"; {project.catalog}: {plural(len(engine.schemas(project.catalog)), 'schema')}"
+        started = f"{server_text(servers[0])} starts" if servers else "a local Spark starts"
+        if len(servers) > 1:
+            started = yield from _servers(project)
+        yield Check(Health.OK, "engine", f"{started}{listed}")
+    except TablectlError as error:
+        yield _failure("engine", error)
+
+
+def _servers(project: Project) -> Generator[Check, None, str]:
+    """A check for each server of ``engine.remotes`` that an apply cannot use. Returns what the others do."""
+    opened = project.engines.open_all("")
+    opened.close()
+    yield from (Check(Health.FAIL, "engine", note, "see `engine.remotes`") for note in opened.notes)
+    return f"{', '.join(opened.engines)} start"
+
+
+def _package(name: str, why: str) -> Check:
+    try:
+        return Check(Health.OK, name, metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return Check(Health.NOTE, name, f"not installed; {why}, a plan does not", "see docs/install.md, extra `spark`")
+
+
+# Tables, their stores, their records
+
+
+def _tables(project: Project, request: CommandRequest, options: DoctorOptions) -> Iterator[Check]:
+    try:
+        specs = project.policies(request.paths)
+    except TablectlError as error:
+        yield _failure("policies", error)
+        return
+    yield Check(
+        Health.OK, "policies", f"{plural(len(specs.tables), 'table')}, {plural(len(specs.patterns), 'pattern')}"
+    )
+    places: dict[str, tuple[TableName, str]] = {}
+    for spec in specs.tables[:_MOST_TABLES]:
+        try:
+            location = _location(project, spec, options)
+        except TablectlError as error:
+            yield _failure(spec.name.text, error)
+            continue
+        if location is None:
+            yield Check(Health.NOTE, spec.name.text, "not looked up; --engine does, or `location:` in its policy")
+            continue
+        readable = False
+        for check in _log(project, spec.name, location):
+            readable = readable or check.health is Health.OK
+            yield check
+        if readable:
+            places.setdefault(_bucket(location), (spec.name, location))
+    yield from (
+        _credentials(scheme) for scheme in sorted({place.partition(":")[0] for place in places if ":" in place})
+    )
+    for name, location in places.values():
+        if not options.read_only:
+            yield from _records(project, name, location)
+            yield from _commits(project, location, options)
+
+
+def _location(project: Project, spec: TableSpec, options: DoctorOptions) -> str | None:
+    if spec.name.is_path:
+        return spec.name.parts[0]
+    if spec.location:
+        return spec.location
+    return project.open_catalog().location(spec.name) if options.engine or project.config.catalogs else None
+
+
+def _bucket(location: str) -> str:
+    split = urlsplit(location)
+    return f"{split.scheme}://{split.netloc}" if split.netloc else "disk"
+
+
+def _log(project: Project, name: TableName, location: str) -> Iterator[Check]:
+    try:
+        commits = read_commits(location, limit=1, options=project.stores)
+    except TablectlError as error:
+        yield _failure(name.text, error)
+        return
+    version = commits[0].version if commits else 0
+    yield Check(Health.OK, name.text, f"its log can be read, version {version}")
+    ahead = commits[0].timestamp / 1000 - time.time() if commits else 0
+    if ahead > _CLOCK_AHEAD:
+        fix = "set the clock (NTP): object stores refuse requests that are signed at a wrong time"
+        yield Check(Health.FAIL, "clock", f"its last commit is {ahead:.0f} s in the future of this machine", fix)
+
+
+def _credentials(scheme: str) -> Check:
+    names = [each for each in _CREDENTIALS.get(_FAMILIES.get(scheme, ""), ()) if os.environ.get(each)]
+    said = ", ".join(names) if names else "none in the environment: the machine's role, or a public bucket"
+    return Check(Health.OK, f"credentials for {scheme}", said)
+
+
+def _records(project: Project, name: TableName, location: str) -> Iterator[Check]:
+    """Whether this machine may put, read, list and delete records next to a table, and whether the store keeps what is
+    there.
+    """
+    try:
+        store = project.records(location)
+        for folder in ("lease", "guards"):
+            _probe(store, f"{folder}/doctor-{uuid4().hex}.json")
+        yield Check(Health.OK, f"records of {name.text}", f"put if absent, read, list and delete work in {store}")
+    except TablectlError as error:
+        check = _failure(f"records of {name.text}", error)
+        yield Check(
+            check.health, check.subject, check.found, check.fix or "--read-only skips this where only plans run"
+        )
+
+
+def _commits(project: Project, location: str, options: DoctorOptions) -> Iterator[Check]:
+    """Whether an apply would refuse the tables of a bucket in S3, because another driver can overwrite its commits."""
+    if _FAMILIES.get(location.partition(":")[0].lower()) != "s3":
+        return
+    engine, subject = project.config.engine, f"commits in {_bucket(location)}"
+    driver: CommitDriver = _ConfiguredDriver(engine.dialect, bool(engine.servers), engine.conf)
+    try:
+        if options.engine:
+            driver = project.engines.start()
+        check_commits(driver, location, exclusive=engine.exclusive_commits, only=len(engine.servers) < 2)
+    except StopTableError as end:
+        # A Spark that was not started may have a log store in its spark-defaults.conf.
+        health, found = (Health.FAIL, "") if options.engine else (Health.NOTE, "by `engine.conf`, an apply refuses: ")
+        yield Check(health, subject, f"{found}{end.message}", end.hint)
+    except TablectlError as error:
+        yield _failure(subject, error)
+    else:
+        yield Check(Health.OK, subject, "an apply does not refuse them; every writer must use the same log store")
+
+
+def _probe(store: RecordStore, record: str) -> None:
+    """Put a record that no lease and no guard has, twice, and delete it. Raises ``TablectlError``."""
+    try:
+        first, second = store.create(record, b"1"), store.create(record, b"2")
+        if not first or second or store.read(record) != b"1":
+            raise UsageError(
+                "the store writes over records that are there, though asked not to (If-None-Match)",
+                "leases need put-if-absent: set `state:` in tablectl.yaml to a store that has it",
+            )
+        if record not in store.names(f"{record.partition('/')[0]}/"):
+            raise UsageError("the store does not list what was just written", "use a store with consistent listings")
+    finally:
+        store.delete(record)

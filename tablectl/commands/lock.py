@@ -1,0 +1,125 @@
+"""``tablectl lock``: the files from which CI installs tablectl, and the setting that they follow (docs/install.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from importlib import metadata, resources
+from pathlib import Path
+
+from tablectl.commands.output import Output
+from tablectl.commands.scaffold import CI_FILES
+from tablectl.json_text import read_json
+from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
+from tablectl.model.install import (
+    DISTRIBUTIONS,
+    CiSystem,
+    InstallSource,
+    parse_hash,
+    parse_source,
+    requirements_text,
+    wheel_name,
+)
+from tablectl.policies.config_file import FILE, load_config
+from tablectl.policies.find_files import shown_path
+from tablectl.reports.formats import ReportFormat
+from tablectl.support.files import read_regular
+from tablectl.support.written_files import write_file
+from tablectl.version import __version__
+
+FOLDER = "requirements"
+_LOCKS = {"plan": "base", "apply": "spark"}
+"""The locks by the job that needs them."""
+_LARGEST_WHEEL = 1 << 26
+
+HOW = "set it as `install: {source: …}` in tablectl.yaml, or by `tablectl init --source …` (docs/install.md)"
+
+
+def lock_command(directory: Path, ci: CiSystem, out: Output, form: ReportFormat) -> ExitCode:
+    """Write the files for the setting of a repository. The lock files are written over, those of a CI system are
+    not.
+    """
+    install = load_config(directory, os.environ).install
+    if install.source is None:
+        raise TablectlError("nothing says where CI installs tablectl from", HOW)
+    files = dict(lock_files(install.source, wheel_hashes(install.source, install.hashes, directory)))
+    for name, text in CI_FILES[ci].items():
+        if os.path.lexists(directory / name):
+            hint = "lock writes over no workflow: move it away, or edit it by hand"
+            raise InputError((Problem(shown_path(directory / name), 0, 0, "the file exists already", hint),))
+        files[name] = text
+    for name, text in files.items():
+        write_file(directory / name, text.encode(), root=directory)
+    if form is ReportFormat.JSON:
+        out.json_result({"written": list(files)})
+    else:
+        out.result("".join(f"wrote {shown_path(directory / name)}\n" for name in files))
+    return ExitCode.DONE
+
+
+def lock_files(source: InstallSource, hashes: Mapping[str, str]) -> Mapping[str, str]:
+    """Requirements files by path: the dependencies of each job with hashes, and the two distributions."""
+    locks = {f"{FOLDER}/tablectl-{job}.lock": _lock(name) for job, name in _LOCKS.items()}
+    return {**locks, f"{FOLDER}/tablectl.txt": requirements_text(source, __version__, hashes)}
+
+
+def _lock(name: str) -> str:
+    """A lock of this version: next to the package in an installation, at the root of a checkout."""
+    package = Path(str(resources.files("tablectl")))
+    installed = package / "_locks"
+    folder = installed if installed.is_dir() else package.parent / "locks"
+    return (folder / f"{name}.lock").read_text(encoding="utf-8")
+
+
+def wheel_hashes(source: InstallSource, known: Mapping[str, str], directory: Path) -> Mapping[str, str]:
+    """The hashes of the two wheels; none for a repository. Those of a folder are computed.
+
+    Raises ``TablectlError`` if a wheel is missing, or the hashes of a URL are unknown.
+    """
+    if source.is_git:
+        return {}
+    if source.is_url:
+        missing = [each for each in DISTRIBUTIONS if each not in known]
+        if missing:
+            hint = f"add `install: {{hashes: {{{missing[0]}: sha256:…}}}}` to {FILE}, as `make dist` prints them"
+            raise TablectlError(f"the hash of {' and '.join(missing)} at {source.text} is unknown", hint)
+        return known
+    return {each: _hash_of(directory / source.text / wheel_name(each, __version__)) for each in DISTRIBUTIONS}
+
+
+def _hash_of(wheel: Path) -> str:
+    try:
+        return f"sha256:{sha256(read_regular(wheel, _LARGEST_WHEEL)).hexdigest()}"
+    except OSError as error:
+        hint = f"put the two wheels of tablectl {__version__} there (`make dist` builds them)"
+        raise TablectlError(f"{shown_path(wheel)} cannot be read: {error.strerror or error}", hint) from error
+
+
+def recorded_source() -> tuple[InstallSource, Mapping[str, str]] | None:
+    """Where this tablectl was installed from, and the hashes of its wheels, if other machines can reach that place.
+
+    pip records it (https://packaging.python.org/en/latest/specifications/direct-url/). ``None`` for an index, for which
+    nothing says who owns the name there, and for a folder of this machine.
+    """
+    found = [_origin(each) for each in DISTRIBUTIONS]
+    if len({origin and origin[0] for origin in found}) != 1 or found[0] is None:
+        return None
+    return found[0][0], {name: origin[1] for name, origin in zip(DISTRIBUTIONS, found, strict=True) if origin}
+
+
+def _origin(distribution: str) -> tuple[InstallSource, str] | None:
+    try:
+        text = metadata.distribution(distribution).read_text("direct_url.json")
+        return None if text is None else next(_read_origin(read_json(text)), None)
+    except (metadata.PackageNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+        return None  # a record that we do not understand says nothing
+
+
+def _read_origin(record: Mapping[str, object]) -> Iterator[tuple[InstallSource, str]]:
+    """The source in a ``direct_url.json``. Raises what a record of another form causes."""
+    url, vcs, archive = str(record["url"]), record.get("vcs_info"), record.get("archive_info")
+    if isinstance(vcs, dict) and vcs["vcs"] == "git":
+        yield parse_source(f"git+{url}@{vcs['commit_id']}"), ""
+    elif isinstance(archive, dict) and url.startswith("https://"):
+        yield parse_source(url.rpartition("/")[0]), parse_hash(f"sha256:{archive['hashes']['sha256']}")

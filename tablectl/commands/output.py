@@ -1,0 +1,190 @@
+"""The output of a command: results on standard output, progress and errors on standard error.
+
+All text passes ``model.output_escapes`` here: foreign names and values cannot be commands of a CI system or a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import TextIO
+
+from tablectl.applying.events import Notify
+from tablectl.commands.display import Lines, Screen, screen
+from tablectl.commands.progress import ProgressLine
+from tablectl.json_text import write_json
+from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
+from tablectl.model.output_escapes import escape_output
+from tablectl.reports.style import Style, printable_lines
+
+_REMIND = 5.0
+"""Seconds between two looks at whether a log should say how far a run is."""
+
+
+class Output:
+    """The two streams of a command, with colours if the stream supports them (``NO_COLOR`` is respected)."""
+
+    def __init__(self, environ: Mapping[str, str], out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self._environ = environ
+        self._out: TextIO | None = out or sys.stdout
+        self._err: TextIO | None = err or sys.stderr
+        self._screen: Screen | None = None
+        self.json = False
+        """Whether errors are also printed as JSON."""
+        self.results = 0
+        """The number of results printed."""
+
+    @property
+    def style(self) -> Style:
+        """The style of results."""
+        width = shutil.get_terminal_size((80, 24)).columns
+        return Style(self._colour(self._out), min(max(width, 40), 100))
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a user can answer questions."""
+        return sys.stdin is not None and sys.stdin.isatty()
+
+    def result(self, text: str) -> None:
+        """Print a result. Raises ``TablectlError`` if it cannot be written, ``BrokenPipeError`` if its reader has
+        closed the pipe.
+        """
+        try:
+            _write(self._out, escape_output(text, colour=self._colour(self._out)))
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise TablectlError(f"the result cannot be written: {error.strerror or error}") from error
+        self.results += 1
+
+    def json_result(self, body: object) -> None:
+        """Print a result as JSON. Raises as ``result``."""
+        self.result(write_json(body, indent=2) + "\n")
+
+    def note(self, text: str) -> None:
+        """Print progress and other text that is not the result. A closed terminal must not stop an apply half way."""
+        style = Style(self._colour(self._err))
+        with suppress(OSError):
+            if self._screen is not None:
+                self._screen.say(text)
+            else:
+                self._say("".join(style.paint(line, "dim") + "\n" for line in printable_lines(text)))
+
+    @contextmanager
+    def display(self) -> Iterator[Notify]:
+        """The observer of an apply: a display in place on a terminal, else lines."""
+        if self._err is None or not self._redraws:
+            with _reminded(Lines(self.note)) as lines:
+                yield lines
+            return
+        with screen(self._err, self._environ) as shown:
+            self._screen = shown
+            try:
+                yield shown
+            finally:
+                self._screen = None
+
+    def progress(self) -> ProgressLine:
+        """The progress of reading tables. A terminal that cannot rewrite a line counts as none."""
+
+        def write(text: str) -> None:
+            with suppress(OSError):
+                _write(self._err, text)
+
+        return ProgressLine(write, monotonic, live=self._redraws)
+
+    def error(self, error: TablectlError) -> None:
+        """Print an error and its hint."""
+        style = Style(self._colour(self._err))
+        body = "\n".join(printable_lines(str(error)))
+        with suppress(OSError):
+            self._say(f"{style.paint('error:', 'red', 'bold')} {body}\n")
+
+    def usage(self, text: str) -> None:
+        """Print a usage error of the command-line library."""
+        with suppress(OSError):
+            self._say(text)
+
+    def fail(self, error: TablectlError, code: ExitCode | None = None) -> None:
+        """Report why the command has no result: to people and, as JSON, to programs."""
+        self.error(error)
+        if self.json and not self.results:
+            with suppress(OSError, TablectlError):  # the stream is closed, so nothing else can be reported
+                self.result(write_json(error_json(error, code or error.exit_code), indent=2) + "\n")
+
+    def ask(self, question: str) -> bool:
+        """Ask a yes-or-no question on the terminal. Any answer but yes is no."""
+        self._say(f"{question} [y/N] ")
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    def _say(self, text: str) -> None:
+        _write(self._err, escape_output(text, colour=self._colour(self._err)))
+
+    @property
+    def _redraws(self) -> bool:
+        return self._err is not None and self._err.isatty() and self._environ.get("TERM") != "dumb"
+
+    def _colour(self, stream: TextIO | None) -> bool:
+        return (
+            stream is not None
+            and stream.isatty()
+            and not self._environ.get("NO_COLOR")
+            and self._environ.get("TERM") != "dumb"
+        )
+
+
+@contextmanager
+def _reminded(lines: Lines) -> Iterator[Lines]:
+    """Asks for the progress now and then: a statement that takes an hour sends no event meanwhile."""
+    over = threading.Event()
+
+    def remind() -> None:
+        while not over.wait(_REMIND):
+            lines.remind()
+
+    thread = threading.Thread(target=remind, name="tablectl-progress", daemon=True)
+    thread.start()
+    try:
+        yield lines
+    finally:
+        over.set()
+        thread.join()
+
+
+def error_json(error: TablectlError, code: ExitCode) -> dict[str, object]:
+    """An error as JSON: its message, its hint, and each problem of the input files with its place."""
+    return {
+        "error": error.message,
+        "hint": error.hint,
+        "problems": problems_json(error.problems if isinstance(error, InputError) else ()),
+        "exit_code": int(code),
+    }
+
+
+def problems_json(problems: Sequence[Problem]) -> list[dict[str, object]]:
+    """The problems of input files as JSON."""
+    names = ("file", "line", "column", "message", "hint")
+    return [{name: getattr(problem, name) for name in names} for problem in problems]
+
+
+def flush_streams() -> None:
+    """Redirect closed streams to the null device, because the interpreter's flush at exit would fail."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is None:  # closed by the parent process
+        return
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()

@@ -1,0 +1,139 @@
+"""What reports of plans and runs need besides the plan: the place in the repository, the lines of the policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from time import monotonic, time
+
+from tablectl.commands.output import Output
+from tablectl.commands.report_files import ReportFiles
+from tablectl.commands.request import CommandRequest
+from tablectl.frozen import frozen
+from tablectl.leases.clock import SystemClock
+from tablectl.model.errors import LimitError, TablectlError
+from tablectl.model.plan import Plan
+from tablectl.planning.merge_plans import Shard
+from tablectl.planning.plan_file import digest_of
+from tablectl.planning.plan_limits import PlanLimits
+from tablectl.policies.effective_policy import Sources, policy_lines_of
+from tablectl.policies.spec import Specs
+from tablectl.project import Project
+from tablectl.reports.context import Context
+from tablectl.selection import Selection
+from tablectl.workflow.plan import make_plan
+
+_NOTHING = Context()
+
+
+@frozen
+class Started:
+    """When a command began to read tables."""
+
+    at: float = field(default_factory=time)
+    """Seconds since the epoch."""
+    moment: float = field(default_factory=monotonic)
+
+    def timed(self, context: Context) -> Context:
+        """The context of a report whose tables are read now."""
+        return replace(context, began=int(self.at * 1000), seconds=monotonic() - self.moment)
+
+
+def selection_of(request: CommandRequest) -> Selection:
+    """The tables that the options select, apart from ``--changed-since``."""
+    shard = Shard.parse(request.shard) if request.shard else None
+    return Selection(request.select, request.tags, request.excluded, shard)
+
+
+def policies_and_selection(request: CommandRequest, project: Project) -> tuple[Specs, Selection]:
+    """The policies that a command reads, and the tables that it selects."""
+    selection = selection_of(request)
+    if not request.changed_since:
+        return project.policies(request.paths), selection
+    specs, changed = project.changed_since(request.changed_since, request.paths, whole=request.on_cluster)
+    return specs, replace(selection, changed=changed)
+
+
+def plan_with_progress(
+    project: Project, specs: Specs, selection: Selection, request: CommandRequest, out: Output
+) -> Plan:
+    """The plan of a command, with its progress."""
+    if request.on_cluster:
+        from tablectl.cluster_plan import plan_on_cluster  # noqa: PLC0415  # as few modules as the command needs
+
+        return plan_on_cluster(project, request.paths, selection)
+    with out.progress() as on_read:
+        return make_plan(project, specs, selection, on_read)
+
+
+def check_limits(request: CommandRequest, plan: Plan) -> None:
+    """Raises ``LimitError`` for a plan that is larger than the options allow."""
+    PlanLimits(request.max_tables, request.max_bytes).check(plan)
+
+
+def limit_exceeded(request: CommandRequest, plan: Plan) -> LimitError | None:
+    """The limit that a plan exceeds. The plan is shown anyway, so that its reader sees what made it large."""
+    try:
+        check_limits(request, plan)
+    except LimitError as error:
+        return error
+    return None
+
+
+def plan_context(
+    plan: Plan,
+    project: Project,
+    request: CommandRequest,
+    out: Output,
+    reports: ReportFiles,
+    about: Context = _NOTHING,
+) -> Context:
+    """The context of the reports of a plan, as far as any of them needs it. ``about`` is what is known already."""
+    about = replace(about, now=SystemClock().utc(), streams=streams_of(plan, project))
+    if not reports.names_lines:  # a digest of a large plan takes seconds
+        return about
+    from tablectl.commands.report_origin import context_here  # noqa: PLC0415  # as above
+
+    context = context_here(reports.plan_file, about)
+    if not about.sources and (plan.tables or plan.failures):
+        context = replace(context, sources=lines_of_plan(plan, _policies_now(plan, project, request, out)))
+    return replace(context, digest=digest_of(plan))
+
+
+def lines_of_plan(plan: Plan, specs: Specs) -> Sources:
+    """The lines of the policies for the tables that a plan reports."""
+    return policy_lines_of(specs, [*(each.name for each in plan.tables), *(each.name for each in plan.failures)])
+
+
+def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
+    """How far the declared streams of the tables are now. It is not part of a plan: they move on."""
+    declared = [table for table in plan.tables if table.basis.options.streams]
+    if not declared:
+        return {}
+    from tablectl.log.stream_checkpoint import read_streams  # noqa: PLC0415  # as above
+    from tablectl.reports.stream_text import stream_lines  # noqa: PLC0415
+    from tablectl.storage.log_stores import Stores  # noqa: PLC0415
+
+    with Stores(project.stores) as stores:
+        return {
+            table.name: stream_lines(
+                table,
+                read_streams(stores, table.basis.options.streams, table.table_id, table.location),
+                plan.dialect,
+            )
+            for table in declared
+        }
+
+
+def _policies_now(plan: Plan, project: Project, request: CommandRequest, out: Output) -> Specs:
+    """The policies with the lines for a plan. None if they cannot be read: reports are written without lines."""
+    from tablectl.approval import policies_digest  # noqa: PLC0415  # as above
+
+    try:
+        specs = project.any_policies(request.paths)
+    except TablectlError as error:
+        out.note(f"the lines of the policies are not known: {error.message}")
+        return Specs.of(())
+    if policies_digest(plan, specs) != plan.policies:
+        out.note("the policies have changed since the plan was made: lines are those of now")
+    return specs

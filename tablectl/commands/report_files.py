@@ -1,0 +1,137 @@
+"""Where a command's reports go: one to standard output, any number to files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tablectl.commands.output import Output
+from tablectl.frozen import frozen
+from tablectl.model.errors import TablectlError, UsageError, one_line
+from tablectl.model.output_escapes import escape_output
+from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
+from tablectl.reports.style import Style
+from tablectl.support.written_files import check_writable, write_file
+
+FILES = SUFFIXES
+
+Render = Callable[[ReportFormat, Style], str]
+
+
+@frozen
+class ReportFiles:
+    """The format that is printed, and the files that are written."""
+
+    form: ReportFormat = ReportFormat.TEXT
+    files: tuple[tuple[Path, ReportFormat], ...] = ()
+    shown: bool = True
+    """Whether anything is printed."""
+    plan_file: Path | None = None
+    """The file of the plan itself."""
+
+    @staticmethod
+    def of(form: ReportFormat, files: Sequence[Path] | None, plan: Path | None = None) -> ReportFiles:
+        """Parse the options; ``plan`` is the file of the plan itself, which no report may replace.
+
+        Raises ``UsageError`` for a name without a known format and for a name that is used twice.
+        """
+        found: dict[Path, ReportFormat] = {}
+        for path in files or []:
+            asked = format_of(path.name)
+            if asked is None:
+                raise UsageError(f"--report {path} has no known format", f"use a name that ends in {SUFFIXES}")
+            if path in found or (plan is not None and path.absolute() == plan.absolute()):
+                twice = "to be written twice" if path in found else "the plan itself"
+                raise UsageError(f"--report {path} is {twice}", "give each report a name of its own")
+            found[path] = asked
+        return ReportFiles(form, tuple(found.items()), plan_file=plan)
+
+    def without(self, form: ReportFormat) -> ReportFiles:
+        """The same reports without one format, neither printed nor written."""
+        files = tuple(each for each in self.files if each[1] is not form)
+        return replace(self, files=files, shown=self.shown and self.form is not form)
+
+    @property
+    def names_lines(self) -> bool:
+        """Whether any of them shows lines of the policies."""
+        return any(
+            form not in {ReportFormat.TEXT, ReportFormat.JSON}
+            for form in (self.form, *(form for _, form in self.files))
+        )
+
+    def check(self) -> None:
+        """Raise ``TablectlError`` if a file cannot be written: call it before tables are read or changed."""
+        for path, _ in self.files:
+            check_writable(path)
+
+    def write(self, render: Render, out: Output) -> None:
+        """Write the files, then print: the reader of the output may close the pipe. If one file fails, the others are
+        still written.
+
+        Raises ``TablectlError`` for the first failure, and ``BrokenPipeError``.
+        """
+        self._write(render, out, show=True)
+
+    def keep(self, render: Render, out: Output) -> None:
+        """Write only the files: the report was already printed."""
+        self._write(render, out, show=False)
+
+    def _write(self, render: Render, out: Output, *, show: bool) -> None:
+        failed: list[TablectlError] = []
+
+        def put(form: ReportFormat, style: Style, write: Callable[[str], None]) -> None:
+            try:
+                try:
+                    text = _made(render, form, style)
+                except IncompleteReportError as error:
+                    failed.append(error)
+                    text = escape_output(error.text, colour=style.colour)
+                write(text)
+            except TablectlError as error:
+                failed.append(error)
+
+        for path, form in self.files:
+            put(form, Style(), partial(_write_text, path))
+        if show and self.shown:
+            put(self.form, out.style, out.result)
+        if failed:
+            raise failed[0]
+
+
+class IncompleteReportError(TablectlError):
+    """A report lacks tables that cannot be shown. ``text`` has ``rest``, the result without them."""
+
+    def __init__(self, failed: Mapping[str, TablectlError], text: str, rest: Any) -> None:
+        error = next(iter(failed.values()))
+        super().__init__(f"the report lacks {', '.join(failed)}: {error.message}", error.hint)
+        self.text = text
+        self.rest = rest
+
+
+def _write_text(path: Path, text: str) -> None:
+    write_file(path, text.encode(errors="backslashreplace"))
+
+
+def _made(render: Render, form: ReportFormat, style: Style) -> str:
+    """A report, inert in a file as on a terminal.
+
+    Raises ``TablectlError`` if rendering fails: what was done matters more than how it is reported.
+    """
+    try:
+        return escape_output(render(form, style), colour=style.colour)
+    except TablectlError:
+        raise
+    except Exception as error:
+        hint = "this is a mistake of tablectl: please report it; another --format may do"
+        raise TablectlError(f"the {form} report cannot be made: {one_line(error)}", hint) from error
+
+
+def below_root(directory: Path) -> str:
+    """The path of a directory relative to the root of its Git repository; empty for the root itself and outside of
+    one.
+    """
+    root = next((each for each in (directory, *directory.parents) if (each / ".git").exists()), directory)
+    return "" if root == directory else directory.relative_to(root).as_posix()

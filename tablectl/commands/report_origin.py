@@ -1,0 +1,105 @@
+"""Where a report is made: repository, commit, author and time, from the environment of a CI job or from ``.git``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tablectl.commands.report_files import below_root
+from tablectl.json_text import read_json
+from tablectl.leases.owner import current_owner
+from tablectl.reports.context import Context
+from tablectl.support.files import read_regular
+from tablectl.version import __version__
+
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
+_NAME = re.compile(r"[A-Za-z0-9._/-]{1,200}\Z")
+_SERVER = re.compile(r"https?://[A-Za-z0-9.:/_-]{1,200}\Z")
+_MOST = 1_000_000
+_NOTHING = Context()
+
+
+def context_here(saved: Path | None = None, about: Context = _NOTHING) -> Context:
+    """The directory and CI run of this command, for reports."""
+    context = replace(
+        about,
+        root=below_root(Path().absolute()),
+        plan_file=str(saved or ""),
+        ci=current_owner(os.environ, __version__).ci,
+    )
+    return with_origin(context, os.environ, Path().absolute())
+
+
+def with_origin(context: Context, environ: Mapping[str, str], directory: Path, now: datetime | None = None) -> Context:
+    """The context with what is known of the place where the report is made. Unknown fields stay empty."""
+    made = f"{now or datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    found = _github(environ) if environ.get("GITHUB_ACTIONS") else _gitlab(environ) if environ.get("GITLAB_CI") else {}
+    commit = found.get("commit") or _head(directory)
+    found["commit"] = commit if _COMMIT.match(commit) else ""
+    return replace(
+        context,
+        made=made,
+        repository=found.get("repository", ""),
+        commit=found["commit"],
+        author=found.get("author", ""),
+        blob=found.get("blob", ""),
+    )
+
+
+def _github(environ: Mapping[str, str]) -> dict[str, str]:
+    """Of a pull request, the head commit: the merge commit of the event is gone after the merge."""
+    server, name = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
+    pull = _event(environ).get("pull_request")
+    head = pull.get("head") if isinstance(pull, dict) else None
+    commit = str(head.get("sha")) if isinstance(head, dict) else environ.get("GITHUB_SHA", "")
+    return _known(server, name, commit, "blob", environ.get("GITHUB_ACTOR", ""))
+
+
+def _gitlab(environ: Mapping[str, str]) -> dict[str, str]:
+    server, name = environ.get("CI_SERVER_URL", ""), environ.get("CI_PROJECT_PATH", "")
+    return _known(server, name, environ.get("CI_COMMIT_SHA", ""), "-/blob", environ.get("GITLAB_USER_LOGIN", ""))
+
+
+def _known(server: str, name: str, commit: str, path: str, author: str) -> dict[str, str]:
+    whole = _SERVER.match(server) and _NAME.match(name) and _COMMIT.match(commit)
+    return {
+        "repository": name if _NAME.match(name) else "",
+        "commit": commit,
+        "author": author[:100],
+        "blob": f"{server.rstrip('/')}/{name}/{path}/{commit}" if whole else "",
+    }
+
+
+def _event(environ: Mapping[str, str]) -> Mapping[str, Any]:
+    try:
+        event = read_json(Path(environ["GITHUB_EVENT_PATH"]).read_bytes())
+    except (KeyError, OSError, ValueError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def _head(directory: Path) -> str:
+    """The commit that is checked out; empty outside of a Git repository. Reads files only, runs no program."""
+    git = next((each / ".git" for each in (directory, *directory.parents) if (each / ".git").is_dir()), None)
+    if git is None:
+        return ""
+    head = _text(git / "HEAD")
+    if not head.startswith("ref: "):
+        return head
+    name = head.removeprefix("ref: ")
+    if ".." in name or not _NAME.match(name):
+        return ""
+    packed = (line.split(" ", 1) for line in _text(git / "packed-refs").splitlines() if line.endswith(f" {name}"))
+    return _text(git / name) or next((commit for commit, _ in packed), "")
+
+
+def _text(file: Path) -> str:
+    try:
+        return read_regular(file, _MOST).decode(errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,50 @@
+"""``tablectl show``: a saved plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from tablectl.commands.output import Output
+from tablectl.commands.plan_reports import plan_context
+from tablectl.commands.report_files import ReportFiles
+from tablectl.commands.request import CommandRequest
+from tablectl.commands.table_reports import report_of
+from tablectl.model.errors import ExitCode, UsageError
+from tablectl.model.plan import Plan
+from tablectl.project import Project
+from tablectl.reports.documents import document_of_plan
+from tablectl.reports.plan_comparison import comparison_text
+from tablectl.saved_plan import read_plan
+from tablectl.version import __version__
+
+
+def show_command(path: Path, request: CommandRequest, out: Output, reports: ReportFiles) -> ExitCode:
+    """Show a plan file; also one of another tool version, if it is undamaged."""
+    plan = read_plan(path, to_apply=False)
+    with _project_of(plan, request, out) as project:
+        reports.check()
+        if plan.tool != __version__:
+            out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
+        context = plan_context(plan, project, request, out, reports)
+        make = partial(document_of_plan, mask=project.mask, context=context)
+        reports.write(report_of(plan, make, context, verbose=request.verbose), out)
+    return ExitCode.DONE
+
+
+def compare_command(path: Path, against: Path, request: CommandRequest, out: Output) -> ExitCode:
+    """Show what changed between two plan files."""
+    plan, other = read_plan(path, to_apply=False), read_plan(against, to_apply=False)
+    with _project_of(plan, request, out) as project:
+        out.result(comparison_text(project.mask.plan(plan), project.mask.plan(other), out.style))
+    return ExitCode.DONE
+
+
+def _project_of(plan: Plan, request: CommandRequest, out: Output) -> Project:
+    """The repository in the plan's own environment, whatever the options name; in none if it no longer exists."""
+    try:
+        return replace(request, env=plan.env).open(out)
+    except UsageError as error:
+        out.note(f"shown as without an environment: {error.message}")
+        return replace(request, env="").open(out)

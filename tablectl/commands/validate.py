@@ -1,0 +1,152 @@
+"""``tablectl validate``: check policies without reading tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tablectl.commands.output import Output, problems_json
+from tablectl.commands.report_files import below_root
+from tablectl.commands.request import CommandRequest
+from tablectl.frozen import frozen
+from tablectl.json_text import json_form, write_json
+from tablectl.lint_rules.rule import LintedState
+from tablectl.model.errors import ExitCode, InputError, Problem
+from tablectl.planning.lint import Linted, LintedTable, lint
+from tablectl.policies.effective_policy import policy_lines_of
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.project import Project
+from tablectl.reports.findings_text import counted, findings_lines
+from tablectl.reports.formats import ReportFormat
+from tablectl.reports.style import plural
+
+
+@frozen
+class _Checked:
+    """The policies of one environment, and their lint findings."""
+
+    specs: Specs
+    linted: tuple[LintedTable, ...]
+
+
+def validate_command(request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
+    """Check that every policy is valid, in every environment unless one is named."""
+    try:
+        checked = _check(request, out)
+    except InputError as error:
+        if form is not ReportFormat.TEXT:
+            out.result(_refused(error.problems, form))
+        out.error(error)
+        return error.exit_code
+    linted = _all_findings(checked)
+    out.result(_valid(checked, linted, form, out))
+    return linted.exit_code
+
+
+def _lint(specs: Specs, project: Project) -> tuple[LintedTable, ...]:
+    """The problems of policies without tables. Patterns are checked only once tables are known."""
+    severities = project.config.severities
+    found = tuple(
+        LintedTable(spec.name.text, lint(_state(spec, project), spec.name, "validate", severities))
+        for spec in specs.tables
+    )
+    # The mask loads what reports of plans and runs need.
+    return tuple(map(project.mask.linted, found)) if any(table.findings for table in found) else found
+
+
+def _state(spec: TableSpec, project: Project) -> LintedState:
+    truncates = spec.options.truncate_history
+    return LintedState.of_policy(spec.policy, project.dialect, project.runtime, truncates=truncates)
+
+
+def _all_findings(checked: Mapping[str, _Checked]) -> Linted:
+    """The findings of all environments, without duplicates."""
+    return Linted(tuple(dict.fromkeys(table for each in checked.values() for table in each.linted)))
+
+
+def _check(request: CommandRequest, out: Output) -> Mapping[str, _Checked]:
+    """The policies of each environment; without environments, a single entry with an empty name. Raises
+    ``InputError``.
+    """
+    top = request.open(out).config
+    named = [top.environment] if top.environment or not top.env else list(top.env)
+    found, wrong = dict[str, _Checked](), dict[str, tuple[Problem, ...]]()
+    for env in named:
+        project = replace(request, env=env).open(out)
+        try:
+            specs = project.policies(request.paths)
+        except InputError as error:
+            wrong[env] = error.problems
+        else:
+            found[env] = _Checked(specs, _lint(specs, project))
+    if wrong:
+        raise InputError(_together(wrong, len(named)))
+    return found
+
+
+def _together(wrong: Mapping[str, Sequence[Problem]], environments: int) -> tuple[Problem, ...]:
+    """The problems without duplicates. A problem that occurs only in some environments names them."""
+    where: dict[Problem, list[str]] = {}
+    for env, problems in wrong.items():
+        for problem in problems:
+            where.setdefault(problem, []).append(env)
+    return tuple(
+        problem if len(some) == environments else replace(problem, message=f"in {', '.join(some)}: {problem.message}")
+        for problem, some in where.items()
+    )
+
+
+def _refused(problems: Sequence[Problem], form: ReportFormat) -> str:
+    if form is ReportFormat.SARIF:
+        return _sarif(problems)
+    return write_json({"valid": False, "problems": problems_json(problems)}, indent=2) + "\n"
+
+
+def _valid(checked: Mapping[str, _Checked], linted: Linted, form: ReportFormat, out: Output) -> str:
+    match form:
+        case ReportFormat.SARIF:
+            return _findings_sarif(checked, linted)
+        case ReportFormat.JSON:
+            environments = {env: _names(each.specs) for env, each in checked.items() if env}
+            several = {"environments": environments} if environments else {}
+            both = [_names(each.specs) for each in checked.values()]
+            body = {key: list(dict.fromkeys(name for each in both for name in each[key])) for key in both[0]}
+            said = [{"table": each.name, **json_form(one)} for each in linted.tables for one in each.findings]
+            return write_json({"valid": True, **body, **several, "findings": said}, indent=2) + "\n"
+        case _:
+            told = [f"{line}\n" for line in findings_lines(linted.tables, out.style)]
+            counts = (f"{f'{env}: ' if env else ''}{_counted(each)}\n" for env, each in checked.items())
+            return "".join([*told, *counts])
+
+
+def _names(specs: Specs) -> dict[str, list[str]]:
+    return {
+        "tables": [spec.name.text for spec in specs.tables],
+        "patterns": [each.text for each in specs.patterns],
+    }
+
+
+def _counted(checked: _Checked) -> str:
+    specs, found = checked.specs, [each for table in checked.linted for each in table.findings]
+    also = f" and {plural(len(specs.patterns), 'pattern')}" if specs.patterns else ""
+    counts = f" {counted(found)}." if found else ""
+    return f"{plural(len(specs.tables), 'table')}{also}: every policy is valid.{counts}"
+
+
+def _findings_sarif(checked: Mapping[str, _Checked], linted: Linted) -> str:
+    from tablectl.reports.context import Context  # noqa: PLC0415  # as below
+    from tablectl.reports.sarif import findings_sarif  # noqa: PLC0415
+
+    sources: dict[str, Mapping[str, SourceFile]] = {}
+    for each in checked.values():
+        sources |= policy_lines_of(each.specs, [spec.name.text for spec in each.specs.tables])
+    return findings_sarif(linted, Context(root=below_root(Path().absolute()), sources=sources), "validate")
+
+
+def _sarif(problems: Sequence[Problem]) -> str:
+    from tablectl.reports.context import Context  # noqa: PLC0415  # loads many modules, needed only here
+    from tablectl.reports.sarif import problems_sarif  # noqa: PLC0415
+
+    return problems_sarif(problems, Context(root=below_root(Path().absolute())))

@@ -1,0 +1,104 @@
+"""``tablectl window``: show or release the lease on a table."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from tablectl.commands.output import Output
+from tablectl.commands.request import BreakOptions, CommandRequest
+from tablectl.delta.names import NameSyntaxError, parse_table
+from tablectl.json_text import write_json
+from tablectl.leases.acquire import break_lease
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.lease_records import UNREADABLE, LeaseRecord, tail
+from tablectl.leases.owner import current_owner
+from tablectl.log.reader import newest_version
+from tablectl.model.errors import ExitCode, UsageError
+from tablectl.reports.formats import ReportFormat
+from tablectl.storage.records import RecordStore
+from tablectl.version import __version__
+from tablectl.writers.trace import traces
+
+_DAYS = 7
+
+
+def window_show_command(table: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
+    """``tablectl window show``. Returns the exit code."""
+    store, must_exist = _records(table, request, out)
+    record = tail(store)
+    if record is None:
+        must_exist()  # distinguishes a misspelt name from a table that was never leased
+    if form is ReportFormat.JSON:
+        out.result(_record_json(record))
+    elif record is None:
+        out.result(f"{table}: no apply has ever held it\n")
+    elif record.held:
+        out.result(f"{table}: held by {record}\n")
+        if record.kind == UNREADABLE:
+            out.note(
+                f"its last record cannot be read: {record.reason}; applies and writers wait for it, and then take the "
+                "holder for dead"
+            )
+        out.note(_way_out(table, record))
+    else:
+        how = "broken" if record.kind == "break" else "released"
+        when = f"{record.at:%Y-%m-%d %H:%M:%S} UTC"
+        out.result(f"{table}: free; last held (epoch {record.epoch}) by {record.owner}, {how} {when}\n")
+        if record.shut_for:
+            out.note(f"a statement of that run may still run, so writers wait for {record.shut_for:.0f} s at most")
+            out.note(_way_out(table, record))
+    if form is not ReportFormat.JSON:
+        out.result(_writers_text(store))
+    return ExitCode.DONE
+
+
+def _way_out(table: str, record: LeaseRecord) -> str:
+    return f"to free it: tablectl window break {shlex.quote(table)} --epoch {record.epoch} --reason …"
+
+
+def _writers_text(store: RecordStore) -> str:
+    """The writers that came with a guard of a guarded session in the last days; empty if there were none."""
+    found = traces(store, datetime.now(UTC).date() - timedelta(days=_DAYS))
+    lines = "".join(f"  {each.day}  {each.mode:<7}  {each.writer}\n" for each in found)
+    return f"writers that came with a guard in the last {_DAYS} days:\n{lines}" if lines else ""
+
+
+def window_break_command(
+    table: str, request: CommandRequest, out: Output, form: ReportFormat, options: BreakOptions
+) -> ExitCode:
+    """``tablectl window break``. Returns the exit code."""
+    epoch, reason = options.epoch, options.reason
+    store, must_exist = _records(table, request, out)
+    held = tail(store)
+    if held is None:
+        must_exist()
+    if epoch is None:
+        if held is None or not (held.held or held.shut_for):
+            raise UsageError(f"the lease on {table} is free", "there is nothing to break: apply may run")
+        raise UsageError(f"{table} is held by {held}", f"to break this lease, add --epoch {held.epoch}")
+    if not reason.strip():
+        raise UsageError("--reason is empty", "give a reason; it is recorded for the current and the next holder")
+    record = break_lease(store, epoch, reason, current_owner(os.environ, __version__), SystemClock())
+    if form is ReportFormat.JSON:
+        out.result(_record_json(record))
+    else:
+        out.result(f"{table}: epoch {record.epoch} is broken; apply may run\n")
+    return ExitCode.DONE
+
+
+def _record_json(record: LeaseRecord | None) -> str:
+    return write_json(record, indent=2, sort=True) + "\n"
+
+
+def _records(text: str, request: CommandRequest, out: Output) -> tuple[RecordStore, Callable[[], object]]:
+    """The record store of a table's lease, and a function that raises ``LiveError`` if the table does not exist."""
+    with request.open(out) as project:
+        try:
+            table = parse_table(text, project.catalog)
+        except NameSyntaxError as error:
+            raise UsageError(str(error)) from None
+        location = table.parts[0] if table.is_path else project.open_catalog().location(table)
+    return project.records(location), lambda: newest_version(location, options=project.stores)

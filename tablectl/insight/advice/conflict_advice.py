@@ -1,0 +1,275 @@
+"""Advice on jobs that conflict: partitioning, explicit conditions, isolation, deletion vectors, blind appends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tablectl.delta.dialects import dialect_of
+from tablectl.frozen import frozen
+from tablectl.insight.advice.conflict_loss import ConflictLoss, Layout, conflict_loss
+from tablectl.insight.advice.facts import LEAST_WRITES, TableFacts, enough
+from tablectl.insight.advice.jobs import Job, Jobs
+from tablectl.insight.advice.records import Advice, Declared, confidence_of
+from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
+from tablectl.model.commits import Kind
+from tablectl.model.text import size_text
+
+_MOST_PARTITIONS = 1000
+_MOST = 0.9
+_BUSY = 0.2
+"""The share of the time that rewriting jobs run, from which on failed writes are to be expected."""
+_WEEK = 7 * 86_400.0
+_PAIRS = 3
+_NOT_HIGH = 299
+"""Observations without a listing: the confidence is medium at most."""
+_SMALL_PARTITION = 128_000_000
+_COMPUTED = (
+    "past writes replayed against each other by the conflict rules; arrivals by the hour x durations; "
+    "the same again as advised"
+)
+_TYPES = frozenset({"byte", "short", "integer", "long", "boolean", "date", "string"})
+
+
+@frozen
+class _Found:
+    """The conflicts of a table."""
+
+    facts: TableFacts
+    jobs: Jobs
+    layout: Layout
+    base: ConflictLoss
+    factor: float
+    """By how much the files without a commit correct the computed loss."""
+
+    def after(self, layout: Layout | None = None, context: ConflictContext | None = None) -> float:
+        """The seconds a week that another layout or other settings would save."""
+        left = conflict_loss(self.jobs, layout or self.layout, context or self.facts.context).times(self.factor)
+        return self.base.seconds - left.seconds
+
+    def advice(
+        self,
+        code: str,
+        title: str,
+        saved: float,
+        *,
+        declare: tuple[Declared, ...] = (),
+        do: str = "",
+        cost: tuple[str, ...] = (),
+    ) -> Advice:
+        """An advice that saves so many seconds a week."""
+        measured = self.facts.past.unnamed is not None
+        observed = sum(len(job.writes) for job in self.jobs.jobs if job.rewrites)
+        return Advice(
+            code=code,
+            title=title,
+            declare=declare,
+            do=do,
+            evidence=tuple(_evidence(self)),
+            benefit="writer-seconds a week",
+            amount=saved,
+            cost=cost,
+            observations=observed,
+            confidence=confidence_of(observed if measured else min(observed, _NOT_HIGH), self.jobs.period.seconds),
+            computed=_COMPUTED + ("; corrected by the files that no commit names" if measured else ""),
+        )
+
+
+def conflict_advice(facts: TableFacts) -> tuple[list[Advice], list[str]]:
+    """The advice on conflicts, and what cannot be told."""
+    if facts.jobs is None or not facts.jobs.jobs or facts.jobs.weeks <= 0:
+        return [], []
+    jobs, layout = facts.jobs, Layout.of(facts.live, facts.jobs)
+    model = conflict_loss(jobs, layout, facts.context)
+    factor = _factor(facts, jobs, model)
+    found = _Found(facts, jobs, layout, model.times(factor), factor)
+    rewrites = sum(len(job.writes) for job in jobs.jobs if job.rewrites)
+    if rewrites < LEAST_WRITES:
+        return [], []
+    if not enough(found.base.seconds, jobs):
+        return [], _untold(facts, jobs, model)
+    makers = (_partition, _explicit, _isolation, _row_level, _blind)
+    given = [advice for make in makers for advice in make(found) if enough(advice.amount, jobs)]
+    return given or [_apart(found)], []
+
+
+def _untold(facts: TableFacts, jobs: Jobs, model: ConflictLoss) -> list[str]:
+    """A log in which all writes succeed looks calm, also where most of them fail."""
+    busy = sum(job.seconds for job in jobs.jobs if job.rewrites) / max(jobs.period.seconds, 1.0)
+    if facts.past.unnamed is not None or not model.conflicting or busy < _BUSY:
+        return []
+    why = "jobs of this table conflict if they run at the same time, and failed writes leave no commit"
+    return [f"{why}: how many failed cannot be told without --list-files"]
+
+
+def failed_attempts(facts: TableFacts, jobs: Jobs) -> float | None:
+    """The number of failed writes a week by the files that no commit names; ``None`` if the table was not listed."""
+    unnamed = facts.past.unnamed
+    if unnamed is None or unnamed.seconds <= 0:
+        return None
+    written = [write.files.added_files for job in jobs.jobs if job.rewrites for write in job.writes]
+    usual = sum(written) / len(written) if written else 1.0
+    return unnamed.files / max(usual, 1.0) * _WEEK / unnamed.seconds
+
+
+def _factor(facts: TableFacts, jobs: Jobs, model: ConflictLoss) -> float:
+    measured = failed_attempts(facts, jobs)
+    return 1.0 if measured is None or model.failed <= 0 else measured / model.failed
+
+
+def _evidence(found: _Found) -> Iterator[str]:
+    jobs, unnamed = found.jobs, found.facts.past.unnamed
+    for name in list(dict.fromkeys(pair.failing for pair in found.base.pairs))[:_PAIRS]:
+        pairs = [pair for pair in found.base.pairs if pair.failing == name]
+        others = ["itself" if pair.committing == name else pair.committing for pair in pairs]
+        more = f" and {len(others) - _PAIRS} more" if len(others) > _PAIRS else ""
+        failed, seconds = sum(pair.failed for pair in pairs), sum(pair.seconds for pair in pairs)
+        yield (
+            f"{name}: {failed:,.1f} failed writes a week, {seconds:,.0f} s of work, "
+            f"because of {'; '.join(others[:_PAIRS])}{more}"
+        )
+    days = jobs.period.seconds / 86_400
+    yield f"{jobs.writes:,} writes by {len(jobs.jobs)} job{'s' * (len(jobs.jobs) != 1)} in {days:.1f} days"
+    if unnamed is not None:
+        yield f"{unnamed.files:,} data files that no commit names, {size_text(unnamed.bytes)}"
+    else:
+        yield "computed from writes that succeeded: --list-files also counts what failed writes left behind"
+
+
+def _apart(found: _Found) -> Advice:
+    """What is left if no setting of the table ends the conflicts."""
+    names = dict.fromkeys(name for pair in found.base.pairs[:_PAIRS] for name in (pair.failing, pair.committing))
+    return found.advice(
+        "A01",
+        "run these jobs one after the other: no setting of the table ends their conflicts",
+        found.base.seconds,
+        do=f"schedule apart, or in one workflow: {'; '.join(names)}",
+        cost=("each waits for the others",),
+    )
+
+
+def _partition(found: _Found) -> Iterator[Advice]:
+    """The column that most conflicting jobs restrict to literals, if the table has no partitions."""
+    live = found.facts.live
+    if live.partition_columns:
+        return
+    names = {name for pair in found.base.pairs for name in (pair.failing, pair.committing)}
+    rewriting = [job for job in found.jobs.jobs if job.rewrites and job.name in names]
+    best: Advice | None = None
+    for column in dict.fromkeys(column for job in rewriting for column in job.columns):
+        field = found.facts.field(column)
+        values = {value for job in rewriting for write in job.writes for value in write.values(column)}
+        if field is None or field.type not in _TYPES or not 1 < len(values) <= _MOST_PARTITIONS:
+            continue
+        if not any(_restricts(job, column) for job in rewriting):
+            continue
+        saved = found.after(Layout.assumed_by(column, found.jobs))
+        if best is None or saved > best.amount:
+            best = _partitioned(found, field.name, len(values), saved)
+    if best is not None:
+        yield best
+
+
+def _partitioned(found: _Found, column: str, count: int, saved: float) -> Advice:
+    live = found.facts.live
+    size = (live.bytes or 0) // count
+    cost = list[str]()
+    if live.bytes and size < _SMALL_PARTITION:
+        cost.append(f"partitions of about {size_text(size)}, which means small files")
+    if live.clustering:
+        cost.append("ends liquid clustering: a table has either")
+    return found.advice(
+        "A02",
+        f"partition by {column}: the conditions of these jobs restrict it to different values",
+        saved,
+        declare=(("rewrite", "", "allowed"), ("partitioning", "", (column,))),
+        cost=tuple(cost),
+    )
+
+
+def _restricts(job: Job, column: str) -> bool:
+    """Whether most writes of a job restrict the column to literals."""
+    return sum(bool(write.values(column)) for write in job.writes) >= _MOST * len(job.writes)
+
+
+def _explicit(found: _Found) -> Iterator[Advice]:
+    """Jobs that touch few partitions, but whose conditions do not say so."""
+    layout = found.layout
+    if not layout.columns or len(layout.known) < 2:
+        return
+    wide = [
+        job for job in found.jobs.jobs if job.rewrites and all(layout.admitted(each) is None for each in job.writes)
+    ]
+    saved = found.after(replace(layout, explicit=frozenset(job.name for job in wide))) if wide else 0.0
+    if saved > 0:
+        columns, names = ", ".join(layout.columns), "; ".join(job.name for job in wide[:_PAIRS])
+        yield found.advice(
+            "A03",
+            f"name the partitions in the conditions of {names}",
+            saved,
+            do=f"add a condition on {columns} with literals to these statements: Delta then knows the partitions that "
+            "they read (docs/partitioning.md)",
+            cost=("a change of these jobs",),
+        )
+
+
+def _isolation(found: _Found) -> Iterator[Advice]:
+    context = found.facts.context
+    settable = dialect_of(found.facts.dialect).settable_levels
+    if "WriteSerializable" not in settable or context.level != "Serializable" or context.stored_level is None:
+        return
+    saved = found.after(context=context.with_property(LEVEL, "WriteSerializable"))
+    yield found.advice(
+        "A04",
+        "WriteSerializable, if no reader needs the history in the order of commits",
+        saved,
+        declare=(("isolation", "", "WriteSerializable"),),
+        cost=("the history may show an order of writes that never was; keep Serializable for ledgers",),
+    )
+
+
+def _row_level(found: _Found) -> Iterator[Advice]:
+    context = found.facts.context
+    if dialect_of(found.facts.dialect).runtime is None or found.facts.live.partition_columns or context.vectors:
+        return
+    yield found.advice(
+        "A05",
+        "deletion vectors, so that Databricks resolves conflicts row by row",
+        found.after(context=context.with_property(VECTORS, "true")),
+        declare=(("deletion_vectors", "", "enabled"),),
+        cost=("readers need deletion vectors; Databricks Runtime 14.3 or newer is needed for the writers",),
+    )
+
+
+def _blind(found: _Found) -> Iterator[Advice]:
+    """Appends whose commits do not say that they read nothing."""
+    appends = [
+        job
+        for job in found.jobs.jobs
+        if job.kind in {Kind.APPEND, Kind.READING_INSERT} and job.writes[0].commit.blind_append is False
+    ]
+    if not appends:
+        return
+    names = {job.name for job in appends}
+    jobs = replace(found.jobs, jobs=tuple(_as_blind(job) if job.name in names else job for job in found.jobs.jobs))
+    left = conflict_loss(jobs, found.layout, found.facts.context).times(found.factor)
+    yield found.advice(
+        "A06",
+        f"append without reading the table: {'; '.join(sorted(names)[:_PAIRS])}",
+        found.base.seconds - left.seconds,
+        do="write what was computed elsewhere, with a client that records blind appends (Delta Spark), so that "
+        "concurrent writes do not count these appends as reads of the table",
+        cost=("a change of these jobs",),
+    )
+
+
+def _as_blind(job: Job) -> Job:
+    writes = tuple(
+        replace(
+            each,
+            kind=Kind.APPEND,
+            files=replace(each.files, commit=replace(each.files.commit, blind_append=True)),
+        )
+        for each in job.writes
+    )
+    return replace(job, kind=Kind.APPEND, writes=writes)

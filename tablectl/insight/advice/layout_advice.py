@@ -1,0 +1,200 @@
+"""Advice on the files of a table: clustering, partitions, small files, deletion vectors."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tablectl.attributes.statistics import has_order, has_statistics
+from tablectl.conflicts.past_writers import metric_seconds
+from tablectl.delta import keys
+from tablectl.delta.names import column_text
+from tablectl.insight.advice.conflict_loss import Layout, conflict_loss
+from tablectl.insight.advice.facts import LEAST_WRITES, TableFacts, enough
+from tablectl.insight.advice.jobs import Job
+from tablectl.insight.advice.records import Advice, confidence_of
+from tablectl.model.text import size_text
+
+_SMALL = 16_000_000
+"""Bytes. Files that are smaller on average are small."""
+_TARGET = 128_000_000
+"""Bytes of a file after OPTIMIZE, as the automatic compaction of Delta Spark makes them."""
+_MANY = 1000
+_LEAST_BYTES = 1_000_000_000
+_LEAST_SHARE = 0.2
+_LEAST_VECTORS = 100
+_VECTOR_SHARE = 0.3
+_MANY_PARTITIONS = 200
+_SMALL_PARTITION = 64_000_000
+_COLUMNS = 2
+_WEIGHT = 0.25
+
+
+def layout_advice(facts: TableFacts) -> Iterator[Advice]:
+    """The advice on the files of a table."""
+    yield from _clustering(facts)
+    yield from _unclustered(facts)
+    yield from _small_files(facts)
+    yield from _vectors(facts)
+    yield from _partitions(facts)
+
+
+def _clustering(facts: TableFacts) -> Iterator[Advice]:
+    """Columns by which UPDATE, DELETE and MERGE search their rows. Queries leave no trace in the log."""
+    live, jobs = facts.live, facts.jobs
+    if jobs is None or jobs.weeks <= 0 or live.partition_columns or live.clustering or not live.files:
+        return
+    searching = [(job, write) for job in jobs.jobs if job.rewrites for write in job.writes if write.conditions]
+    scans = [metric_seconds(write.commit, "scanTimeMs") or 0.0 for _, write in searching]
+    total = sum(scans)
+    if len(searching) < LEAST_WRITES or total <= 0 or live.files < _MANY:
+        return
+    weights: defaultdict[str, float] = defaultdict(float)
+    for (_, write), seconds in zip(searching, scans, strict=True):
+        for column in {each.column.lower() for each in write.conditions if each.shape != "other"}:
+            weights[column] += seconds
+    heavy = sorted(
+        (each for each in weights if weights[each] >= _WEIGHT * total), key=lambda each: (-weights[each], each)
+    )
+    chosen = [name for name in (_clusterable(facts, each) for each in heavy) if name]
+    touched = sum(write.files.removed_files for _, write in searching) / len(searching)
+    saved = total / jobs.weeks * (1 - min(touched / live.files, 1.0))
+    if not chosen or not enough(saved, jobs):
+        return
+    names = tuple(chosen[:_COLUMNS])
+    yield Advice(
+        code="A07",
+        title=f"cluster by {', '.join(names)}: writers search their rows by it",
+        declare=(("clustering", "", names),),
+        do="queries are not in the log: check that they search by the same columns",
+        evidence=(
+            f"{len(searching):,} writes search by {', '.join(names)}: {total / jobs.weeks:,.0f} s of scans a week",
+            f"they touch {touched:,.1f} of {live.files:,} files on average",
+        ),
+        benefit="writer-seconds a week",
+        amount=saved,
+        cost=(f"the data is clustered by OPTIMIZE FULL, which rewrites {size_text(live.bytes or 0)}",),
+        observations=len(searching),
+        confidence=confidence_of(len(searching), jobs.period.seconds),
+        computed="scan times of these writes x the share of files that they did not touch",
+    )
+
+
+def _clusterable(facts: TableFacts, column: str) -> str:
+    """The column's own spelling; empty if Delta cannot cluster by it."""
+    field = facts.field(column)
+    if field is None or not has_order(field):
+        return ""
+    return field.name if has_statistics((field.name,), facts.live.schema, facts.live.property) else ""
+
+
+def _unclustered(facts: TableFacts) -> Iterator[Advice]:
+    live = facts.live
+    if live.marks is None or not live.clustering:
+        return
+    outside, whole = live.marks.outside(tuple(map(column_text, live.clustering))), live.marks.total()
+    if outside.bytes < _LEAST_BYTES or outside.bytes < _LEAST_SHARE * whole.bytes:
+        return
+    yield Advice(
+        code="A08",
+        title="run OPTIMIZE: data is not clustered by the table's columns",
+        do="OPTIMIZE clusters new files; OPTIMIZE … FULL also those that are clustered by other columns",
+        evidence=(f"{outside.files:,} of {whole.files:,} files, {size_text(outside.bytes)}, are not clustered",),
+        benefit="bytes",
+        amount=outside.bytes,
+        cost=(f"rewrites {size_text(outside.bytes)}",),
+        observations=whole.files,
+        confidence="high",
+        computed="the tags of the files in the log",
+    )
+
+
+def _small_files(facts: TableFacts) -> Iterator[Advice]:
+    live = facts.live
+    if not live.files or live.bytes is None or live.files < _MANY or live.bytes >= live.files * _SMALL:
+        return
+    if live.property(keys.AUTO_COMPACT) is not None:
+        return
+    saved = live.files - max(live.bytes // _TARGET, 1)
+    guilty = _most_files(facts)
+    evidence = [f"{live.files:,} files of {size_text(live.bytes // live.files)} on average"]
+    if guilty is not None:
+        files = sum(write.files.added_files for write in guilty.writes)
+        size = sum(write.files.added_bytes for write in guilty.writes)
+        evidence.append(
+            f"{guilty.name} added {files:,} of {size_text(size // max(files, 1))} in {len(guilty.writes):,} writes"
+        )
+    yield Advice(
+        code="A09",
+        title="compact small files after each write",
+        declare=(("properties", keys.AUTO_COMPACT, "true"),),
+        do="one OPTIMIZE compacts the files that are there",
+        evidence=tuple(evidence),
+        benefit="files",
+        amount=saved,
+        cost=("each write that leaves many small files also compacts them, in a commit of its own",),
+        observations=live.files,
+        confidence="high",
+        computed=f"the table's files, minus those of the same bytes at {size_text(_TARGET)}",
+    )
+
+
+def _most_files(facts: TableFacts) -> Job | None:
+    """The job that adds the most small files."""
+    jobs = facts.jobs.jobs if facts.jobs else ()
+    best = max(jobs, key=_small_added, default=None)
+    return best if best is not None and _small_added(best) else None
+
+
+def _small_added(job: Job) -> int:
+    """The number of files of a job's writes whose files were small."""
+    files = (write.files for write in job.writes)
+    return sum(each.added_files for each in files if each.added_bytes < each.added_files * _SMALL)
+
+
+def _vectors(facts: TableFacts) -> Iterator[Advice]:
+    live = facts.live
+    if not live.files or not live.vectors or live.vectors < max(_LEAST_VECTORS, _VECTOR_SHARE * live.files):
+        return
+    yield Advice(
+        code="A10",
+        title="purge deletion vectors: every reader merges them",
+        do=f"REORG TABLE {live.name.text} APPLY (PURGE), once or on a schedule",
+        evidence=(f"{live.vectors:,} of {live.files:,} files have a deletion vector",),
+        benefit="files",
+        amount=live.vectors,
+        cost=("rewrites these files; concurrent UPDATE, DELETE and MERGE of their rows fail once",),
+        observations=live.files,
+        confidence="high",
+        computed="the files with deletion vectors in the current version",
+    )
+
+
+def _partitions(facts: TableFacts) -> Iterator[Advice]:
+    """Many small partitions: clustering instead, unless the partitions keep writers apart."""
+    live, layout, jobs = facts.live, facts.live.layout, facts.jobs
+    if layout is None or layout.partitions < _MANY_PARTITIONS or layout.median >= _SMALL_PARTITION:
+        return
+    columns = tuple(name for name in (_clusterable(facts, each) for each in live.partition_columns) if name)[:4]
+    if not columns:
+        return
+    if jobs is not None and jobs.weeks > 0:
+        now = conflict_loss(jobs, Layout.of(live, jobs), facts.context)
+        without = conflict_loss(jobs, Layout(), facts.context)
+        if enough(without.seconds - now.seconds, jobs):
+            return
+    yield Advice(
+        code="A11",
+        title=f"cluster by {', '.join(columns)} instead of partitions",
+        declare=(("rewrite", "", "allowed"), ("partitioning", "", "none"), ("clustering", "", columns)),
+        evidence=(
+            f"{layout.partitions:,} partitions, half of them below {size_text(layout.median)}",
+            *(f"{name} has {count:,} values" for name, count in layout.values),
+        ),
+        benefit="bytes",
+        amount=live.bytes or 0,
+        cost=("statements that name partitions must change",),
+        observations=layout.partitions,
+        confidence="high",
+        computed="the sizes of the partitions in the current version; the conflicts of past writes do not increase",
+    )

@@ -1,0 +1,108 @@
+"""Advice on what could be lost: rows that a stream has not read yet, and an order of commits that a ledger needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from tablectl.conflicts.transactions import Level
+from tablectl.delta import keys
+from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
+from tablectl.insight.advice.facts import LEAST_WRITES, TableFacts
+from tablectl.insight.advice.records import Advice, confidence_of
+from tablectl.model.commits import Kind
+from tablectl.model.streams import StreamPosition, UnknownStream
+
+_DAY = 86_400.0
+_SPARE = 2
+"""How many times the lag of a stream the retention should be: a stream that is behind once can be so again."""
+
+
+def retention_advice(facts: TableFacts) -> tuple[list[Advice], list[str]]:
+    """At most one advice for a table whose declared streams are further behind than its history is kept; and what
+    cannot be told of streams.
+    """
+    untold = [f"the stream {each.name} {each.text}" for each in facts.streams if isinstance(each, UnknownStream)]
+    lags = [found for each in facts.streams if isinstance(each, StreamPosition) and (found := _lag(facts, each))]
+    if not lags:
+        return [], untold
+    lag, name = max(lags)
+    log = _days(facts, keys.LOG_RETENTION, DEFAULT_LOG_RETENTION)
+    files = _days(facts, keys.DELETED_FILE_RETENTION, DEFAULT_FILE_RETENTION)
+    short = [(key, days) for key, days in (("log", log), ("deleted_files", files)) if days < lag]
+    if not short:
+        return [], untold
+    wanted = math.ceil(_SPARE * lag)
+    # Deleted files must not be kept for longer than the log.
+    declare = {key: f"{wanted} days" for key, _ in short} | ({"log": f"{wanted} days"} if log < wanted else {})
+    kept = " and ".join(f"{'the log' if key == 'log' else 'deleted files'} for {days:g} days" for key, days in short)
+    advice = Advice(
+        code="A13",
+        title=f"keep the history for longer than the stream {name} is behind",
+        declare=tuple(("retention", key, value) for key, value in sorted(declare.items())),
+        evidence=(f"{name} is {lag:.1f} days behind the newest commit", f"the table keeps {kept}"),
+        benefit="days of risk",
+        amount=round(sum(lag - days for _, days in short), 1),
+        cost=("storage for the files and commits of that time",),
+        observations=len(facts.streams),
+        confidence="medium",
+        computed="the time from the first commit that the stream has not read to the newest one, less the retention, "
+        "which should be twice that time; what time travel needs leaves no trace in the log",
+    )
+    return [advice], untold
+
+
+def _lag(facts: TableFacts, stream: StreamPosition) -> tuple[float, str] | None:
+    """Days from the first commit with rows that a stream has not read to the newest one."""
+    commits = [each.commit for each in facts.past.commits if each.added_files and each.commit.timestamp > 0]
+    unread = [each.timestamp for each in commits if not stream.passed(each.version)]
+    if not unread:
+        return None
+    return (max(each.timestamp for each in commits) - min(unread)) / 1000 / _DAY, stream.name
+
+
+def _days(facts: TableFacts, key: str, default: str) -> float:
+    """An interval of the table in days; the default if the table has none that can be read."""
+    try:
+        micros = parse_interval(facts.live.property(key) or default)
+    except ValueError:
+        micros = parse_interval(default)
+    return micros / 1e6 / _DAY
+
+
+def ledger_advice(facts: TableFacts) -> Iterator[Advice]:
+    """At most one advice: Serializable for appends that read the table first, which weaker levels do not order."""
+    appends = [
+        write
+        for job in (facts.jobs.jobs if facts.jobs else ())
+        for write in job.writes
+        if job.kind in {Kind.APPEND, Kind.READING_INSERT}
+        and write.commit.blind_append is False
+        and write.commit.isolation == Level.WRITE_SERIALIZABLE.value
+        and write.commit.client.family.records_blind_appends
+    ]
+    if facts.jobs is None or len(appends) < LEAST_WRITES or facts.context.stored_level is Level.SERIALIZABLE:
+        return
+    at_risk = [each for each in appends if _overlaps(each.commit.read_version, each.commit.version)]
+    if not at_risk:
+        return
+    yield Advice(
+        code="A14",
+        title="Serializable, if these appends depend on what they read",
+        declare=(("isolation", "", Level.SERIALIZABLE.value),),
+        evidence=(
+            f"{len(appends)} appends read the table before they wrote, at WriteSerializable",
+            f"{len(at_risk)} of them committed after another write that they had not read",
+        ),
+        benefit="appends at risk",
+        amount=len(at_risk),
+        cost=("more writes fail: an append that has read the table fails if another write changed what it read",),
+        observations=len(appends),
+        confidence=confidence_of(len(appends), facts.jobs.period.seconds),
+        computed="appends that are not blind, with commits between the version that they read and their own; whether "
+        "their rows depend on what they read is not in the log",
+    )
+
+
+def _overlaps(read: int | None, version: int) -> bool:
+    return read is not None and read < version - 1

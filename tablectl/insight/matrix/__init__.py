@@ -1,0 +1,1 @@
+"""Which operations on a table fail which: ``tablectl conflicts``."""

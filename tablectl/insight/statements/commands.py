@@ -1,0 +1,611 @@
+"""Parse the statements that change settings, files or the whole table, which sqlglot does not read.
+
+The forms are those of Delta's grammar (``DeltaSqlBase.g4`` of Delta 4.4.0), of Spark's ``ALTER TABLE``, and ``COPY
+INTO`` of Databricks. Any other text raises a ``StatementError`` that names the accepted forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NoReturn
+
+from sqlglot import exp
+
+from tablectl.delta.names import ColumnPath
+from tablectl.frozen import frozen
+from tablectl.insight.statements.actions import (
+    Action,
+    AddColumns,
+    AddConstraint,
+    ChangeColumns,
+    Clone,
+    ColumnAspect,
+    CopyInto,
+    Describe,
+    DropConstraint,
+    NoCommit,
+    Rearrange,
+    Replace,
+    Restore,
+    Send,
+    Vacuum,
+)
+from tablectl.insight.statements.errors import StatementError, shown_start
+from tablectl.insight.statements.tokens import Token, TokenKind, first_word, tokens_of
+from tablectl.model.commits import Kind
+from tablectl.model.operations import ClusterBy, DropFeature, SetProperties, UnsetProperties, UpgradeUniform
+from tablectl.model.text import printable
+
+_MOST_PARTS = 3
+_ALTER_FORMS = (
+    "SET TBLPROPERTIES ('key' = 'value', …)",
+    "UNSET TBLPROPERTIES [IF EXISTS] ('key', …)",
+    "CLUSTER BY (column, …) or NONE",
+    "ADD COLUMNS (name type, …)",
+    "RENAME COLUMN a TO b",
+    "DROP COLUMN name",
+    "REPLACE COLUMNS (name type, …)",
+    (
+        "ALTER COLUMN name COMMENT '…', TYPE type, SET NOT NULL, DROP NOT NULL, SET DEFAULT value, DROP DEFAULT, "
+        "FIRST, AFTER column or SYNC IDENTITY"
+    ),
+    "ADD CONSTRAINT name CHECK (condition)",
+    "DROP CONSTRAINT [IF EXISTS] name",
+    "DROP FEATURE name [TRUNCATE HISTORY]",
+    "RENAME TO, SET LOCATION, SET TAGS, OWNER TO",
+)
+FORMS: Mapping[str, str] = MappingProxyType(
+    {
+        "ALTER": f"ALTER TABLE table, followed by {'; '.join(_ALTER_FORMS)}",
+        "COMMENT": "COMMENT ON TABLE table IS '…', or COMMENT ON COLUMN table.column IS '…'",
+        "OPTIMIZE": "OPTIMIZE table [FULL] [WHERE condition] [ZORDER BY (column, …)]",
+        "REORG": "REORG TABLE table [WHERE condition] APPLY (PURGE), or REORG TABLE table APPLY (UPGRADE UNIFORM "
+        "(ICEBERG_COMPAT_VERSION = 2))",
+        "RESTORE": "RESTORE TABLE table TO VERSION AS OF number, or TO TIMESTAMP AS OF '…'",
+        "CREATE": "CREATE OR REPLACE TABLE table […] [AS SELECT …], or … SHALLOW CLONE source",
+        "REPLACE": "REPLACE TABLE table […] [AS SELECT …]",
+        "VACUUM": "VACUUM table [FULL | LITE] [RETAIN number HOURS] [DRY RUN]",
+        "COPY": "COPY INTO table FROM … FILEFORMAT = …",
+    }
+)
+"""The first word of a statement → its accepted forms."""
+_OPENS, _CLOSES = frozenset("([{<"), frozenset(")]}>")
+
+
+@frozen
+class Command:
+    """A parsed statement."""
+
+    verb: str
+    """For people: ``ALTER TABLE … SET TBLPROPERTIES``."""
+    action: Action
+    table: exp.Table
+    condition: tuple[int, int] | None = None
+    """Where the condition of its WHERE begins and ends in the text."""
+
+
+def parse_command(sql: str) -> Command | None:
+    """The command in a text; ``None`` if its first word begins none. Raises ``StatementError``."""
+    first = first_word(sql)
+    parse = _PARSERS.get(first)
+    if parse is None:
+        return None
+    kept = list(tokens_of(sql))
+    while _is(kept[-1], ";"):
+        kept.pop()
+    count = 1 + sum(_is(token, ";") for token in kept)
+    if count > 1:
+        raise StatementError(f"one statement is expected, and {shown_start(sql)} holds {count}", "give each by itself")
+    reader = _Reader(sql, kept, FORMS[first])
+    reader.take(first)
+    found = parse(reader)
+    reader.end()
+    return found
+
+
+def _is(token: Token, symbol: str) -> bool:
+    return token.kind is TokenKind.SYMBOL and token.text == symbol
+
+
+class _Reader:
+    """Reads tokens one after another; every disagreement is a ``StatementError`` with the accepted forms."""
+
+    def __init__(self, sql: str, tokens: Sequence[Token], forms: str) -> None:
+        self._sql, self._tokens, self._forms, self._at = sql, tokens, forms, 0
+
+    def fail(self, wanted: str) -> NoReturn:
+        found = f"'{printable(self._tokens[self._at].text)[:40]}'" if self._at < len(self._tokens) else "its end"
+        raise StatementError(
+            f"the statement {shown_start(self._sql)} cannot be read: {wanted} is expected, not {found}",
+            f"accepted is {self._forms}",
+        )
+
+    def peek(self, ahead: int = 0) -> str:
+        """The next word in upper case; empty at the end, and for quoted names and texts."""
+        at = self._at + ahead
+        if at >= len(self._tokens) or self._tokens[at].kind in {TokenKind.TEXT, TokenKind.NAME}:
+            return ""
+        return self._tokens[at].text.upper()
+
+    def take(self, *words: str) -> bool:
+        """Whether these words follow; they are consumed if so."""
+        if all(self.peek(ahead) == word for ahead, word in enumerate(words)):
+            self._at += len(words)
+            return True
+        return False
+
+    def expect(self, *words: str) -> None:
+        for word in words:
+            if not self.take(word):
+                self.fail(word)
+
+    def end(self) -> None:
+        if self._at < len(self._tokens):
+            self.fail("its end")
+
+    @property
+    def ended(self) -> bool:
+        return self._at >= len(self._tokens)
+
+    def is_text(self) -> bool:
+        return not self.ended and self._tokens[self._at].kind is TokenKind.TEXT
+
+    def text(self) -> str:
+        if not self.is_text():
+            self.fail("a quoted text")
+        return self._step().text
+
+    def name(self) -> str:
+        if self.ended or self._tokens[self._at].kind not in {TokenKind.NAME, TokenKind.WORD}:
+            self.fail("a name")
+        return self._step().text
+
+    def number(self) -> int:
+        if self.ended or not self.peek().isdecimal() or len(self.peek()) > 9:
+            self.fail("a whole number")
+        return int(self._step().text)
+
+    def path(self) -> tuple[str, ...]:
+        """Names joined by dots."""
+        parts = [self.name()]
+        while self.take("."):
+            parts.append(self.name())
+        return tuple(parts)
+
+    def table(self, *, location: bool = False) -> exp.Table:
+        """A table: a name of up to three parts, or where Delta takes it, its location in quotes."""
+        return _table(("delta", self.text())) if location and self.is_text() else self.named_table(self.path())
+
+    def named_table(self, parts: tuple[str, ...]) -> exp.Table:
+        if len(parts) > _MOST_PARTS:
+            self.fail("a table name of at most three parts")
+        return _table(parts)
+
+    def items(self) -> list[int]:
+        """The lengths of the items that commas separate, up to the end or a closing bracket of this level."""
+        lengths, depth, length = [], 0, 0
+        for token in self._tokens[self._at :]:
+            if token.kind is TokenKind.SYMBOL:
+                depth += (token.text in _OPENS) - (token.text in _CLOSES)
+            if depth < 0:
+                break
+            if depth == 0 and _is(token, ","):
+                lengths.append(length)
+                length = 0
+            else:
+                length += 1
+        return [*lengths, length]
+
+    def skip(self, count: int) -> None:
+        self._at += count
+
+    def group(self) -> None:
+        """A group in round brackets, with whatever it contains, but not nothing."""
+        self.expect("(")
+        if self.peek() == ")":
+            self.fail("an expression")
+        depth = 1
+        while depth:
+            if self.ended:
+                self.fail("')'")
+            depth += (self.peek() == "(") - (self.peek() == ")")
+            self._at += 1
+
+    def until(self, *ends: tuple[str, ...]) -> tuple[int, int]:
+        """Skip to one of these words outside brackets, or to the end. Returns the bounds of the skipped text."""
+        if self.ended:
+            self.fail("a condition")
+        start, depth = self._tokens[self._at].start, 0
+        stop = start
+        while not self.ended:
+            if depth == 0 and any(all(self.peek(i) == word for i, word in enumerate(end)) for end in ends):
+                break
+            depth += (self.peek() == "(") - (self.peek() == ")")
+            stop = self._step().end
+        if stop == start:
+            self.fail("a condition")
+        return start, stop
+
+    def rest(self) -> Sequence[Token]:
+        """All remaining tokens, consumed."""
+        found, self._at = self._tokens[self._at :], len(self._tokens)
+        return found
+
+    @property
+    def left(self) -> int:
+        """The number of remaining tokens."""
+        return len(self._tokens) - self._at
+
+    def at_least_one(self) -> None:
+        if self.ended:
+            self.fail("more")
+
+    def _step(self) -> Token:
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+
+def _table(parts: Sequence[str]) -> exp.Table:
+    this, db, catalog = (*reversed(parts), None, None)[:_MOST_PARTS]
+    made = (exp.to_identifier(each) if each is not None else None for each in (this, db, catalog))
+    return exp.Table(**dict(zip(("this", "db", "catalog"), made, strict=True)))
+
+
+def _alter(reader: _Reader) -> Command:
+    reader.expect("TABLE")
+    table = reader.table()
+    for words, verb, parse in _ALTERS:
+        if reader.take(*words):
+            return Command(f"ALTER TABLE … {verb}", parse(reader), table)
+    return reader.fail("one of the forms of ALTER TABLE")
+
+
+def _set_properties(reader: _Reader) -> Action:
+    pairs: list[tuple[str, str]] = []
+    reader.expect("(")
+    while True:
+        key = _key(reader)
+        reader.take("=")
+        pairs.append((key, reader.text() if reader.is_text() else _plain_value(reader)))
+        if not reader.take(","):
+            break
+    reader.expect(")")
+    return Send(SetProperties(tuple(dict(pairs).items())))
+
+
+def _plain_value(reader: _Reader) -> str:
+    """A value without quotes: a number, ``true`` or ``false``."""
+    sign = "-" if reader.take("-") else ""
+    word = reader.peek()
+    if not (word in {"TRUE", "FALSE"} and not sign) and not word.replace(".", "", 1).isdecimal():
+        reader.fail("a value in quotes")
+    reader.skip(1)
+    return sign + word.lower()
+
+
+def _key(reader: _Reader) -> str:
+    return reader.text() if reader.is_text() else ".".join(reader.path())
+
+
+def _unset_properties(reader: _Reader) -> Action:
+    reader.take("IF", "EXISTS")
+    reader.expect("(")
+    keys = [_key(reader)]
+    while reader.take(","):
+        keys.append(_key(reader))
+    reader.expect(")")
+    return Send(UnsetProperties(tuple(dict.fromkeys(keys))))
+
+
+def _cluster(reader: _Reader) -> Action:
+    if reader.take("NONE"):
+        return Send(ClusterBy(()))
+    if reader.take("AUTO"):
+        return Send(ClusterBy((("AUTO",),)))
+    return Send(ClusterBy(_columns(reader)))
+
+
+def _columns(reader: _Reader) -> tuple[ColumnPath, ...]:
+    """Columns in brackets."""
+    reader.expect("(")
+    columns = [reader.path()]
+    while reader.take(","):
+        columns.append(reader.path())
+    reader.expect(")")
+    return tuple(columns)
+
+
+def _add_constraint(reader: _Reader) -> Action:
+    name = "" if reader.peek() == "CHECK" else reader.name()
+    if reader.peek() in {"PRIMARY", "FOREIGN"}:
+        reader.rest()
+        return NoCommit("primary and foreign keys are kept in the catalog")
+    reader.expect("CHECK")
+    reader.group()
+    return AddConstraint(name or "unnamed")
+
+
+def _drop_constraint(reader: _Reader) -> Action:
+    reader.take("IF", "EXISTS")
+    return DropConstraint(reader.name())
+
+
+def _drop_feature(reader: _Reader) -> Action:
+    name = reader.text() if reader.is_text() else reader.name()
+    return Send(DropFeature(name, truncate_history=reader.take("TRUNCATE", "HISTORY")))
+
+
+def _add_columns(reader: _Reader) -> Action:
+    reader.take("IF", "NOT", "EXISTS")
+    bracket = reader.take("(")
+    for length in reader.items():
+        if length < 2:  # a name and a type
+            reader.fail("a column with its type")
+        reader.skip(length)
+        reader.take(",")
+    if bracket:
+        reader.expect(")")
+    return AddColumns()
+
+
+def _replace_columns(reader: _Reader) -> Action:
+    _add_columns(reader)
+    return ChangeColumns(frozenset({"replace"}))
+
+
+def _drop_columns(reader: _Reader) -> Action:
+    reader.take("IF", "EXISTS")
+    if reader.peek() == "(":
+        _columns(reader)
+    else:
+        reader.path()
+        while reader.take(","):
+            reader.path()
+    return ChangeColumns(frozenset({"drop"}))
+
+
+def _rename_column(reader: _Reader) -> Action:
+    reader.path()
+    reader.expect("TO")
+    reader.name()
+    return ChangeColumns(frozenset({"rename"}))
+
+
+_ASPECTS: tuple[tuple[tuple[str, ...], ColumnAspect], ...] = (
+    (("SET", "NOT", "NULL"), "not null"),
+    (("DROP", "NOT", "NULL"), "nullable"),
+    (("SET", "DEFAULT"), "default"),
+    (("DROP", "DEFAULT"), "default"),
+    (("SYNC", "IDENTITY"), "sync identity"),
+    (("COMMENT",), "comment"),
+    (("TYPE",), "type"),
+    (("FIRST",), "position"),
+    (("AFTER",), "position"),
+)
+_WITH_MORE = {("SET", "DEFAULT"), ("COMMENT",), ("TYPE",), ("AFTER",)}
+"""Words that more must follow."""
+
+
+def _alter_column(reader: _Reader) -> Action:
+    aspects: set[ColumnAspect] = set()
+    for length in reader.items():
+        aspects |= _changes_of_column(reader, length)
+        reader.take(",")
+    return ChangeColumns(frozenset(aspects))
+
+
+def _changes_of_column(reader: _Reader, length: int) -> set[ColumnAspect]:
+    """The changes of one column; ``CHANGE COLUMN old new type`` gives all of its definition."""
+    before = reader.left
+    name = reader.path()
+    left = length - (before - reader.left)
+    found = next(((words, aspect) for words, aspect in _ASPECTS if reader.take(*words)), None)
+    if found is None:
+        again = reader.path()
+        left -= len(again) * 2 - 1
+        if left < 1:
+            reader.fail("a change of the column")
+        reader.skip(left)
+        return {"type"} if again[-1].casefold() == name[-1].casefold() else {"type", "rename"}
+    left -= len(found[0])
+    if (left > 0) is not (found[0] in _WITH_MORE):
+        reader.fail("a change of the column")
+    reader.skip(left)
+    return {found[1]}
+
+
+def _elsewhere(why: str) -> Callable[[_Reader], Action]:
+    def parse(reader: _Reader) -> Action:
+        reader.at_least_one()
+        reader.rest()
+        return NoCommit(why)
+
+    return parse
+
+
+_CATALOG = "it changes the catalog's entry, not the log of the table"
+_ALTERS: tuple[tuple[tuple[str, ...], str, Callable[[_Reader], Action]], ...] = (
+    (("SET", "TBLPROPERTIES"), "SET TBLPROPERTIES", _set_properties),
+    (("UNSET", "TBLPROPERTIES"), "UNSET TBLPROPERTIES", _unset_properties),
+    (("CLUSTER", "BY"), "CLUSTER BY", _cluster),
+    (("ADD", "CONSTRAINT"), "ADD CONSTRAINT", _add_constraint),
+    (("DROP", "CONSTRAINT"), "DROP CONSTRAINT", _drop_constraint),
+    (("DROP", "FEATURE"), "DROP FEATURE", _drop_feature),
+    (("ADD", "COLUMNS"), "ADD COLUMNS", _add_columns),
+    (("ADD", "COLUMN"), "ADD COLUMNS", _add_columns),
+    (("DROP", "COLUMNS"), "DROP COLUMN", _drop_columns),
+    (("DROP", "COLUMN"), "DROP COLUMN", _drop_columns),
+    (("RENAME", "COLUMN"), "RENAME COLUMN", _rename_column),
+    (("REPLACE", "COLUMNS"), "REPLACE COLUMNS", _replace_columns),
+    (("RENAME", "TO"), "RENAME TO", _elsewhere(_CATALOG)),
+    (("SET", "LOCATION"), "SET LOCATION", _elsewhere(_CATALOG)),
+    (("SET", "TAGS"), "SET TAGS", _elsewhere(_CATALOG)),
+    (("UNSET", "TAGS"), "UNSET TAGS", _elsewhere(_CATALOG)),
+    (("SET", "OWNER", "TO"), "OWNER TO", _elsewhere(_CATALOG)),
+    (("OWNER", "TO"), "OWNER TO", _elsewhere(_CATALOG)),
+    (("ALTER", "COLUMN"), "ALTER COLUMN", _alter_column),
+    (("CHANGE", "COLUMN"), "ALTER COLUMN", _alter_column),
+    (("ALTER",), "ALTER COLUMN", _alter_column),
+    (("CHANGE",), "ALTER COLUMN", _alter_column),
+)
+
+
+def _comment(reader: _Reader) -> Command:
+    reader.expect("ON")
+    if reader.take("TABLE"):
+        found = Command("COMMENT ON TABLE", Describe(), reader.table())
+    else:
+        reader.expect("COLUMN")
+        found = Command("COMMENT ON COLUMN", ChangeColumns(frozenset({"comment"})), _column_of_table(reader))
+    reader.expect("IS")
+    if not reader.take("NULL"):
+        reader.text()
+    return found
+
+
+def _column_of_table(reader: _Reader) -> exp.Table:
+    """A table and a column as one name. Which parts are those of the column is known where the table is."""
+    parts = reader.path()
+    if len(parts) == 1:
+        reader.fail("a table and a column")
+    return exp.Table(this=exp.Dot.build([exp.to_identifier(each) for each in parts]))
+
+
+def _optimize(reader: _Reader) -> Command:
+    table = reader.table(location=True)
+    reader.take("FULL")
+    condition = reader.until(("ZORDER", "BY")) if reader.take("WHERE") else None
+    zorder = reader.take("ZORDER", "BY")
+    if zorder and reader.peek() == "(":
+        _columns(reader)
+    elif zorder:
+        reader.path()
+        while reader.take(","):
+            reader.path()
+    return Command("OPTIMIZE", Rearrange(Kind.OPTIMIZE, zorder), table, condition)
+
+
+def _reorg(reader: _Reader) -> Command:
+    reader.expect("TABLE")
+    table = reader.table()
+    condition = reader.until(("APPLY", "(")) if reader.take("WHERE") else None
+    reader.expect("APPLY", "(")
+    if reader.take("PURGE"):
+        reader.expect(")")
+        return Command("REORG", Rearrange(Kind.REORG), table, condition)
+    if condition is not None:
+        reader.fail("PURGE")
+    reader.expect("UPGRADE", "UNIFORM", "(", "ICEBERG_COMPAT_VERSION", "=")
+    version = reader.number()
+    reader.expect(")", ")")
+    return Command("REORG … UPGRADE UNIFORM", Send(UpgradeUniform(version)), table)
+
+
+def _restore(reader: _Reader) -> Command:
+    reader.take("TABLE")
+    table = reader.table()
+    reader.take("TO")
+    reader.take("FOR")
+    if not any(reader.take(word, "AS", "OF") for word in ("VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME")):
+        reader.fail("VERSION AS OF or TIMESTAMP AS OF")
+    reader.at_least_one()
+    reader.rest()
+    return Command("RESTORE", Restore(), table)
+
+
+def _create(reader: _Reader) -> Command:
+    if reader.take("OR", "REPLACE"):
+        return _replace(reader)
+    if reader.take("TABLE", "IF", "NOT", "EXISTS"):
+        table = reader.table()
+        reader.rest()
+        return Command("CREATE TABLE IF NOT EXISTS", NoCommit("the table exists already"), table)
+    return reader.fail("OR REPLACE")
+
+
+def _replace(reader: _Reader) -> Command:
+    reader.expect("TABLE")
+    table = reader.table()
+    if reader.take("SHALLOW") or reader.take("DEEP") or reader.peek() == "CLONE":
+        reader.expect("CLONE")
+        reader.table()
+        reader.rest()
+        return Command("REPLACE TABLE … CLONE", Clone(), table)
+    return Command("REPLACE TABLE", _definition(reader), table)
+
+
+def _definition(reader: _Reader) -> Replace:
+    """The clauses of a table definition, of which partitions, clustering and the query matter."""
+    partitions: tuple[str, ...] = ()
+    clustering: tuple[ColumnPath, ...] | None = None
+    while not reader.ended:
+        if reader.take("PARTITIONED", "BY"):
+            partitions = _partition_names(reader)
+        elif reader.take("CLUSTER", "BY"):
+            clustering = (("AUTO",),) if reader.take("AUTO") else () if reader.take("NONE") else _columns(reader)
+        elif reader.peek() == "(":
+            reader.group()
+        elif reader.take("AS") or reader.peek() in {"SELECT", "WITH"}:
+            reader.at_least_one()
+            reader.rest()
+            return Replace(partitions, clustering, query=True)
+        else:
+            reader.skip(1)
+    return Replace(partitions, clustering)
+
+
+def _partition_names(reader: _Reader) -> tuple[str, ...]:
+    """Partition columns; without AS SELECT they may come with their types."""
+    reader.expect("(")
+    names = []
+    for length in reader.items():
+        before = reader.left
+        names.append(reader.path()[-1])
+        reader.skip(max(0, length - (before - reader.left)))
+        reader.take(",")
+    reader.expect(")")
+    return tuple(names)
+
+
+def _vacuum(reader: _Reader) -> Command:
+    table, dry = reader.table(location=True), False
+    while not reader.ended:
+        if reader.take("DRY", "RUN"):
+            dry = True
+        elif reader.take("RETAIN"):
+            _plain_value(reader)
+            reader.expect("HOURS")
+        elif reader.take("USING", "INVENTORY"):
+            reader.group() if reader.peek() == "(" else reader.path()
+        elif not reader.take("FULL") and not reader.take("LITE"):
+            reader.fail("FULL, LITE, RETAIN, USING INVENTORY or DRY RUN")
+    return Command("VACUUM", NoCommit("a dry run deletes nothing") if dry else Vacuum(), table)
+
+
+def _copy(reader: _Reader) -> Command:
+    reader.expect("INTO")
+    table = reader.table()
+    reader.take("BY", "POSITION")
+    if reader.peek() == "(":
+        reader.group()
+    reader.expect("FROM")
+    rest = reader.rest()
+    if not any(token.text.upper() == "FILEFORMAT" for token in rest):
+        reader.fail("FILEFORMAT")
+    return Command("COPY INTO", CopyInto(), table)
+
+
+_PARSERS: Mapping[str, Callable[[_Reader], Command]] = MappingProxyType(
+    {
+        "ALTER": _alter,
+        "COMMENT": _comment,
+        "OPTIMIZE": _optimize,
+        "REORG": _reorg,
+        "RESTORE": _restore,
+        "CREATE": _create,
+        "REPLACE": _replace,
+        "VACUUM": _vacuum,
+        "COPY": _copy,
+    }
+)

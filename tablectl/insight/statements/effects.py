@@ -1,0 +1,393 @@
+"""The commits of a statement on a table, each as a footprint: the statement's own, and those that Delta adds to them.
+
+What a statement that tablectl can send commits is defined once, in ``model.operations``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from sqlglot import exp
+
+from tablectl.delta import keys
+from tablectl.delta.keys import CLUSTERING_DOMAIN
+from tablectl.delta.names import canonical_location
+from tablectl.delta.protocol import Protocol
+from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.matrix.dropped_features import drop_feature_commits
+from tablectl.insight.statements.actions import (
+    Action,
+    AddColumns,
+    AddConstraint,
+    ChangeColumns,
+    Clone,
+    ColumnAspect,
+    CopyInto,
+    Describe,
+    DropConstraint,
+    NoCommit,
+    Rearrange,
+    Replace,
+    Restore,
+    Send,
+    Vacuum,
+)
+from tablectl.insight.statements.errors import StatementError
+from tablectl.insight.statements.footprint import Footprint, check_table, footprint
+from tablectl.insight.statements.parse import ParsedStatement
+from tablectl.insight.statements.predicates import admits, registered_by_scan
+from tablectl.insight.statements.regions import ANYWHERE, NOWHERE, UNKNOWN, Region, both
+from tablectl.insight.statements.target import StatementTable
+from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.operations import (
+    ClusterBy,
+    DropFeature,
+    Operation,
+    RemoveMapping,
+    SetProperties,
+    UnsetProperties,
+    UpgradeUniform,
+)
+from tablectl.model.plan import Basis
+
+Footprints = tuple[Footprint, ...]
+AUTO_COMPACTION = "automatic compaction"
+_FEATURE = "delta.feature."
+_VERSIONS = ("delta.minreaderversion", "delta.minwriterversion")
+_LEGACY = (
+    "appendOnly",
+    "invariants",
+    "checkConstraints",
+    "changeDataFeed",
+    "generatedColumns",
+    "columnMapping",
+    "identityColumns",
+)
+"""The features that version numbers alone imply (delta-1.13)."""
+_LOGS_VACUUM = ("wasbs", "wasbss", "abfs", "abfss", "adl", "gs", "file", "hdfs")
+"""The schemes of stores on which Delta records a VACUUM in the log unless a session says otherwise
+(``VacuumCommand.scala``)."""
+
+
+def commits_of(statement: ParsedStatement, subject: StatementTable, setting: ConflictContext) -> Footprints:
+    """The commits of a statement, in order. Raises ``StatementError`` if it writes another table, or if the client does
+    not have the statement.
+    """
+    check_table(statement, subject)
+    if statement.action is not None:
+        return _of_action(statement, statement.action, subject, setting)
+    own = footprint(statement, subject, documented=not setting.client.family.rules_from_source)
+    if own.kind is Kind.OVERWRITE and setting.clustered:
+        own = replace(own, domains=(CLUSTERING_DOMAIN,))  # it clears the clustering columns (delta-1.4)
+    return (own, *_compaction(own, setting))
+
+
+def _compaction(own: Footprint, setting: ConflictContext) -> Footprints:
+    """The OPTIMIZE of the partitions to which a write added files, if they have many small ones by then."""
+    if not setting.compacts or not own.adds.boxes:
+        return ()
+    where = replace(own.adds, exact=False)
+    compaction = _files(Kind.OPTIMIZE, where, where)
+    return (replace(compaction, sure=False, automatic=AUTO_COMPACTION),)
+
+
+def _files(kind: Kind, where: Region, reads: Region | None) -> Footprint:
+    """A rewrite of files that changes no row."""
+    return Footprint(
+        kind=kind, reads=reads, rewrites=where, adds=where, surely_adds=True, surely_reads=False, data_change=False
+    )
+
+
+def _settings(kind: Kind, change: MetadataChange | None, *, reads: bool = False) -> Footprint:
+    """A change of settings, after a scan of the whole table if it ``reads``."""
+    return Footprint(
+        kind=kind,
+        reads=ANYWHERE if reads else None,
+        rewrites=NOWHERE,
+        adds=NOWHERE,
+        surely_adds=False,
+        metadata=change,
+        data_change=False,
+    )
+
+
+def _of_action(
+    statement: ParsedStatement, action: Action, subject: StatementTable, setting: ConflictContext
+) -> Footprints:
+    match action:
+        case Send():
+            return tuple(_of_commit(each) for each in _sent(action.operation, subject, setting))
+        case Rearrange():
+            return (_rearranged(statement, action, subject),)
+        case Replace() | Clone() | Restore() | CopyInto():
+            return _of_whole(action, subject, setting)
+        case Vacuum():
+            return _vacuum(subject, setting)
+        case NoCommit():
+            return ()
+        case _:
+            return (_altered(action, setting),)
+
+
+def _of_commit(made: CommittedTransaction) -> Footprint:
+    """A commit of a statement that tablectl can send. Its files may be any."""
+    where = UNKNOWN if made.added or made.removed else NOWHERE
+    everything = made.kind is Kind.REMOVE_MAPPING
+    return Footprint(
+        kind=made.kind,
+        reads=(ANYWHERE if everything else UNKNOWN) if where.boxes else None,
+        rewrites=where if made.removed else NOWHERE,
+        adds=where if made.added else NOWHERE,
+        surely_adds=everything,
+        surely_reads=everything,
+        metadata=made.metadata,
+        protocol=made.protocol,
+        domains=made.domains,
+        data_change=made.data_change,
+        sure=made.kind not in {Kind.REORG, Kind.BACKFILL, Kind.UNBACKFILL},
+        momentary=made.kind in {Kind.EMPTY, Kind.TOMBSTONES, Kind.UPGRADE_PROTOCOL},
+    )
+
+
+def _sent(operation: Operation, subject: StatementTable, setting: ConflictContext) -> tuple[CommittedTransaction, ...]:
+    basis = _basis(subject, setting)
+    match operation:
+        case SetProperties():
+            return _set(operation, basis, setting)
+        case UnsetProperties():
+            return (_unset(operation, setting),)
+        case ClusterBy(columns=()) if not setting.clustered:
+            return ()  # Delta commits nothing for CLUSTER BY NONE on a table that was never clustered
+        case DropFeature():
+            name = _spelled(operation.name, setting.protocol)
+            return drop_feature_commits(
+                name,
+                setting,
+                truncate_history=operation.truncate_history,
+                traces=_traces(name, subject),
+            )
+        case UpgradeUniform():
+            return _upgrade(operation, basis, setting)
+        case _:
+            return operation.commits(basis)
+
+
+def _basis(subject: StatementTable, setting: ConflictContext) -> Basis:
+    stored = tuple(sorted(setting.properties.items()))
+    return replace(setting.basis, nested=subject.nested, vectors=subject.vectors, files=subject.files, stored=stored)
+
+
+def _spelled(name: str, protocol: Protocol) -> str:
+    """A feature in the spelling of the protocol."""
+    return next((each for each in protocol.features if each.lower() == name.lower()), name)
+
+
+def _traces(name: str, subject: StatementTable) -> bool:
+    """Whether files or the schema may contain traces of a feature."""
+    if name == "deletionVectors":
+        return subject.vectors != 0
+    return name.startswith("typeWidening") and "delta.typeChanges" in subject.schema.text
+
+
+def _set(operation: SetProperties, basis: Basis, setting: ConflictContext) -> tuple[CommittedTransaction, ...]:
+    """The commits of a SET, of which only what differs from the table counts."""
+    values = [(key, value) for key, value in operation.values if not _stored(key, value, setting)]
+    removed: tuple[CommittedTransaction, ...] = ()
+    mapping = keys.COLUMN_MAPPING.lower()
+    unmapped = setting.value(mapping) in {"name", "id"} and any(
+        key.lower() == mapping and value == "none" for key, value in values
+    )
+    if unmapped:
+        removed = RemoveMapping().commits(basis)
+        if len(operation.values) == 1:
+            return removed
+        values = [(key, value) for key, value in values if key.lower() != mapping]
+    plain = tuple((key, value) for key, value in values if not _raises(key) and key != "comment")
+    *before, last = SetProperties(plain).commits(basis)
+    added = {*(last.protocol.adds if last.protocol else ()), *_features_of(values, setting.protocol)}
+    change = last.metadata or MetadataChange()
+    if any(key.lower() == f"{_FEATURE}rowtracking" for key, _ in values) and "rowTracking" in added:
+        change = replace(
+            change, sets=(*change.sets, (keys.MATERIALIZED_ROW_ID, ""), (keys.MATERIALIZED_ROW_VERSION, ""))
+        )
+    change = replace(change, described=any(key == "comment" for key, _ in values))
+    protocol = ProtocolChange(adds=tuple(sorted(added))) if added else None
+    return (*removed, *before, replace(last, metadata=change, protocol=protocol))
+
+
+def _stored(key: str, value: str, setting: ConflictContext) -> bool:
+    """Whether the table has a property with this value already."""
+    if not key.lower().startswith("delta."):
+        return setting.properties.get(key) == value
+    return any(name.lower() == key.lower() and known == value for name, known in setting.properties.items())
+
+
+def _raises(key: str) -> bool:
+    """Whether a key is no property, but raises the protocol."""
+    return key.lower().startswith(_FEATURE) or key.lower() in _VERSIONS
+
+
+def _features_of(values: Iterable[tuple[str, str]], protocol: Protocol) -> set[str]:
+    """The features that keys such as ``delta.feature.x`` and ``delta.minWriterVersion`` add to the protocol."""
+    named, versions = set(), dict.fromkeys(_VERSIONS, 0)
+    for key, value in values:
+        folded = key.lower()
+        if folded.startswith(_FEATURE):
+            named.add(_canonical_feature(key[len(_FEATURE) :]))
+        elif folded in versions and value.isdecimal() and len(value) <= 2:  # a version has one digit
+            versions[folded] = int(value)
+    if "rowTracking" in named:
+        named.add("domainMetadata")
+    reader, writer = (versions[each] for each in _VERSIONS)
+    raised = Protocol(max(reader, protocol.reader), max(writer, protocol.writer))
+    implied = {each for each in _LEGACY if (reader or writer) and not raised.lists_features and raised.has(each)}
+    return {each for each in named | implied if not protocol.has(each)}
+
+
+def _canonical_feature(name: str) -> str:
+    known = (*_LEGACY, *KNOWN_FEATURES)
+    return next((each for each in known if each.lower() == name.lower()), name)
+
+
+KNOWN_FEATURES = (
+    "deletionVectors",
+    "rowTracking",
+    "domainMetadata",
+    "v2Checkpoint",
+    "typeWidening",
+    "inCommitTimestamp",
+    "vacuumProtocolCheck",
+    "icebergCompatV1",
+    "icebergCompatV2",
+    "icebergCompatV3",
+    "allowColumnDefaults",
+    "timestampNtz",
+    "variantType",
+    "checkpointProtection",
+    "clustering",
+    "catalogManaged",
+    "materializePartitionColumns",
+)
+"""The features whose names matter to conflict rules; Delta takes them in any letter case."""
+
+
+def _unset(operation: UnsetProperties, setting: ConflictContext) -> CommittedTransaction:
+    present = tuple(
+        name
+        for name in setting.properties
+        if any(name == key or (_is_delta(key) and name.lower() == key.lower()) for key in operation.keys)
+    )
+    described = "comment" in operation.keys
+    change = MetadataChange(removes=present, described=described)
+    return CommittedTransaction(kind=Kind.UNSET_PROPERTIES, metadata=change, blind=True, data_change=False)
+
+
+def _is_delta(key: str) -> bool:
+    return key.lower().startswith("delta.")
+
+
+def _upgrade(operation: UpgradeUniform, basis: Basis, setting: ConflictContext) -> tuple[CommittedTransaction, ...]:
+    """Run again, the upgrade skips what is done already."""
+    first, *others = operation.commits(basis)
+    if setting.value(keys.iceberg_compat(operation.version)) == "true":
+        others = [each for each in others if each.kind is Kind.REORG or not setting.value(keys.UNIFORM_FORMATS)]
+        return tuple(others)
+    return (first, *others)
+
+
+def _rearranged(statement: ParsedStatement, action: Rearrange, subject: StatementTable) -> Footprint:
+    """Which files it rewrites depends on their sizes and deletion vectors."""
+    scope = subject.scope(statement.parts, "")
+    condition = None if isinstance(statement.node, exp.Null) else statement.node
+    where = replace(admits(condition, scope), exact=False)
+    reading = registered_by_scan([condition], scope)
+    found = _files(action.kind, where, both(reading.region, UNKNOWN))
+    return replace(found, zorder=action.zorder, passed_over=reading.passed_over)
+
+
+def _of_whole(action: Action, subject: StatementTable, setting: ConflictContext) -> Footprints:
+    domains = (CLUSTERING_DOMAIN,) if setting.clustered else ()
+    whole = Footprint(
+        kind=Kind.REPLACE_TABLE,
+        reads=ANYWHERE,
+        rewrites=ANYWHERE,
+        adds=ANYWHERE,
+        surely_adds=False,
+        domains=domains,
+    )
+    match action:
+        case Replace():
+            return (_replaced(whole, action, subject),)
+        case Restore() | Clone():
+            # The restored metadata may be the same as now.
+            kind = Kind.RESTORE if isinstance(action, Restore) else Kind.CLONE
+            loose = replace(whole, kind=kind, rewrites=UNKNOWN, adds=UNKNOWN)
+            return (replace(loose, metadata=MetadataChange(), evolves=True),)
+        case _:
+            return _copied(setting)
+
+
+def _replaced(whole: Footprint, action: Replace, subject: StatementTable) -> Footprint:
+    """A new table id, and the columns and settings of the statement."""
+    names = tuple(each.casefold() for each in action.partitions)
+    return replace(
+        whole,
+        metadata=MetadataChange(beyond=True, schema="other"),
+        adds=ANYWHERE if action.query else NOWHERE,
+        domains=(CLUSTERING_DOMAIN,) if whole.domains or action.clustering is not None else (),
+        repartitions=names != subject.partitions,
+    )
+
+
+def _copied(setting: ConflictContext) -> Footprints:
+    if setting.client.family.rules_from_source:
+        raise StatementError(
+            f"{setting.client.text()} has no COPY INTO", "it runs on Databricks: add --client databricks"
+        )
+    own = Footprint(kind=Kind.COPY_INTO, reads=None, rewrites=NOWHERE, adds=UNKNOWN, surely_adds=True)
+    return (own, *_compaction(own, setting))
+
+
+def _vacuum(subject: StatementTable, setting: ConflictContext) -> Footprints:
+    """It commits its begin and its end, if the table's store is one on which Delta records them."""
+    scheme = canonical_location(subject.location).partition("://")[0]
+    local = scheme.startswith("/")
+    if setting.client.family.rules_from_source and not local and scheme not in _LOGS_VACUUM:
+        return ()
+    record = replace(_settings(Kind.VACUUM, None), momentary=True)
+    return (record, record)
+
+
+def _altered(action: Action, setting: ConflictContext) -> Footprint:
+    match action:
+        case Describe():
+            return _settings(Kind.SET_PROPERTIES, MetadataChange(described=True))
+        case AddColumns():
+            return _settings(Kind.ADD_COLUMNS, MetadataChange(schema="other"))
+        case AddConstraint():
+            change = MetadataChange(sets=((f"delta.constraints.{action.name.lower()}", ""),))
+            adds = () if setting.protocol.has("checkConstraints") else ("checkConstraints",)
+            found = _settings(Kind.ADD_CONSTRAINT, change, reads=True)
+            return replace(found, protocol=ProtocolChange(adds=adds) if adds else None)
+        case DropConstraint():
+            key = f"delta.constraints.{action.name.lower()}"
+            present = tuple(name for name in setting.properties if name.lower() == key)
+            return _settings(Kind.DROP_CONSTRAINT, MetadataChange(removes=present))
+        case ChangeColumns():
+            return _changed_columns(action)
+        case _:
+            raise AssertionError(action)
+
+
+_COLUMN_KINDS: Mapping[frozenset[ColumnAspect], Kind] = MappingProxyType(
+    {frozenset({"comment"}): Kind.COMMENT_COLUMN, frozenset({"type"}): Kind.WIDEN_COLUMN}
+)
+
+
+def _changed_columns(action: ChangeColumns) -> Footprint:
+    """Only NOT NULL and SYNC IDENTITY read the rows."""
+    scans = bool(action.aspects & {"not null", "sync identity"})
+    kind = Kind.SET_NOT_NULL if "not null" in action.aspects else _COLUMN_KINDS.get(action.aspects, Kind.CHANGE_COLUMN)
+    return _settings(kind, MetadataChange(schema="other"), reads=scans)

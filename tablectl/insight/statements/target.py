@@ -1,0 +1,94 @@
+"""The table of the compared statements, and the names that refer to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from tablectl.delta.names import TableName, canonical_location
+from tablectl.delta.schema import Field, Schema
+from tablectl.frozen import frozen
+from tablectl.insight.statements.literals import ColumnDomain, domain_of
+from tablectl.insight.statements.predicates import Scope
+from tablectl.model.table import LiveTable
+
+
+@frozen(kw_only=True)
+class StatementTable:
+    """The facts about the table that decide whether statements conflict."""
+
+    name: TableName
+    location: str
+    schema: Schema
+    partition_columns: tuple[str, ...] = ()
+    vectors: int | None = None
+    """Deletion vectors in the current version; ``None`` if unknown."""
+    files: int | None = None
+
+    @classmethod
+    def of(cls, live: LiveTable) -> StatementTable:
+        """The facts of a live table."""
+        return cls(
+            name=live.name,
+            location=live.location,
+            schema=live.schema,
+            partition_columns=live.partition_columns,
+            vectors=live.vectors,
+            files=live.files,
+        )
+
+    @property
+    def nested(self) -> bool:
+        """Whether a column is a struct or contains structs."""
+        return any(len(path) > 1 for path, _ in self.schema.every_field())
+
+    @property
+    def identity(self) -> bool:
+        """Whether the table has identity columns."""
+        return self.schema.has_identity()
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The folded names of the partition columns."""
+        return tuple(each.casefold() for each in self.partition_columns)
+
+    def generated_from(self, columns: Iterable[str]) -> frozenset[str]:
+        """The folded names of the partition columns that Delta may compute from any of these columns.
+
+        It compares the words of the names with those of the expression, so it may name too many, but never too few.
+        """
+        wanted = [_words(column) for column in columns]
+        own = {name: _words(field.generated) for name, field in self._partition_fields() if field.generated}
+        return frozenset(name for name, words in own.items() if any(each <= words for each in wanted))
+
+    def _partition_fields(self) -> Iterator[tuple[str, Field]]:
+        fields = ((field.name.casefold(), field) for field in self.schema.fields)
+        return ((name, field) for name, field in fields if name in self.partitions)
+
+    def domain(self, column: str) -> ColumnDomain | None:
+        """The domain of a column by folded name; ``None`` if unknown."""
+        return self._domains().get(column)
+
+    def _domains(self) -> dict[str, ColumnDomain | None]:
+        return {field.name.casefold(): domain_of(field) for field in self.schema.fields}
+
+    def scope(self, written: Sequence[str], alias: str, *, alone: bool = True) -> Scope:
+        """The scope of this table in a statement that names it like this."""
+        parts = tuple(part.casefold() for part in written)
+        own = ((alias.casefold(),),) if alias else tuple(parts[start:] for start in range(len(parts)))
+        return Scope(own, self._domains(), self.partitions, alone)
+
+    def named(self, written: Sequence[str]) -> bool:
+        """Whether a name in a statement means this table: in full, or without the current catalog or schema."""
+        parts = tuple(part.casefold() for part in written)
+        if len(parts) == 2 and parts[0] == "delta":
+            places = {canonical_location(self.location)} | (
+                {canonical_location(self.name.parts[0])} if self.name.is_path else set()
+            )
+            return canonical_location(written[1]) in places
+        whole = tuple(part.casefold() for part in (self.name.catalog, *self.name.parts))
+        return not self.name.is_path and parts == whole[-len(parts) :]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.casefold()))

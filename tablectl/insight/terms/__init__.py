@@ -1,0 +1,1 @@
+"""The words of conflicts and the facts behind the rules, for ``tablectl explain``."""

@@ -1,0 +1,170 @@
+"""Rules about what clients and Databricks Runtimes support, and what predictive optimization does by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from tablectl.attributes.clustering import CLUSTERED_DATA
+from tablectl.attributes.policy import Policy, attribute
+from tablectl.delta.clients import ClientData, find_client, find_engine
+from tablectl.delta.databricks_runtimes import TRUNCATED, Capability, can, for_property, for_value
+from tablectl.delta.dialects import dialect_of
+from tablectl.lint_rules.rule import Found, LintedState, LintRule
+from tablectl.model.plan import Value
+
+OLD_DAYS = 180
+_DAY = 86_400_000
+_EPOCH = date(1970, 1, 1)
+
+
+def _data_is_old(table: LintedState) -> Found:
+    """The newest commit's timestamp is the current time, so that equal logs give equal findings."""
+    now = max((each.timestamp for each in table.history), default=0) // _DAY
+    for data in _clients(table):
+        age = now - (date.fromisoformat(data.checked) - _EPOCH).days
+        if age > OLD_DAYS:
+            yield f"what is known of {data.name} is of {data.checked}, {age} days before the last commit", ""
+
+
+CLIENT_DATA_OLD = LintRule(
+    code="L018",
+    name="ClientDataOld",
+    severity="note",
+    title="What is known of a client is older than 180 days",
+    breaks="Nothing by itself: a newer release of the client may know more features than tablectl knows "
+    "of, and tablectl may refuse a change that it supports.",
+    why="`clients:` or the history names the client, and the table's newest commit is more than 180 days younger "
+    "than the newest day in the client's entry. The commit's own timestamp is the clock: lint reads no other.",
+    fix="Upgrade tablectl. In its repository, `make probe-clients` tries the newest releases and rewrites the data.",
+    source="the table of clients in this page",
+    seen=("lint",),
+    check=_data_is_old,
+)
+
+
+def _runtime_too_old(table: LintedState) -> Found:
+    if table.runtime is None:
+        return
+    for about, known in needs_of_policy(table.declared, truncates=table.truncates):
+        if can(table.runtime, known) is False:
+            text = f"{known.form} needs Databricks Runtime {known.first}, and the engine has {table.runtime.text}"
+            yield f"{text} ({known.cited})", about
+
+
+RUNTIME_TOO_OLD = LintRule(
+    code="D002",
+    name="RuntimeTooOld",
+    severity="warning",
+    title="The engine's Databricks Runtime does not have what the policy needs",
+    breaks="A plan that has to make this change is refused.",
+    why="`engine.runtime` is older than the first runtime that has the statement, by the source in the message.",
+    fix="Run applies with a newer runtime and set `engine.runtime`, or leave the setting out. Where a table has "
+    "the value already, nothing has to be done.",
+    source="docs/databricks.md, and the source in the message",
+    seen=("validate", "lint"),
+    check=_runtime_too_old,
+)
+
+
+def _runtime_unknown(table: LintedState) -> Found:
+    if not dialect_of(table.dialect).catalog_settings:
+        return
+    for about, known in needs_of_policy(table.declared, truncates=table.truncates):
+        if known.since is None:
+            yield f"no source says which Databricks Runtime has {known.form}", about
+
+
+RUNTIME_UNKNOWN = LintRule(
+    code="D003",
+    name="RuntimeUnknown",
+    severity="note",
+    title="No source says which Databricks Runtime has what the policy needs",
+    breaks="Possibly the apply: an older runtime may reject the statement.",
+    why="The documentation that tablectl was made from names no runtime. tablectl refuses nothing because of "
+    "something unknown.",
+    fix="Try the statement on a copy of the table.",
+    source="docs/databricks.md",
+    seen=("validate", "lint"),
+    check=_runtime_unknown,
+)
+
+
+def _left_to_optimization(table: LintedState) -> Found:
+    if table.optimize == "never" or table.clustering in {None, "none"}:
+        return
+    entry = table.live.entry if table.live else None
+    own = table.declared.predictive_optimization
+    if own == "enabled" or (own != "disabled" and entry is not None and entry.optimized is True):
+        text = "no OPTIMIZE is planned: predictive optimization clusters the data of this table"
+        yield text, CLUSTERED_DATA.partition(".")[0]
+
+
+LEFT_TO_PREDICTIVE_OPTIMIZATION = LintRule(
+    code="D004",
+    name="LeftToPredictiveOptimization",
+    severity="note",
+    title="OPTIMIZE is left to predictive optimization",
+    breaks="Nothing: data is clustered later, by Databricks.",
+    why="The policy asks for OPTIMIZE, and predictive optimization is on for the table. It runs OPTIMIZE by "
+    "itself; a second one would cost without an effect.",
+    fix="Leave `optimize` out, or declare `predictive_optimization: disabled`.",
+    source="docs.databricks.com/aws/en/optimizations/predictive-optimization, seen on 2026-11-22",
+    seen=("plan", "lint"),
+    check=_left_to_optimization,
+)
+
+
+def _waits_for_managed(table: LintedState) -> Found:
+    declared = table.declared.declared()
+    if "managed" not in table.changed or declared.get("managed") != "true":
+        return
+    waiting = [name for name in ("predictive_optimization", "clustering") if _waits(table, name)]
+    if waiting:
+        text = f"after the table has moved, the next plan makes the change of {' and '.join(waiting)}"
+        yield text, waiting[0]
+
+
+WAITS_FOR_MANAGED_TABLE = LintRule(
+    code="D005",
+    name="WaitsForManagedTable",
+    severity="note",
+    title="A setting of managed tables waits for the next plan",
+    breaks="Nothing: the next plan has the change.",
+    why="`SET MANAGED` moves the table, so no statement of the run can follow it, and only managed tables have "
+    "predictive optimization and automatic clustering.",
+    fix="Apply, then plan again.",
+    source="docs.databricks.com/aws/en/tables/convert-external-managed, seen on 2026-11-22",
+    seen=("plan",),
+    check=_waits_for_managed,
+)
+
+
+def _clients(table: LintedState) -> list[ClientData]:
+    named = [find_client(name) for name in table.clients]
+    seen = [find_engine(each.client.engine) for each in table.history]
+    return sorted({each.name: each for each in (*named, *seen) if each}.values(), key=lambda data: data.name)
+
+
+def _waits(table: LintedState, name: str) -> bool:
+    declared = table.declared.declared().get(name)
+    return declared is not None and name not in table.changed and (name != "clustering" or declared == "auto")
+
+
+def needs_of_policy(policy: Policy, *, truncates: bool = False) -> Iterator[tuple[str, Capability]]:
+    """The id of each declared value with what it needs. ``truncates``: the policy accepts the loss of history."""
+    for name, key, value in policy.values():
+        about = f"{name}.{key}" if key else name
+        for known in needs_of_value(name, key, value, truncates=truncates):
+            yield about, known
+
+
+def needs_of_value(name: str, key: str, value: Value, *, truncates: bool = False) -> Iterator[Capability]:
+    """What one value of an attribute needs, if the table does not have it yet."""
+    word = f"{value}{TRUNCATED}" if truncates and value == "dropped" else value
+    yield from for_value(name, word)
+    declared = {key: value if isinstance(value, str) else None} if key else value
+    if declared is None:
+        return
+    for each, text in attribute(name).planned(declared).items():
+        yield from for_property(each, text)

@@ -1,0 +1,172 @@
+"""A lint rule, and what it checks: a table as its plan will leave it, or a policy alone, of which only the declarations
+are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
+
+from tablectl.attributes.clustering import Clustering
+from tablectl.attributes.policy import Policy, planned_properties
+from tablectl.delta.databricks_runtimes import Runtime
+from tablectl.delta.names import ColumnPath, NameSyntaxError, parse_column
+from tablectl.delta.properties import find_anywhere
+from tablectl.frozen import frozen
+from tablectl.model.plan import Change, Value
+from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
+
+Found = Iterator[tuple[str, str]]
+"""The findings of a check: the message, and the id of the attribute or property; empty for the whole table."""
+
+Seen = Literal["validate", "plan", "lint"]
+
+
+@frozen
+class RuleFinding:
+    """The finding of a rule."""
+
+    code: str
+    message: str
+    about: str = ""
+    """The id of the attribute or property; empty if the finding concerns the whole table."""
+
+
+@frozen(kw_only=True)
+class LintedState:
+    """The state that the rules check."""
+
+    dialect: str
+    declared: Policy
+    properties: Mapping[str, str | None]
+    """The planned values, by folded key. For a policy alone, only the keys that it names."""
+    clustering: Value = None
+    """The planned value of the attribute; ``None`` if unknown."""
+    partitioning: Value = None
+    live: LiveTable | None = None
+    """The live table; ``None`` for a policy alone."""
+    changed: frozenset[str] = frozenset()
+    """The ids of the changes that the plan makes."""
+    optimize: str = "never"
+    """The policy's option for OPTIMIZE after a change of the clustering columns."""
+    clients: tuple[str, ...] = ()
+    """The clients that the policy names."""
+    runtime: Runtime | None = None
+    """The Databricks Runtime of the engine; ``None`` if there is none, or if it is not stated."""
+    truncates: bool = False
+    """Whether the policy accepts the loss of history."""
+
+    @classmethod
+    def of_policy(
+        cls, policy: Policy, dialect: str, runtime: Runtime | None = None, *, truncates: bool = False
+    ) -> LintedState:
+        """The state of a policy alone."""
+        return cls(
+            dialect=dialect,
+            declared=policy,
+            properties=planned_properties(policy),
+            clustering=policy.clustering,
+            partitioning=policy.partitioning,
+            runtime=runtime,
+            truncates=truncates,
+        )
+
+    @property
+    def known(self) -> bool:
+        """Whether a property that is not named is known to be unset."""
+        return self.live is not None
+
+    @property
+    def history(self) -> tuple[Commit, ...]:
+        """The look-back, newest first."""
+        return self.live.history if self.live else ()
+
+    def value(self, key: str) -> str | None:
+        """The planned value of a ``delta.*`` property; ``None`` if it is not set or unknown."""
+        return self.properties.get(key.lower())
+
+    def is_true(self, key: str) -> bool:
+        """Whether a boolean property is planned to be true."""
+        return (self.value(key) or "").lower() == "true"
+
+    def meaning(self, key: str, default: str) -> object | None:
+        """The parsed value of a property, or of ``default`` if it is known to be unset; ``None`` if unknown or
+        unparsable.
+        """
+        text = self.value(key)
+        if text is None:
+            if not self.known and key.lower() not in self.properties:
+                return None
+            text = default
+        entry = find_anywhere(key)
+        try:
+            return entry.parse(text) if entry else text
+        except ValueError:
+            return None
+
+    def touches(self, *ids: str) -> bool:
+        """Whether the plan changes one of these attributes or properties."""
+        return bool(self.changed & set(ids))
+
+    @property
+    def columns(self) -> tuple[ColumnPath, ...]:
+        """The planned clustering columns."""
+        try:
+            return tuple(map(parse_column, self.clustering)) if isinstance(self.clustering, tuple) else ()
+        except NameSyntaxError:
+            return ()
+
+
+@frozen(kw_only=True)
+class LintRule:
+    """One code: its documentation, its default severity and its check."""
+
+    code: str
+    name: str
+    """The name for machine-readable formats: ``StatisticsMissClustering``."""
+    severity: Literal["note", "warning", "error"]
+    title: str
+    breaks: str
+    """What goes wrong."""
+    why: str
+    fix: str
+    source: str
+    """The sources: ``delta-2.2`` and ``D60`` (docs/reference), or a public page."""
+    seen: tuple[Seen, ...] = ("plan", "lint")
+    """The commands that check the rule. ``plan`` checks only tables that it changes."""
+    properties: tuple[str, ...] = ()
+    """The table properties that the rule is about, in Delta's spelling."""
+    check: Callable[[LintedState], Found] | None = None
+    """``None`` if another module makes the findings."""
+
+
+def _is_delta(key: str) -> bool:
+    return key.lower().startswith("delta.")
+
+
+def table_subject(
+    policy: Policy,
+    live: LiveTable,
+    changes: tuple[Change, ...],
+    dialect: str,
+    *,
+    options: TableOptions = NO_OPTIONS,
+    runtime: Runtime | None = None,
+) -> LintedState:
+    """A live table as a plan would leave it."""
+    properties: dict[str, str | None] = {key.lower(): value for key, value in live.properties.items() if _is_delta(key)}
+    planned = {change.attribute: change.after for change in changes if not change.key}
+    return LintedState(
+        dialect=dialect,
+        declared=policy,
+        properties={**properties, **planned_properties(policy)},
+        clustering=planned.get("clustering", Clustering().read(live, "")),
+        partitioning=planned.get("partitioning", live.partition_columns or "none"),
+        live=live,
+        changed=frozenset(change.id for change in changes),
+        optimize=options.optimize,
+        clients=tuple(name for name, _ in options.clients),
+        runtime=runtime,
+        truncates=options.truncate_history,
+    )

@@ -1,0 +1,326 @@
+"""Rules about settings that conflict with each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tablectl.attributes.policy import declaration_of
+from tablectl.attributes.statistics import STATS_KEYS, has_statistics, names_statistics
+from tablectl.delta import keys
+from tablectl.delta.names import column_text
+from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, written_text
+from tablectl.lint_rules.rule import Found, LintedState, LintRule
+from tablectl.model.text import cut
+
+_WEEK = 7 * 86_400_000_000
+_FORMATS = ((keys.iceberg_compat(1), "v1"), (keys.iceberg_compat(2), "v2"))
+
+
+def _clustering_beside_partitioning(table: LintedState) -> Found:
+    if table.columns and isinstance(table.partitioning, tuple):
+        by = ", ".join(table.partitioning)
+        yield f"clustering is declared, and the table is partitioned by {by}", "clustering"
+
+
+CLUSTERING_BESIDE_PARTITIONING = LintRule(
+    code="L001",
+    name="ClusteringBesidePartitioning",
+    severity="error",
+    title="Clustering and partitioning together",
+    breaks="The plan is refused: `DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED`.",
+    why="Delta clusters only tables without partitions. A policy that declares both is an error of its own.",
+    fix="Declare one of the two, and the other as `none`. To go from partitions to clustering, declare "
+    "`partitioning: none` with `rewrite: allowed` in the same policy.",
+    source="delta-1.4, delta-1.5",
+    seen=("lint",),
+    check=_clustering_beside_partitioning,
+)
+
+
+def _vectors_beside_manifests(table: LintedState) -> Found:
+    if table.is_true(keys.DELETION_VECTORS) and table.is_true(keys.MANIFEST):
+        yield f"deletion vectors are on, and so is {keys.MANIFEST}", "deletion_vectors"
+
+
+VECTORS_BESIDE_MANIFESTS = LintRule(
+    code="L002",
+    name="VectorsBesideManifests",
+    severity="error",
+    title="Deletion vectors with symlink manifests",
+    breaks="Delta refuses the two together, and readers of manifests would see deleted rows.",
+    why="A manifest lists whole files and cannot say that a row in one is deleted.",
+    fix="Declare `delta.compatibility.symlinkFormatManifest.enabled: false`, or `deletion_vectors: purged`.",
+    source="delta-1.3",
+    seen=("validate", "lint"),
+    properties=(keys.MANIFEST,),
+    check=_vectors_beside_manifests,
+)
+
+
+def _vectors_beside_uniform(table: LintedState) -> Found:
+    for key, name in _FORMATS:
+        if table.is_true(keys.DELETION_VECTORS) and table.is_true(key):
+            yield f"deletion vectors are on, and the table is Iceberg {name} too", "deletion_vectors"
+
+
+VECTORS_BESIDE_UNIFORM = LintRule(
+    code="L003",
+    name="VectorsBesideUniForm",
+    severity="error",
+    title="Deletion vectors with UniForm v1 or v2",
+    breaks="Delta refuses it: `DELTA_ICEBERG_COMPAT_VIOLATION`. Iceberg clients would see deleted rows.",
+    why="Iceberg compatibility 1 and 2 have no way to name deleted rows. Version 3 has.",
+    fix="Declare `deletion_vectors: purged`, or `uniform: none`.",
+    source="delta-1.3, delta-1.10",
+    seen=("validate", "plan", "lint"),
+    check=_vectors_beside_uniform,
+)
+
+
+def _statistics_miss_clustering(table: LintedState) -> Found:
+    """Columns that the plan itself sets are refused instead, and not reported."""
+    if table.live is not None:
+        if "clustering" in table.changed:
+            return
+        schema = table.live.schema
+        missing = [each for each in table.columns if not has_statistics(each, schema, table.value)]
+    else:
+        named = table.value(STATS_KEYS[1])
+        missing = [each for each in table.columns if named is not None and not names_statistics(each, named)]
+    if missing:
+        key = STATS_KEYS[0] if table.value(STATS_KEYS[1]) is None else STATS_KEYS[1]
+        shown = ", ".join(map(column_text, missing))
+        yield f"the table is clustered by {shown}, which {key} leaves without statistics", declaration_of(key)
+
+
+STATISTICS_MISS_CLUSTERING = LintRule(
+    code="L004",
+    name="StatisticsMissClustering",
+    severity="warning",
+    title="A clustering column without statistics",
+    breaks="Files written from now on are not skipped by the clustering columns, and the next `CLUSTER BY` that "
+    "names them fails with `DELTA_CLUSTERING_COLUMN_MISSING_STATS`.",
+    why="`delta.dataSkippingStatsColumns`, or else the first `delta.dataSkippingNumIndexedCols` (32) leaf columns, "
+    "decide which columns get statistics. Delta does not check a change of these against the clustering.",
+    fix="Name the clustering columns in `data_skipping`, or raise `delta.dataSkippingNumIndexedCols`.",
+    source="delta-1.4, delta-1.9",
+    seen=("validate", "plan", "lint"),
+    properties=(
+        keys.INDEXED_COLUMNS,
+        keys.STATISTICS_COLUMNS,
+    ),
+    check=_statistics_miss_clustering,
+)
+
+
+def _log_shorter_than_tombstones(table: LintedState) -> Found:
+    log, files = _log(table), _files(table)
+    if isinstance(log, int) and isinstance(files, int) and log < files:
+        text = f"the log is kept {_log_span(table)}, deleted files {_file_span(table)}"
+        key = keys.LOG_RETENTION if table.value(keys.LOG_RETENTION) else keys.DELETED_FILE_RETENTION
+        yield text, declaration_of(key)
+
+
+LOG_SHORTER_THAN_TOMBSTONES = LintRule(
+    code="L005",
+    name="LogShorterThanTombstones",
+    severity="warning",
+    title="The log is kept for a shorter time than deleted files",
+    breaks="Storage holds deleted files that no readable version needs. Delta refuses the "
+    "setting where its check of the two is on.",
+    why="Time travel needs the log and the files. `delta.logRetentionDuration` (30 days) bounds the one, "
+    "`delta.deletedFileRetentionDuration` (1 week) the other.",
+    fix="Keep the log at least as long as deleted files.",
+    source="delta-1.9; DeltaConfig.scala, validateTombstoneAndLogRetentionDurationCompatibility",
+    seen=("validate", "plan", "lint"),
+    properties=(
+        keys.DELETED_FILE_RETENTION,
+        keys.LOG_RETENTION,
+    ),
+    check=_log_shorter_than_tombstones,
+)
+
+
+def _tombstones_short(table: LintedState) -> Found:
+    kept = _files(table)
+    if isinstance(kept, int) and kept < _WEEK:
+        text = f"deleted files are kept {_file_span(table)} only"
+        yield text, declaration_of(keys.DELETED_FILE_RETENTION)
+
+
+TOMBSTONES_SHORT = LintRule(
+    code="L006",
+    name="TombstonesShort",
+    severity="warning",
+    title="Deleted files are kept for less than a week",
+    breaks="VACUUM deletes files under readers and writers that still use them: queries, and streams that were "
+    "stopped, fail with missing files; uncommitted files of long writes are lost.",
+    why="VACUUM takes `delta.deletedFileRetentionDuration` as the limit that its safety check guards. A week is "
+    "Delta's default.",
+    fix="Declare at least `interval 7 days`, or know that no query, write or stopped stream lasts longer.",
+    source="delta-1.9; VacuumCommand.scala, checkRetentionPeriodSafety",
+    seen=("validate", "plan", "lint"),
+    properties=(keys.DELETED_FILE_RETENTION,),
+    check=_tombstones_short,
+)
+
+
+def _log_never_cleaned(table: LintedState) -> Found:
+    if (table.value(keys.LOG_CLEANUP) or "").lower() == "false":
+        yield f"{keys.LOG_CLEANUP} is off: the log grows without limit", declaration_of(keys.LOG_CLEANUP)
+
+
+LOG_NEVER_CLEANED = LintRule(
+    code="L016",
+    name="LogNeverCleaned",
+    severity="note",
+    title="The log is never cleaned",
+    breaks="`_delta_log` grows without limit: every listing of it, and with it every first read of the table, gets "
+    "slower.",
+    why="`delta.enableExpiredLogCleanup` is false.",
+    fix="Leave it on and lengthen `retention.log` as far as time travel is needed.",
+    source="delta-1.9",
+    seen=("validate", "plan", "lint"),
+    properties=(keys.LOG_CLEANUP,),
+    check=_log_never_cleaned,
+)
+
+
+def _clustering_rewrites_nothing(table: LintedState) -> Found:
+    live = table.live
+    if live and table.touches("clustering") and table.columns and table.optimize == "never" and live.files != 0:
+        yield "files stay as they are until OPTIMIZE clusters them", "clustering"
+
+
+CLUSTERING_REWRITES_NOTHING = LintRule(
+    code="L017",
+    name="ClusteringRewritesNothing",
+    severity="note",
+    title="New clustering columns do not rewrite data",
+    breaks="Nothing fails; queries get no faster until data is clustered.",
+    why="`CLUSTER BY` commits the columns and leaves every file as it is. OPTIMIZE clusters new files, and only "
+    "OPTIMIZE FULL those that were clustered by other columns.",
+    fix="Declare `optimize: incremental`, or `full` with `rewrite: allowed`; or run OPTIMIZE yourself.",
+    source="delta-5",
+    seen=("plan",),
+    check=_clustering_rewrites_nothing,
+)
+
+
+def _indexed_count_ignored(table: LintedState) -> Found:
+    count = table.value(keys.INDEXED_COLUMNS)
+    if count is not None and table.value(keys.STATISTICS_COLUMNS) is not None:
+        text = f"{keys.INDEXED_COLUMNS} is {count}, and the list of statistics columns takes precedence"
+        yield text, declaration_of(keys.INDEXED_COLUMNS)
+
+
+INDEXED_COUNT_IGNORED = LintRule(
+    code="L019",
+    name="IndexedCountIgnored",
+    severity="note",
+    title="A number of indexed columns, and a list of them",
+    breaks="Nothing fails: `delta.dataSkippingNumIndexedCols` has no effect.",
+    why="`delta.dataSkippingStatsColumns`, which `data_skipping` declares, takes precedence over the number.",
+    fix="Unset the number, or declare `data_skipping: default`.",
+    source="delta-1.9",
+    seen=("validate", "plan", "lint"),
+    properties=(
+        keys.INDEXED_COLUMNS,
+        keys.STATISTICS_COLUMNS,
+    ),
+    check=_indexed_count_ignored,
+)
+
+
+def _time_travel_shorter_than_log(table: LintedState) -> Found:
+    declared = table.declared.declared().get("retention")
+    if not isinstance(declared, Mapping) or "log" not in declared:
+        return
+    log, files = _log(table), _files(table)
+    if isinstance(log, int) and isinstance(files, int) and log > files:
+        text = f"the log is kept {_log_span(table)}, deleted files {_file_span(table)}"
+        yield text, "retention.log"
+
+
+TIME_TRAVEL_SHORTER_THAN_LOG = LintRule(
+    code="L020",
+    name="TimeTravelShorterThanLog",
+    severity="note",
+    title="Time travel is shorter than the log",
+    breaks="After a VACUUM, a query of a version older than deleted files fails on a missing file.",
+    why="`retention.log` bounds which versions the log knows, `retention.deleted_files` which of their files "
+    "VACUUM keeps. The shorter one bounds time travel.",
+    fix="Declare `deleted_files` as long as time travel is needed; storage grows with it.",
+    source="delta-1.9",
+    seen=("validate", "plan", "lint"),
+    check=_time_travel_shorter_than_log,
+)
+
+
+def _log_short_for_streams(table: LintedState) -> Found:
+    log = _log(table)
+    streams = {each.app_id for commit in table.history for each in commit.transactions}
+    if streams and isinstance(log, int) and log < _WEEK:
+        text = f"the log is kept {_log_span(table)}; recent streams: {len(streams)}"
+        yield text, "retention.log"
+
+
+LOG_SHORT_FOR_STREAMS = LintRule(
+    code="L021",
+    name="LogShortForStreams",
+    severity="warning",
+    title="The log is kept for less than a week on a table with streams",
+    breaks="A stream that reads the table and stops for longer than the log is kept cannot continue from its "
+    "checkpoint.",
+    why="A stream continues from the version that its checkpoint names, and reads every commit since then.",
+    fix="Declare `retention.log` longer than any stream may stop.",
+    source="delta-1.9, delta-6",
+    seen=("plan", "lint"),
+    check=_log_short_for_streams,
+)
+
+
+def _text_that_clients_ignore(table: LintedState) -> Found:
+    for key, stored in sorted(table.live.properties.items()) if table.live else ():
+        written = written_text(key, stored)
+        if written != stored:
+            text = f"delta-rs ignores the stored text of {key}, {cut(stored)}: it reads {written}"
+            yield text, declaration_of(key)
+
+
+TEXT_THAT_CLIENTS_IGNORE = LintRule(
+    code="L022",
+    name="TextThatClientsIgnore",
+    severity="warning",
+    title="A stored value has a text that some clients ignore",
+    breaks="delta-rs, and Polars through it, works with its default: `60 days` of retention is 30 days for its "
+    "clean-up of the log, and `TRUE` lets it delete rows of an append-only table.",
+    why="Delta Spark reads intervals without the word `interval` and booleans in any letter case, and stores them "
+    "as typed. delta-rs reads only `interval`, one number and one unit in lower case, and `true` or `false`.",
+    fix="Declare the value in `retention` or `properties`: an apply writes the text that every client reads. Write "
+    "other keys yourself with ALTER TABLE … SET TBLPROPERTIES.",
+    source="delta-1.17",
+    check=_text_that_clients_ignore,
+)
+
+
+def _log(table: LintedState) -> object | None:
+    return table.meaning(keys.LOG_RETENTION, DEFAULT_LOG_RETENTION)
+
+
+def _files(table: LintedState) -> object | None:
+    return table.meaning(keys.DELETED_FILE_RETENTION, DEFAULT_FILE_RETENTION)
+
+
+def _file_span(table: LintedState) -> str:
+    return _span(table.value(keys.DELETED_FILE_RETENTION) or DEFAULT_FILE_RETENTION)
+
+
+def _log_span(table: LintedState) -> str:
+    return _span(table.value(keys.LOG_RETENTION) or DEFAULT_LOG_RETENTION)
+
+
+def _span(text: str) -> str:
+    span = text.strip().removeprefix("interval").removeprefix("INTERVAL").strip()
+    return re.sub(r"\b1 (\w+)s\b", r"1 \1", span)

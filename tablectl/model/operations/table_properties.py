@@ -1,0 +1,196 @@
+"""``SET`` and ``UNSET TBLPROPERTIES``. A SET of the mapping mode ``none`` is an operation of its own: it rewrites all
+files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from tablectl.delta import keys
+from tablectl.delta.names import TableName
+from tablectl.delta.properties import feature_of
+from tablectl.delta.sql import quote_text
+from tablectl.frozen import frozen
+from tablectl.model.code_block import Code
+from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState, alter, clauses
+from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
+
+_ROW_TRACKING_FEATURES = ("rowTracking", "domainMetadata")
+_BACKFILL_FILES = 22_000
+"""Files to which one commit gives row ids (``rowTracking.backfill.maxNumFiles``)."""
+_MATERIALIZED = ((keys.MATERIALIZED_ROW_ID, ""), (keys.MATERIALIZED_ROW_VERSION, ""))
+_TIMESTAMPS_SINCE = (keys.TIMESTAMPS_SINCE_VERSION, keys.TIMESTAMPS_SINCE_TIME)
+"""The properties that remain after in-commit timestamps are disabled: since when they were enabled."""
+_NO_MAPPING = ((keys.COLUMN_MAPPING, "none"),)
+_SET = StatementForm(
+    id="set properties",
+    template="ALTER TABLE {table} SET TBLPROPERTIES ({pairs})",
+    source=SQL_REFERENCE + "sql-ref-syntax-ddl-tblproperties",
+    example="ALTER TABLE `lake`.`sales`.`orders` SET TBLPROPERTIES ('delta.isolationLevel' = 'Serializable')",
+)
+_UNSET = StatementForm(
+    id="unset properties",
+    template="ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({keys})",
+    source=SQL_REFERENCE + "sql-ref-syntax-ddl-tblproperties",
+    example="ALTER TABLE `lake`.`sales`.`orders` UNSET TBLPROPERTIES IF EXISTS ('owner.team')",
+)
+
+
+@frozen
+class SetProperties(Operation):
+    """One commit for all keys (delta-1.0)."""
+
+    values: tuple[tuple[str, str], ...]
+    verb: ClassVar[Verb] = "SET TBLPROPERTIES"
+    word: ClassVar[str] = "set"
+    forms: ClassVar[tuple[StatementForm, ...]] = (_SET,)
+
+    def code(self, table: TableName) -> Code:
+        return alter(table, *_set_clause(self.values))
+
+    def effect(self, basis: Basis) -> CommitEffect:
+        return CommitEffect(sets=self.values, features=self._features(basis))
+
+    def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
+        """One commit. Enabling row tracking takes three: the protocol, the files committed again, the property."""
+        features = self._features(basis)
+        before: tuple[CommittedTransaction, ...] = ()
+        if self._enables(keys.ROW_TRACKING):
+            raised = tuple(feature for feature in features if feature in _ROW_TRACKING_FEATURES)
+            features = tuple(feature for feature in features if feature not in raised)
+            upgrade = CommittedTransaction(
+                kind=Kind.UPGRADE_PROTOCOL, protocol=ProtocolChange(adds=raised), blind=True, data_change=False
+            )
+            backfill = CommittedTransaction(kind=Kind.BACKFILL, added=(LIVE,), data_change=False)
+            before = (upgrade, backfill) if raised else (backfill,)
+        last = CommittedTransaction(
+            kind=Kind.SET_PROPERTIES,
+            metadata=self._metadata(basis),
+            protocol=ProtocolChange(adds=features) if features else None,
+            # ALTERs read nothing and are recorded as blind appends (delta-2.4).
+            blind=True,
+            data_change=False,
+        )
+        return (*before, last)
+
+    def applied(self, state: TableState) -> TableState:
+        return state.with_properties(self.properties)
+
+    @property
+    def properties(self) -> Mapping[str, str | None]:
+        return dict(self.values)
+
+    def backfill(self, basis: Basis) -> Backfill | None:
+        """All files, in as many commits as that takes, if row tracking is enabled: only each file's log entry says
+        whether the file has ids already. If the protocol has the feature, or a backfill was interrupted, Delta skips
+        files with ids.
+        """
+        if not self._enables(keys.ROW_TRACKING) or not basis.files:
+            return None
+        return Backfill(
+            files_at_most=basis.files, bytes_at_most=basis.bytes, commits_at_most=-(-basis.files // _BACKFILL_FILES)
+        )
+
+    def _features(self, basis: Basis) -> tuple[str, ...]:
+        brought = {feature for key, value in self.values if (feature := feature_of(key, value))}
+        if "rowTracking" in brought:
+            brought |= set(_ROW_TRACKING_FEATURES)
+        protocol = basis.protocol.protocol()
+        return tuple(sorted(feature for feature in brought if not protocol.has(feature)))
+
+    def _enables(self, wanted: str) -> bool:
+        return any(key.lower() == wanted.lower() and value.lower() == "true" for key, value in self.values)
+
+    def _metadata(self, basis: Basis) -> MetadataChange:
+        sets = self.values
+        renews: tuple[str, ...] = ()
+        tag: Literal["", "row tracking"] = ""
+        if self._enables(keys.ROW_TRACKING):
+            sets = (*sets, *_MATERIALIZED)
+            tag = "row tracking" if len(self.values) == 1 else ""
+        if self._enables(keys.IN_COMMIT_TIMESTAMPS) and basis.protocol.protocol().has("inCommitTimestamp"):
+            # Disabling in-commit timestamps keeps the record of when they were first enabled; enabling them again
+            # changes it.
+            sets = (*sets, *((key, "") for key in _TIMESTAMPS_SINCE))
+            renews = _TIMESTAMPS_SINCE
+        return MetadataChange(sets=sets, renews=renews, schema=mapped_schema(self.values, basis), tag=tag)
+
+
+@frozen
+class UnsetProperties(Operation):
+    """One commit for all keys, never the same as a SET (delta-1.0)."""
+
+    keys: tuple[str, ...]
+    verb: ClassVar[Verb] = "UNSET TBLPROPERTIES"
+    word: ClassVar[str] = "unset"
+    forms: ClassVar[tuple[StatementForm, ...]] = (_UNSET,)
+
+    def code(self, table: TableName) -> Code:
+        """Without an error for a key that is not set."""
+        return alter(table, *clauses("UNSET TBLPROPERTIES IF EXISTS", [quote_text(key) for key in self.keys]))
+
+    def effect(self, basis: Basis) -> CommitEffect:
+        return CommitEffect(removes=self.keys)
+
+    def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
+        change = MetadataChange(removes=self.keys)
+        return (CommittedTransaction(kind=Kind.UNSET_PROPERTIES, metadata=change, blind=True, data_change=False),)
+
+    def applied(self, state: TableState) -> TableState:
+        return state.with_properties(self.properties)
+
+    @property
+    def properties(self) -> Mapping[str, str | None]:
+        return dict.fromkeys(self.keys)
+
+
+@frozen
+class RemoveMapping(Operation):
+    """Rewrites all data under the logical column names.
+
+    Delta makes a second commit if the SET has any other key (delta-1.7), so it has none.
+    """
+
+    verb: ClassVar[Verb] = "REMOVE COLUMN MAPPING"
+    word: ClassVar[str] = "mapping"
+    forms: ClassVar[tuple[StatementForm, ...]] = (_SET,)
+    turn: ClassVar[int] = 2
+
+    def code(self, table: TableName) -> Code:
+        return alter(table, *_set_clause(_NO_MAPPING))
+
+    def effect(self, basis: Basis) -> CommitEffect:
+        return CommitEffect(sets=_NO_MAPPING, rewrites_files=True)
+
+    def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
+        change = MetadataChange(sets=_NO_MAPPING, schema="other")
+        made = CommittedTransaction(
+            kind=Kind.REMOVE_MAPPING, metadata=change, added=(NEW,), removed=(LIVE,), data_change=False
+        )
+        return (made,)
+
+    def applied(self, state: TableState) -> TableState:
+        return state.with_properties(self.properties)
+
+    @property
+    def properties(self) -> Mapping[str, str | None]:
+        return dict(_NO_MAPPING)
+
+    def rewrite(self, basis: Basis) -> Rewrite | None:
+        return Rewrite(vectors=basis.vectors, everything=True, files_at_most=basis.files, bytes_at_most=basis.bytes)
+
+
+def _set_clause(values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """``SET TBLPROPERTIES (…)``."""
+    return clauses("SET TBLPROPERTIES", [f"{quote_text(key)} = {quote_text(value)}" for key, value in values])
+
+
+def mapped_schema(values: tuple[tuple[str, str], ...], basis: Basis) -> Literal["same", "mapping", "other"]:
+    """How a change of the column mapping changes the schema. The ids of a struct's fields are stored in the type of its
+    column, so the column's type changes (delta-1.7).
+    """
+    if not any(key.lower() == keys.COLUMN_MAPPING.lower() for key, _ in values):
+        return "same"
+    return "other" if basis.nested else "mapping"

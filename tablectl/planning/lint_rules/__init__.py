@@ -1,1 +1,0 @@
-"""The lint rules, one file per theme. Each is a function from a state to its findings."""

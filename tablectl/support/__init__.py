@@ -1,0 +1,1 @@
+"""What every package may use: bounded requests, processes, threads and files."""

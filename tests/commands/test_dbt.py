@@ -1,0 +1,69 @@
+"""A dbt project next to the policies: what both set, and the way from its configuration to policies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.conftest import Cli, FakeSpark, Repository
+from tests.commands.log_lake import create, set_property
+
+
+@pytest.fixture
+def manifest(repo: Repository) -> Path:
+    def node(name: str, **config: Any) -> dict[str, Any]:
+        made = {"resource_type": "model", "database": "lake", "schema": "sales", "alias": name}
+        return {**made, "original_file_path": f"models/{name}.sql", "config": {"materialized": "table", **config}}
+
+    properties = {"delta.isolationLevel": "WriteSerializable", "owner.team": "web"}
+    nodes = {
+        "model.shop.orders": node("orders", tblproperties=properties),
+        "model.shop.events": node("events", liquid_clustered_by="day"),
+        "model.shop.seen": {**node("seen"), "config": {"materialized": "view"}},
+    }
+    path = repo.root / "manifest.json"
+    path.write_text(json.dumps({"metadata": {"adapter_type": "databricks"}, "nodes": nodes}))
+    (repo.root / "tablectl.yaml").write_text("engine: {catalog: lake, dialect: databricks}\n")
+    return path
+
+
+def test_import_writes_policies_and_says_what_to_remove(repo: Repository, cli: Cli, manifest: Path) -> None:
+    ran = cli("import", "--from-dbt", "manifest.json", "--output", "policies/dbt.yaml")
+    assert (ran.code, ran.out) == (0, "")
+    text = Path("policies/dbt.yaml").read_text()
+    assert "  lake.sales.events:\n    clustering: [day]\n" in text
+    assert "  lake.sales.orders:\n    isolation: WriteSerializable\n    properties:\n      owner.team: web\n" in text
+    assert cli("validate").code == 0
+    assert 'remove from models/events.sql (model.shop.events):\n  liquid_clustered_by: ["day"]\n' in ran.err
+    assert '  tblproperties: {"delta.isolationLevel": "WriteSerializable"}\n' in ran.err
+    again = cli("import", "--from-dbt", "manifest.json", "--output", "policies/dbt.yaml")
+    assert "import does not overwrite it" in again.err
+    assert cli("import", "--from-dbt", "manifest.json", "--all").code == 64
+
+
+def test_lint_names_both_places_and_who_alternates(
+    repo: Repository, cli: Cli, manifest: Path, fake_spark: FakeSpark
+) -> None:
+    orders = create(repo.lake / "orders", properties={"owner.team": "web"})
+    for level in ("Serializable", "WriteSerializable", "Serializable"):
+        set_property(orders, "delta.isolationLevel", level)
+    repo.policies(
+        f"version: 1\ntables:\n  sales.orders:\n    location: {orders}\n    isolation: Serializable\n"
+        "    properties: {owner.team: web}\n"
+    )
+    assert "B00" not in cli("lint").out
+    found = json.loads(cli("lint", "--dbt", "manifest.json", "--format", "json").out)
+    told = {each["code"]: each["message"] for each in found["tables"][0]["findings"] if each["code"].startswith("B")}
+    assert told["B001"] == (
+        "properties.owner.team is set in two places, alike: "
+        "policies/lake.yaml:6 and models/orders.sql (model.shop.orders)"
+    )
+    assert told["B002"] == (
+        "the policy declares isolation as Serializable, dbt sets WriteSerializable: "
+        "policies/lake.yaml:5 and models/orders.sql (model.shop.orders)"
+    )
+    assert told["B003"].startswith("isolation alternates: Serializable by ")
+    assert cli("lint", "--dbt", "gone.json").code == 64

@@ -1,0 +1,69 @@
+"""``--help`` of every command: what it says, and that its example is a command line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from tablectl.commands.app import app
+from tests.commands.conftest import Cli, Repository
+
+PROGRAM: Any = typer.main.get_command(app)  # of click, of which typer may have a copy of its own
+
+
+def commands(path: tuple[str, ...] = (), command: Any = PROGRAM) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands((*path, name), inner)
+
+
+EVERY = dict(commands())
+
+
+def examples(text: str) -> list[list[str]]:
+    """The command lines of a help text, without what a shell would do with their output."""
+    found = re.search(r"\n\nExamples?: (.*)\Z", text.strip(), re.DOTALL)
+    lines = " ".join(found[1].split()).split("; ") if found else []
+    return [shlex.split(line.partition(" > ")[0]) for line in lines]
+
+
+def test_all_commands_are_looked_at() -> None:
+    assert {("plan",), ("window",), ("window", "break"), ("schema",)} <= set(EVERY)
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_every_help_has_an_example_that_parses(cli: Cli, path: tuple[str, ...]) -> None:
+    result = cli(*path, "--help")
+    assert (result.code, result.err) == (0, "")
+    found = examples(EVERY[path].help)
+    assert found
+    assert "Example" in result.out
+    for program, *args in found:
+        assert program == "tablectl"
+        command, inner = PROGRAM, list(args)
+        while hasattr(command, "commands"):
+            command = command.commands[inner.pop(0)]
+        if path and not hasattr(EVERY[path], "commands"):
+            assert command is EVERY[path]
+        assert command.make_context("tablectl", inner).params  # raises for what does not parse
+
+
+def test_every_option_says_what_it_is(cli: Cli) -> None:
+    for path, command in EVERY.items():
+        for parameter in command.params:
+            assert getattr(parameter, "help", ""), (path, parameter.name)
+
+
+@pytest.mark.parametrize("path", [("validate",), ("plan",), ("drift",), ("schema",), ("explain",)], ids=" ".join)
+def test_examples_that_need_no_table_run(cli: Cli, repo: Repository, path: tuple[str, ...]) -> None:
+    repo.table("orders")
+    policy = f"{{location: {repo.lake}/orders, isolation: Serializable}}"
+    repo.policies(f"version: 1\ntables:\n  lake.sales.orders: {policy}\n")
+    for _, *args in examples(EVERY[path].help):
+        if "--table" not in args:  # that asks a catalog
+            assert cli(*args).code in {0, 2}

@@ -1,0 +1,139 @@
+"""``import``: policies written from live tables, which plan to nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tablectl
+from tests.commands.conftest import Cli, FakeSpark, Repository
+from tests.commands.log_lake import create, set_property
+
+
+def test_what_is_imported_plans_to_nothing(repo: Repository, cli: Cli) -> None:
+    orders = repo.table("orders", properties={"owner.team": "on", "delta.columnMapping.maxColumnId": "3"})
+    repo.table("raw/events", partitions=["day"], properties={"delta.appendOnly": "true"})
+    set_property(orders, "delta.isolationLevel", "serializable")
+    ran = cli("import", f"delta.`{repo.lake}/orders`", f"delta.`{repo.lake}/raw/*`", "-o", "policies/lake.yaml")
+    assert (ran.code, ran.out) == (0, "")
+    assert "wrote 2 tables to policies/lake.yaml; `tablectl plan` changes none of them" in ran.err
+    assert Path("policies/lake.yaml").read_text() == (
+        "# Written by `tablectl import`: what these tables are. What no line names is not managed.\n"
+        "version: 1\n\ntables:\n"
+        f"  delta.`{repo.lake}/orders`:\n"
+        "    # left out: delta.columnMapping.maxColumnId is written by Delta itself\n"
+        "    isolation: Serializable\n"
+        "    properties:\n"
+        '      owner.team: "on"\n'
+        "\n"
+        f"  delta.`{repo.lake}/raw/events`:\n"
+        "    partitioning: [day]\n"
+        "    properties:\n"
+        "      delta.appendOnly: true\n"
+    )
+    ran = cli("plan", "--detailed-exitcode")
+    assert (ran.code, ran.out) == (0, "No changes. 2 tables match their policies.\n")
+
+
+def test_a_catalog_is_imported_whole_and_planned_without_it(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+    (repo.root / "tablectl.yaml").write_text("engine: {catalog: lake}\n")
+    common = {"cost.center": "7", "cost.unit": "EUR"}
+    for schema, table in (("sales", "orders"), ("sales", "returns"), ("web", "clicks")):
+        place = create(repo.lake / schema / table, properties={"owner.team": schema, **common})
+        fake_spark.catalog["lake", schema, table] = place
+    ran = cli("import", "--all", "-o", "policies/all.yaml")
+    assert ran.code == 0
+    text = Path("policies/all.yaml").read_text()
+    assert "defaults:\n  properties:\n    cost.center: 7\n    cost.unit: EUR\n" in text
+    assert f"  lake.sales.orders:\n    location: {repo.lake}/sales/orders\n" in text
+    opened = len(fake_spark.engines)
+    assert cli("plan", "--detailed-exitcode").code == 0
+    assert len(fake_spark.engines) == opened
+
+
+def test_tables_with_an_entry_are_left_out(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    repo.table("events")
+    repo.policies({"orders": "{isolation: Serializable}"})
+    ran = cli("import", f"delta.`{repo.lake}/*`")
+    assert f"{repo.name('orders')} is declared at policies/lake.yaml:3 already: left out" in ran.err
+    assert repo.name("events") in ran.out
+    assert repo.name("orders") not in ran.out
+    ran = cli("import", f"delta.`{repo.lake}/*`", "--output", "policies/lake.yaml", "--force")
+    assert ran.code == 0
+    assert repo.name("orders") in Path("policies/lake.yaml").read_text()
+
+
+def test_no_file_is_written_over(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    Path("mine.yaml").write_text("precious")
+    ran = cli("import", repo.name("orders"), "-o", "mine.yaml")
+    assert (ran.code, Path("mine.yaml").read_text()) == (1, "precious")
+    assert "import does not overwrite it" in ran.err
+
+
+def test_what_cannot_be_read_is_an_error_and_the_rest_is_written(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    ran = cli("import", repo.name("orders"), repo.name("gone"), "-o", "-")
+    assert ran.code == 1
+    assert "no such directory" in ran.err
+    assert repo.name("orders") in ran.out
+    ran = cli("import", repo.name("gone"), "-o", "none.yaml")
+    assert (ran.code, Path("none.yaml").exists()) == (1, False)
+
+
+def test_a_path_that_reads_as_a_pattern_is_reported(repo: Repository, cli: Cli) -> None:
+    repo.table("a[1]")
+    ran = cli("import", f"delta.`{repo.lake}/*`")
+    assert ran.code == 1
+    assert "no key of `tables` names" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], "no table is named"),
+        (["--all", "lake.s.t"], "--all goes without tables"),
+        (["orders"], "'orders' has 1 part"),
+        (["delta.`${LAKE}/x`"], "the variable LAKE is not defined"),
+    ],
+)
+def test_wrong_usage(repo: Repository, cli: Cli, args: list[str], said: str) -> None:
+    ran = cli("import", *args)
+    assert ran.code == 64
+    assert said in ran.err
+
+
+def test_for_machines_and_as_a_function(repo: Repository, cli: Cli) -> None:
+    repo.table("orders", properties={"delta.feature.x": "supported", "owner.team": "web"})
+    told = json.loads(cli("import", repo.name("orders"), "--format", "json").out)
+    assert told["tables"] == [repo.name("orders")]
+    assert told["left_out"] == {repo.name("orders"): ["delta.feature.x raises the protocol"]}
+    found = tablectl.import_tables(repo.name("orders"), directory=repo.root)
+    assert found.text == told["policies"]
+    assert (found.exit_code, found.failures) == (0, ())
+
+
+def test_many_tables(repo: Repository, cli: Cli) -> None:
+    for number in range(200):
+        repo.table(f"t{number:03d}", properties={"owner.team": "web", "n": str(number)})
+    ran = cli("import", f"delta.`{repo.lake}/*`", "-o", "policies/all.yaml")
+    assert "wrote 200 tables" in ran.err
+    assert cli("plan").out == "No changes. 200 tables match their policies.\n"
+
+
+def test_values_that_no_one_shall_see_are_left_out(repo: Repository, cli: Cli) -> None:
+    (repo.root / "tablectl.yaml").write_text('reports: {mask: ["*password*"]}\n')
+    repo.table("orders", properties={"db.password": "hunter2", "owner.team": "web"})
+    ran = cli("import", f"delta.`{repo.lake}/orders`")
+    assert "hunter2" not in ran.out + ran.err
+    assert "# left out: db.password: `reports.mask` hides its value" in ran.out
+    assert "owner.team: web" in ran.out
+
+
+def test_a_folder_without_policies_declares_nothing_yet(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    (repo.root / "policies").mkdir(exist_ok=True)
+    assert cli("import", f"delta.`{repo.lake}/orders`", "-o", "policies/lake.yaml").code == 0

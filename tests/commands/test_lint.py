@@ -1,0 +1,140 @@
+"""``tablectl lint``, the pages of its codes, what ``validate`` finds, and errors of lint in a plan."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.commands.conftest import Cli, FakeSpark, Repository
+
+_SHORT = "{retention: {deleted_files: interval 1 day}}"
+_SET = {"delta.deletedFileRetentionDuration": "interval 1 day"}
+
+
+@pytest.fixture
+def settled(repo: Repository) -> Repository:
+    """A table as declared, and one that is not."""
+    repo.table("a", properties=_SET)
+    repo.table("b")
+    repo.policies({"a": _SHORT, "b": "{properties: {owner.team: web}}"})
+    return repo
+
+
+def configure(repo: Repository, text: str) -> None:
+    (repo.root / "tablectl.yaml").write_text(f"lint:\n{text}")
+
+
+def test_all_tables_are_looked_at_whether_they_change_or_not(cli: Cli, settled: Repository) -> None:
+    assert "L006" not in cli("plan").out
+    result = cli("lint")
+    assert result.code == 0
+    assert result.out == (
+        f"~ {settled.name('a')}  WARNING\n"
+        "  - L006: deleted files are kept 1 day only (`policies/lake.yaml:3`)\n"
+        "\n"
+        "`tablectl explain L006` says why and how to fix it.\n"
+        "Lint: 1 warning; 2 tables checked.\n"
+    )
+    assert cli("lint", "--select", "*/b`").out == "Nothing found: 1 table checked.\n"
+
+
+def test_an_error_exits_with_3_and_what_cannot_be_read_with_1(cli: Cli, settled: Repository) -> None:
+    configure(settled, "  L006: error\n")
+    assert cli("lint").code == 3
+    settled.policies({"gone": "{isolation: Serializable}"}, "gone.yaml")
+    result = cli("lint")
+    assert result.code == 1
+    assert "gone" in result.out
+    assert "2 tables checked; 1 not readable" in result.out
+
+
+def test_as_json_and_sarif(cli: Cli, settled: Repository) -> None:
+    configure(settled, "  L006: {severity: ignore, reason: no long reads}\n")
+    assert "1 ignored; 2 tables checked" in cli("lint").out
+    first, second = json.loads(cli("lint", "--format", "json").out)["tables"]
+    assert first["findings"] == [
+        {
+            "code": "L006",
+            "severity": "ignored",
+            "message": "deleted files are kept 1 day only",
+            "about": "retention.deleted_files",
+            "reason": "no long reads",
+        }
+    ]
+    assert second["findings"] == []
+    (run,) = json.loads(cli("lint", "--format", "sarif").out)["runs"]
+    (result,) = run["results"]
+    assert result["suppressions"] == [{"kind": "external", "justification": "no long reads"}]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
+    assert run["tool"]["driver"]["rules"][0]["id"] == "L006"
+
+
+def test_an_error_leaves_its_table_out_of_plan_and_apply(cli: Cli, settled: Repository, fake_spark: FakeSpark) -> None:
+    settled.policies({"a": _SHORT, "b": _SHORT, "c": "{properties: {owner.team: web}}"})
+    settled.table("c")
+    configure(settled, '  L006: {severity: error, tables: ["*/b`"]}\n')
+    result = cli("plan", "--out", "p.json")
+    assert result.code == 3
+    assert "(L006)" in " ".join(result.out.split())
+    assert result.out.endswith("Plan: 1 table to change (1 blocking), 1 statement; 1 refused; 1 unchanged.\n")
+    applied = cli("apply", "p.json")
+    assert applied.code == 5
+    assert len(fake_spark.sent) == 1
+    assert "owner.team" in fake_spark.sent[0]
+
+
+def test_validate_looks_at_policies_alone(cli: Cli, settled: Repository) -> None:
+    result = cli("validate")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.endswith("2 tables: every policy is valid. 1 warning.\n")
+    configure(settled, "  L006: error\n")
+    assert cli("validate").code == 3
+    (finding,) = json.loads(cli("validate", "--format", "json").out)["findings"]
+    assert (finding["table"], finding["code"], finding["severity"]) == (settled.name("a"), "L006", "error")
+    (run,) = json.loads(cli("validate", "--format", "sarif").out)["runs"]
+    assert [(each["ruleId"], each["level"]) for each in run["results"]] == [("L006", "error")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("  L0017: error\n", "tablectl.yaml:2:3: `lint.L0017` is not a finding code: did you mean `L017`?"),
+        ("  L006: ignore\n", "tablectl.yaml:2:3: `lint.L006` is ignored without a reason"),
+        ('  L006: {severity: ignore, reason: " "}\n', "`lint.L006` is ignored without a reason"),
+        ("  L006: {reason: because}\n", "`lint.L006` needs `severity`"),
+        ("  L006: loud\n", '"loud" is not a value of `lint.L006.severity`'),
+        ("  L006: [error]\n", "`lint.L006` takes a map, not a list"),
+        ("  L006: {severity: error, table: x}\n", 'unknown key "lint.L006.table"'),
+        ("  - L006\n", "`lint` takes a map, not a list"),
+    ],
+)
+def test_a_configuration_that_cannot_be(cli: Cli, settled: Repository, text: str, said: str) -> None:
+    configure(settled, text)
+    result = cli("plan")
+    assert result.code == 1
+    assert said in result.err
+
+
+def test_a_code_is_explained(cli: Cli, settled: Repository) -> None:
+    result = cli("explain", "l006")
+    assert result.code == 0
+    assert result.out.startswith("L006 Deleted files are kept for less than a week\n  warning, checked by validate,")
+    configure(settled, "  P001: {severity: ignore, reason: readers are new}\n")
+    assert "here ignored: readers are new" in cli("explain", "P001").out
+    assert json.loads(cli("explain", "P001", "--format", "json").out)["here"] == "ignored"
+    wrong = cli("explain", "L099")
+    assert (wrong.code, wrong.out) == (64, "")
+    assert "did you mean L019?" in wrong.err
+
+
+def test_a_client_in_a_policy(cli: Cli, repo: Repository) -> None:
+    repo.table("a")
+    repo.policies({"a": '{deletion_vectors: enabled, clients: {trino: "440"}}'})
+    result = cli("plan")
+    assert result.code == 3
+    assert "trino 440 could no longer write the table" in result.out
+    repo.policies({"a": '{deletion_vectors: enabled, clients: {trino: "454"}, allowed_features: [deletionVectors]}'})
+    assert cli("plan").code == 0
+    repo.policies({"a": "{deletion_vectors: enabled, allowed_features: []}"})
+    assert "which `allowed_features` does not name" in " ".join(cli("plan").out.split())

@@ -1,0 +1,131 @@
+"""``tablectl status``: every table of a lake, managed or not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.commands.conftest import Cli, FakeSpark, Repository
+from tests.commands.log_lake import append, set_property
+
+
+@pytest.fixture
+def lake(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> Repository:
+    """A table as declared, one changed by others, one never applied, one that is gone, and one without a policy."""
+    for name in ("asdeclared", "changed", "never", "other"):
+        repo.table(name)
+    repo.policies(dict.fromkeys(("asdeclared", "changed"), "{properties: {owner.team: web}}"))
+    assert cli("apply", "--yes").code == 0
+    set_property(repo.lake / "changed", "owner.team", "x")
+    repo.policies(dict.fromkeys(("never", "gone"), "{isolation: Serializable}"), "more.yaml")
+    return repo
+
+
+def rows(text: str) -> dict[str, dict[str, Any]]:
+    return {row["table"].rstrip("`").rsplit("/", 1)[-1]: row for row in json.loads(text)["tables"]}
+
+
+def test_every_table_has_a_state_and_those_that_need_attention_come_first(cli: Cli, lake: Repository) -> None:
+    result = cli("status", lake.name("other"), "--format", "json")
+    assert result.code == 1  # one cannot be read
+    found = rows(result.out)
+    assert {name: row["state"] for name, row in found.items()} == {
+        "gone": "not readable",
+        "changed": "changed by others",
+        "never": "never applied",
+        "other": "no policy",
+        "asdeclared": "as declared",
+    }
+    assert list(found)[:2] == ["gone", "changed"]
+    changed = found["changed"]
+    assert changed["differences"] == ["properties.owner.team: declared web, found x"]
+    assert changed["changed_by"] == "unknown user (Delta Spark 4.4.0)"
+    assert changed["applied_run"]
+    assert changed["policy"] == "policies/lake.yaml:4"
+    assert found["other"]["policy"] == ""
+    assert "no such directory" in found["gone"]["error"]
+
+
+def test_a_table_that_a_pattern_names_too_is_one_row(cli: Cli, lake: Repository) -> None:
+    found = json.loads(cli("status", f"delta.`{lake.lake}/*`", "--format", "json").out)["tables"]
+    assert len(found) == 5
+
+
+def test_the_rows_are_the_same_in_json_and_in_a_delta_table(cli: Cli, lake: Repository) -> None:
+    told = json.loads(cli("status", "--format", "json", "--to", "history").out)["tables"]
+    table = DeltaTable("history").to_pyarrow_table()
+    assert table.num_rows == len(told)
+    for row, same in zip(table.to_pylist(), told, strict=True):
+        assert {key: row[key] for key in ("table", "state", "policy", "version", "reader", "writer", "bytes")} == {
+            key: same[key] for key in ("table", "state", "policy", "version", "reader", "writer", "bytes")
+        }
+        assert row["differences"] == list(same["differences"])
+    assert table.schema.field("read_at").type == pa.timestamp("us", tz="UTC")
+
+
+def test_a_history_accumulates_in_a_delta_table(cli: Cli, lake: Repository) -> None:
+    history = str(lake.lake / "history")
+    for _ in range(2):
+        result = cli("status", "--to", history)
+        assert "appended 4 rows" in result.err
+    table = DeltaTable(history).to_pyarrow_table()
+    assert table.num_rows == 8
+    assert len(set(table["read_at"].to_pylist())) == 2
+    assert DeltaTable(history).version() == 1
+
+
+def test_rows_that_cannot_be_appended_are_an_error(cli: Cli, lake: Repository) -> None:
+    Path("file").write_text("")
+    result = cli("status", "--to", "file/below")
+    assert result.code == 1
+    assert "the rows cannot be appended" in result.err
+
+
+def test_debt_counts_from_the_whole_log_what_the_checksum_does_not_have(cli: Cli, lake: Repository) -> None:
+    before = rows(cli("status", "--format", "json").out)["asdeclared"]
+    assert (before["files"], before["bytes"]) == (None, None)
+    after = rows(cli("status", "--format", "json", "--debt").out)["asdeclared"]
+    assert (after["files"], after["bytes"], after["file_bytes"], after["vectors"]) == (2, 200, 100, 0)
+
+
+def test_a_declared_client_that_the_protocol_locks_out_is_named(cli: Cli, repo: Repository) -> None:
+    repo.table("orders", features=("deletionVectors",))
+    repo.policies({"orders": "{clients: {deltalake: 0.15.0}}"})
+    (row,) = json.loads(cli("status", "--format", "json").out)["tables"]
+    assert len(row["locked_out"]) >= 1
+    assert row["locked_out"][0].startswith("deltalake 0.15.0 cannot ")
+
+
+def test_a_page_of_a_real_table_has_its_numbers(cli: Cli, repo: Repository) -> None:
+    place = str(repo.lake / "real")
+    write_deltalake(place, pa.table({"id": [1, 2, 3]}))
+    repo.policies({"real": "{properties: {owner.team: web}}"})
+    result = cli("status", "--html", "lake.html", "--debt")
+    assert result.code == 0
+    page = Path("lake.html").read_text()
+    assert "never applied" in page
+    assert "1 file" in page
+
+
+def test_masked_values_are_in_no_row(cli: Cli, lake: Repository) -> None:
+    (lake.root / "tablectl.yaml").write_text("reports: {mask: ['owner.*']}\n")
+    append(lake.lake / "changed", "WRITE", [])
+    for form in ("text", "json", "markdown", "html"):
+        assert "found x" not in cli("status", "--format", form).out
+    cli("status", "--to", "history")
+    assert "found x" not in str(DeltaTable("history").to_pyarrow_table().to_pylist())
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_no_line_of_text_is_wider_than_the_terminal(
+    cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = cli("status")
+    names = str(lake.lake)  # a name is never cut
+    assert [line for line in result.out.splitlines() if len(line) > width and names not in line] == []

@@ -1,0 +1,110 @@
+"""What ``window show`` says of a lease record that makes no sense."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tablectl.leases.guards import GuardMode, delete_dead_guard, newest_beats, read_guard
+from tablectl.storage.records import open_records
+from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+
+__all__ = ["cli", "fake_spark", "repo"]
+
+
+@pytest.mark.parametrize("content", ["", "[" * 100_000, '{"format": 1, "since": "0001-01-01T00:00:00+14:00"}'])
+def test_a_record_that_cannot_be_read_is_said_to_be_so(repo: Repository, cli: Cli, content: str) -> None:
+    leases = repo.table("orders") / "_tablectl" / "lease"
+    leases.mkdir(parents=True)
+    (leases / "00000000000000000001.json").write_text(content)
+    ran = cli("window", "show", repo.name("orders"))
+    assert ran.code == 0
+    assert "its last record cannot be read" in ran.err
+    assert "tablectl window break" in ran.err
+
+
+def directory(record: Path) -> None:
+    record.mkdir()
+
+
+def full_directory(record: Path) -> None:
+    (record / "deep").mkdir(parents=True)
+
+
+def pipe(record: Path) -> None:
+    os.mkfifo(record)
+
+
+def link_to_zeros(record: Path) -> None:
+    record.symlink_to("/dev/zero")
+
+
+def link_to_nothing(record: Path) -> None:
+    record.symlink_to("gone")
+
+
+def link_to_a_directory(record: Path) -> None:
+    record.symlink_to("/tmp")
+
+
+def end_of_a_socket(record: Path) -> None:
+    here = Path.cwd()
+    os.chdir(record.parent)  # the path of a socket is short
+    with socket.socket(socket.AF_UNIX) as end:
+        end.bind(record.name)
+    os.chdir(here)
+
+
+KINDS = [directory, full_directory, pipe, link_to_zeros, link_to_nothing, link_to_a_directory, end_of_a_socket]
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_what_is_no_file_in_place_of_a_record_is_said_to_be_so(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark, make: Callable[[Path], None]
+) -> None:
+    table = repo.table("orders", properties={"owner.team": "web"})
+    leases = table / "_tablectl" / "lease"
+    leases.mkdir(parents=True)
+    make(leases / "00000000000000000001.json")
+    name = repo.name("orders")
+    ran = cli("window", "show", name)
+    assert (ran.code, "no apply has ever held it" in ran.out) == (0, False)
+    assert "lease/00000000000000000001.json cannot be read: it is empty, too large, or no plain file" in ran.err
+    assert cli("window", "break", name, "--epoch", "1", "--reason", "damaged").code == 0
+    assert "broken" in cli("window", "show", name).out
+    repo.policies({"orders": "{properties: {owner.team: pay}}"})
+    assert cli("apply", "--yes").code == 0
+    assert len(fake_spark.sent) == 1
+
+
+@pytest.mark.parametrize("place", ["_tablectl", "_tablectl/lease"])
+def test_a_folder_that_is_a_link_to_nothing_is_not_the_same_as_no_record(
+    repo: Repository, cli: Cli, place: str
+) -> None:
+    folder = repo.table("orders") / place
+    folder.parent.mkdir(exist_ok=True)
+    folder.symlink_to("gone")
+    ran = cli("window", "show", repo.name("orders"))
+    assert ran.code != 0
+    assert "a link that leads nowhere" in ran.err
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_what_is_no_file_in_place_of_a_guard_is_a_guard_of_the_strictest_mode(
+    repo: Repository, make: Callable[[Path], None]
+) -> None:
+    table = repo.table("orders")
+    guards = table / "_tablectl" / "guards"
+    guards.mkdir(parents=True)
+    make(guards / f"{'a' * 32}.3.json")
+    store = open_records(str(table))
+    assert newest_beats(store) == {"a" * 32: 3}
+    found = read_guard(store, "a" * 32, 3)
+    assert found is not None
+    assert (found.mode, found.writer) == (GuardMode.ANY, "a writer whose guard cannot be read")
+    delete_dead_guard(store, "a" * 32, 3)
+    assert newest_beats(store) == ({"a" * 32: 3} if make is full_directory else {})

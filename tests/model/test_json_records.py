@@ -1,0 +1,118 @@
+"""Records as JSON and back: nothing is guessed, nothing coerced."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablectl.json_text import json_form
+from tablectl.model.json_records import read_record
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    size: int
+    colour: Colour = Colour.RED
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise ValueError(f"size: {self.size} is impossible")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    name: str
+    kind: Literal["", "new"] = ""
+    value: str | tuple[str, ...] | None = None
+    parts: tuple[Part, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    wide: bool = False
+    weight: float = 1.0
+    at: datetime | None = None
+
+
+WHOLES = st.builds(
+    Whole,
+    name=st.text(),
+    kind=st.sampled_from(["", "new"]),
+    value=st.none() | st.text() | st.lists(st.text(), max_size=3).map(tuple),
+    parts=st.lists(st.builds(Part, size=st.integers(0, 2**70), colour=st.sampled_from(Colour)), max_size=3).map(tuple),
+    pairs=st.lists(st.tuples(st.text(), st.text()), max_size=2).map(tuple),
+    wide=st.booleans(),
+    weight=st.floats(allow_nan=False, allow_infinity=False),
+    at=st.none() | st.datetimes(timezones=st.just(UTC)),
+)
+
+
+@settings(deadline=None)  # the first reading loads pydantic
+@given(WHOLES)
+def test_there_and_back(whole: Whole) -> None:
+    assert read_record(Whole, json.dumps(whole, default=json_form)) == whole
+
+
+def test_how_it_is_written() -> None:
+    whole = Whole(name="a", parts=(Part(size=1),), at=datetime(2026, 8, 22, 10, tzinfo=UTC))
+    assert json.loads(json.dumps(whole, default=json_form)) == {
+        "name": "a",
+        "kind": "",
+        "value": None,
+        "parts": [{"size": 1, "colour": "red"}],
+        "pairs": [],
+        "wide": False,
+        "weight": 1.0,
+        "at": "2026-08-22T10:00:00Z",
+    }
+
+
+def test_only_records_and_times_are_written() -> None:
+    with pytest.raises(TypeError):
+        json.dumps({"a": object()}, default=json_form)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "name: "),
+        ({"name": 1}, "name: "),
+        ({"name": "a", "more": 1}, "more: "),
+        ({"name": "a", "kind": "old"}, "kind: "),
+        ({"name": "a", "value": ["x", 1]}, "value."),
+        ({"name": "a", "wide": 1}, "wide: "),
+        ({"name": "a", "wide": "true"}, "wide: "),
+        ({"name": "a", "weight": "1"}, "weight: "),
+        ({"name": "a", "parts": {}}, "parts: "),
+        ({"name": "a", "parts": [{"size": True}]}, "parts.0.size: "),
+        ({"name": "a", "parts": [{"size": "1"}]}, "parts.0.size: "),
+        ({"name": "a", "parts": [{"size": 1.0}]}, "parts.0.size: "),
+        ({"name": "a", "parts": [{"size": 1, "more": 2}]}, "parts.0.more: "),
+        ({"name": "a", "parts": [{"size": 1, "colour": "RED"}]}, "parts.0.colour: "),
+        ({"name": "a", "parts": [{"size": -1}]}, "parts.0: size: -1 is impossible"),
+        ({"name": "a", "pairs": [["a", "b", "c"]]}, "pairs.0"),
+        ({"name": "a", "at": "yesterday"}, "at: "),
+        ([], "Input should be an object"),
+        (None, "Input should be an object"),
+    ],
+    ids=str,
+)
+def test_what_is_refused_is_named(body: object, said: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        read_record(Whole, json.dumps(body))
+    assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b'{"name": "\\ud800"}'])
+def test_what_is_no_json(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        read_record(Whole, data)
