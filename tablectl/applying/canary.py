@@ -8,8 +8,8 @@ from itertools import chain, zip_longest
 
 from tablectl.applying.canary_observation import LOOK_BACK, Baseline, baseline_of, observe
 from tablectl.applying.context import CanaryTerms, RunContext
-from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import CanaryRun, CanaryTable, TableRun
+from tablectl.applying.run_report import CanaryRun, CanaryTable, RunOutcome, TableRun
+from tablectl.applying.waits import GO, Answer, Awaited, End, Later, wait_here
 from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError
 from tablectl.model.errors import ExitCode, TablectlError, one_line
@@ -24,6 +24,7 @@ STOPPED_HINT = (
     "find out what failed on the tables that were changed first. The same command looks at them again and goes on if "
     "the threshold is not reached any more; without `--canary` it goes on in any case; `tablectl undo` reverts them"
 )
+_SOAK = Awaited("soak", "for the first tables")
 _LOOKS = 20
 _SHORTEST_LOOK, _LONGEST_LOOK = 5.0, 60.0
 _NOW = 0.001
@@ -83,30 +84,24 @@ def soak(
     If an earlier run of the same plan changed a table, its time counts from that change. Without other tables that
     could be stopped, nothing is watched. A run that is stopped ends it.
     """
-    clock = window.clock
-    began, at = clock.monotonic(), clock.utc().timestamp()
-    seen = [CanaryTable(table=table.name) for table in tables]
-    reason = ""
+    clock, began = window.clock, window.clock.monotonic()
+    wait, reason = _SoakWait(window, terms, tables, runs), ""
+
+    def tell(later: Later, waited: float) -> None:
+        for table in tables:
+            window.notify(later.event(table.name, waited))
+
+    def pause(seconds: float) -> None:
+        try:
+            clock.sleep(seconds)
+        except StoppedError:
+            window.stop.set()
+
     if rest:
-        watched = [_find_baseline(window, table, at) for table in tables]
-        while not window.stop.is_set():
-            waited = clock.monotonic() - began
-            seen = [_look(window, each, waited) for each in watched]
-            counts = _counts(seen, runs)
-            times = (
-                _time_of(runs[table.name], each, terms.soak, at) for table, each in zip(tables, watched, strict=True)
-            )
-            left = max(times) - waited
-            reason = _stops(terms.stop_if, counts, seen, runs, over=left < _NOW)
-            if reason or left < _NOW:
-                break
-            _wait(window, tables, left, terms.soak, waited)
-            watched = [
-                _find_baseline(window, table, at) if _is_unread(each) else each
-                for table, each in zip(tables, watched, strict=True)
-            ]
+        answer = wait_here(wait.check, clock, tell, pause)
+        reason = answer.message if isinstance(answer, End) else ""
     return CanaryRun(
-        tables=tuple(seen),
+        tables=tuple(wait.seen),
         soak_ms=round(terms.soak * 1000),
         watched_ms=round((clock.monotonic() - began) * 1000),
         stop_if=terms.stop_if.text,
@@ -115,14 +110,45 @@ def soak(
     )
 
 
-def _wait(window: RunContext, tables: Sequence[TablePlan], left: float, soak: float, waited: float) -> None:
-    for table in tables:
+class _SoakWait:
+    """Whether the other tables may start, by what is seen of those that were changed first."""
+
+    def __init__(
+        self, window: RunContext, terms: CanaryTerms, tables: Sequence[TablePlan], runs: Mapping[str, TableRun]
+    ) -> None:
+        self._window = window
+        self._terms = terms
+        self._tables = tables
+        self._runs = runs
+        self._began, self._at = window.clock.monotonic(), window.clock.utc().timestamp()
+        self._watched: Sequence[Baseline | CanaryTable] = ()
+        self.seen = [CanaryTable(table=table.name) for table in tables]
+
+    def check(self, now: float) -> Answer:
+        """Look at the logs of the tables."""
+        if self._window.stop.is_set():
+            return GO  # no table starts in a run that is stopped
+        terms, waited = self._terms, now - self._began
+        found = self._watched or [CanaryTable(table=table.name, unknown=("not read yet",)) for table in self._tables]
+        self._watched = [
+            _find_baseline(self._window, table, self._at) if _is_unread(each) else each
+            for table, each in zip(self._tables, found, strict=True)
+        ]
+        self.seen = [_look(self._window, each, waited) for each in self._watched]
+        times = (
+            _time_of(self._runs[table.name], each, terms.soak, self._at)
+            for table, each in zip(self._tables, self._watched, strict=True)
+        )
+        left = max(times) - waited
+        counts = _counts(self.seen, self._runs)
+        reason = _why_rest_stays(terms.stop_if, counts, self.seen, self._runs, over=left < _NOW)
+        if reason:
+            return End(RunOutcome.NO_WINDOW, reason, STOPPED_HINT)
+        if left < _NOW:
+            return GO
         words = f"done, watching its log for {minutes_text(left)} before other tables start"
-        window.notify(RunEvent(table.name, "soak", words, waited))
-    try:
-        window.clock.sleep(min(left, max(_SHORTEST_LOOK, min(_LONGEST_LOOK, soak / _LOOKS))))
-    except StoppedError:
-        window.stop.set()
+        pause = min(left, max(_SHORTEST_LOOK, min(_LONGEST_LOOK, terms.soak / _LOOKS)))
+        return Later(now + pause, _SOAK, words, left)
 
 
 def _look(window: RunContext, watched: Baseline | CanaryTable, waited: float) -> CanaryTable:
@@ -189,7 +215,7 @@ def _counts(seen: Sequence[CanaryTable], runs: Mapping[str, TableRun]) -> Counts
     }
 
 
-def _stops(
+def _why_rest_stays(
     condition: StopCondition,
     counts: Counts,
     seen: Sequence[CanaryTable],
