@@ -120,7 +120,7 @@ def create_log(place: str, writers: int) -> None:
 def write_past(place: str, writers: Sequence[Timetable], past: Sequence[Transaction]) -> None:
     """Add the commits of past transactions to the log of a table, with what Delta 4.4.0 records of each.
 
-    Their files do not exist. A last commit, which has the stamp of an apply and is no write, removes them again. A
+    Their files do not exist. A last commit, which has the stamp of an apply and is not a write, removes them again. A
     checkpoint follows, as Delta writes one every ten commits: without it, Spark replays the whole log for each commit.
     """
     log = Path(place) / "_delta_log"

@@ -71,7 +71,7 @@ class Run:
     guarded: bool
     stop: threading.Event = field(default_factory=threading.Event)
     broken: list[BaseException] = field(default_factory=list)
-    """Errors that are no conflict: the benchmark itself is wrong."""
+    """Errors that are not conflicts: the benchmark itself is wrong."""
 
     def guard(self, writer: Writer) -> AbstractContextManager[object]:
         """What a cooperating writer puts around its write."""

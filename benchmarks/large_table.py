@@ -86,7 +86,7 @@ def peak_kilobytes() -> int:
 
 def read(place: str, *, counts: bool) -> str:
     """Read the table in this process, which did nothing else: what that cost."""
-    import pyarrow.compute  # noqa: F401, PLC0415  # an import is no cost of the table
+    import pyarrow.compute  # noqa: F401, PLC0415  # the table does not pay for an import
 
     before, started = peak_kilobytes(), time.process_time()
     table = read_table(TableName("", (place,)), place, Depth(LOOK_BACK, counts))

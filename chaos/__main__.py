@@ -104,7 +104,7 @@ def _arguments() -> argparse.Namespace:
         "--patience",
         type=float,
         default=1.0,
-        help="factor for time limits that are no promises and for the pauses of writers",
+        help="factor for time limits that are not promises and for the pauses of writers",
     )
     parser.add_argument("--cause", choices=results.CAUSES, help="of explain: what broke the last round of --seed")
     parser.add_argument("--why", help="of explain: the cause in a sentence")

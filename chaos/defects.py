@@ -65,7 +65,7 @@ DEFECTS: tuple[Defect, ...] = (
         (_LEASES, _WRITERS),
     ),
     Defect(
-        "leases that were taken in vain stay taken",
+        "leases that were taken without use stay taken",
         "tablectl/leases/acquire.py",
         "undo.callback(got.release)",
         "undo.callback(int)",

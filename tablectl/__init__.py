@@ -14,14 +14,14 @@ from tablectl.version import __version__
 
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
     from tablectl.api import advise as advise
-    from tablectl.api import apply as apply
     from tablectl.api import conflict_report as conflict_report
     from tablectl.api import drift as drift
     from tablectl.api import explain as explain
     from tablectl.api import import_tables as import_tables
-    from tablectl.api import lint as lint
-    from tablectl.api import plan as plan
     from tablectl.api import status as status
+    from tablectl.commands.apply import apply as apply
+    from tablectl.commands.lint import lint as lint
+    from tablectl.commands.plan import plan as plan
     from tablectl.model.errors import TablectlError as TablectlError
     from tablectl.model.own_rules import TableToLint as TableToLint
     from tablectl.writers.batch import guard_batch as guard_batch
@@ -58,12 +58,12 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     # No module of this package may have one of these names: once imported, it would hide the function.
     modules = {
-        "plan": "api",
-        "apply": "api",
+        "plan": "commands.plan",
+        "apply": "commands.apply",
         "drift": "api",
         "explain": "api",
         "import_tables": "api",
-        "lint": "api",
+        "lint": "commands.lint",
         "conflict_report": "api",
         "status": "api",
         "advise": "api",
@@ -80,7 +80,10 @@ def __getattr__(name: str) -> Any:
     try:
         module = import_module(f"tablectl.{modules[name]}")
     except ModuleNotFoundError as error:
-        if error.name == "tablectl.api":
+        if error.name in {"tablectl.api", "tablectl.commands"}:
             raise ImportError(f"tablectl.{name} is in tablectl, and only tablectl-guard is installed") from error
         raise
+    if modules[name].startswith(("api", "commands")):
+        methods = import_module("tablectl.model.report_methods").ReportMethods
+        methods.reports = import_module("tablectl.notebook")
     return getattr(module, name)

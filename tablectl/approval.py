@@ -30,7 +30,7 @@ from tablectl.model.text import cut
 from tablectl.planning.lint import with_own_rules
 from tablectl.planning.plan_limits import rewritten_bytes
 from tablectl.planning.plan_table import plan_table
-from tablectl.planning.writer_dependence import writers_matter
+from tablectl.planning.table_loss import writers_matter
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
 from tablectl.selection import depth_for
 from tablectl.storage.object_stores import StoreOptions

@@ -68,7 +68,7 @@ def read_json(text: bytes | str, largest: int = LARGEST, values: int = VALUES, *
         try:
             value, end = _DECODER.raw_decode(found)
         except json.JSONDecodeError:
-            return json.loads(found)  # it also skips blanks around the value; logs have none there, as a rule
+            return json.loads(found)  # it also skips blanks around the value; logs usually have none there
         return value if end == len(found) else json.loads(found)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tablectl.applying.run_report import RunReport
 from tablectl.insight.advice.advice_document import document_of_advice
-from tablectl.insight.advice.records import LakeAdvice
+from tablectl.insight.advice.facts import LakeAdvice
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.model.output_escapes import escape_output

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from tablectl.delta.credentials import server_text
@@ -21,7 +22,7 @@ from tablectl.engine.port import Catalog, Engine, check_delta
 from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.policies.branch import BASE, check_merged
-from tablectl.policies.config import Config
+from tablectl.policies.config import Config, with_settings
 from tablectl.policies.config_file import ENV, FILE, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec
@@ -46,7 +47,7 @@ class CatalogEngine(Engine, Catalog, Protocol):
     """An engine that also finds tables by name."""
 
 
-def _silent(_what: str) -> None:
+def silent(_what: str) -> None:
     """Reports nothing."""
 
 
@@ -73,9 +74,7 @@ class EngineSource:
     """A session that was passed in."""
     driver: str | None = None
     """``SHARED`` states that the tables' writers commit in the driver of that session."""
-    remote: str | None = None
-    """A Spark Connect server that replaces ``engine.remote`` and ``engine.remotes``."""
-    on_start: Callable[[str], None] = _silent
+    on_start: Callable[[str], None] = silent
     """Called with a text before an engine is started."""
     open: Callable[[str], CatalogEngine] | None = None
     """Opens an engine with a stamp, instead of Spark."""
@@ -202,7 +201,7 @@ class Project:
     """Whether what is read of tables is kept for the next command."""
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913  # what a caller may say about a repository
         cls,
         directory: str | Path = ".",
         *,
@@ -211,18 +210,17 @@ class Project:
         source: EngineSource = EngineSource(),
         plan: Plan | None = None,
         cached: bool = False,
+        settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Self:
         """The repository in a directory, in the environment ``env``: by default that of ``TABLECTL_ENV``, or that of a
-        ready ``plan``; an empty text means the top level alone.
+        ready ``plan``; an empty text means the top level alone. ``settings`` override those of the configuration.
 
         Raises ``InputError`` for a wrong ``tablectl.yaml``, ``UsageError`` for an unknown environment. For a plan,
         raises ``PlanFileError`` if ``env`` or ``TABLECTL_ENV`` names another environment than the plan's, or if that no
         longer exists.
         """
         config = load_config(Path(directory), os.environ, env) if plan is None else _config_of(plan, env, directory)
-        if source.remote:
-            config = replace(config, engine=replace(config.engine, remote=source.remote, remotes=()))
-        return cls(config, Path(directory), variables or {}, source, cached=cached)
+        return cls(with_settings(config, settings), Path(directory), variables or {}, source, cached=cached)
 
     def __enter__(self) -> Self:
         return self
@@ -300,7 +298,7 @@ class Project:
 
     def requested(self, tables: Sequence[str], *, everything: bool = False) -> Specs | None:
         """Specs without policies for named tables and patterns, and for the whole catalog with ``everything``; ``None``
-        if nothing is requested. Raises ``UsageError`` for text that is no name.
+        if nothing is requested. Raises ``UsageError`` for text that is not a name.
         """
         from tablectl.policies.repository import requested_tables, whole_catalog  # noqa: PLC0415  # as above
 
@@ -318,7 +316,7 @@ class Project:
         return self.policies(paths)
 
     def find(self, table: str, paths: Paths = None) -> tuple[TableName, TableSpec | None]:
-        """A table by its name, with its policy if there is one. Raises ``UsageError`` for text that is no name."""
+        """A table by its name, with its policy if there is one. Raises ``UsageError`` for text that is not a name."""
         from tablectl.policies.effective_policy import parse_name, spec_for  # noqa: PLC0415  # see the module docstring
 
         name = parse_name(table, self.catalog, self.dialect)

@@ -10,9 +10,8 @@ from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog
 from tablectl.frozen import frozen
-from tablectl.log.catalog import find_tables, locate_tables
+from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
 from tablectl.log.directories import find_paths
-from tablectl.log.pattern_matches import PatternMatches
 from tablectl.log.truncation import has_truncation
 from tablectl.model.errors import EngineError, LiveError, TablectlError, UsageError
 from tablectl.model.pattern_index import GlobBeginnings, NameGlobs, index_patterns
@@ -133,7 +132,7 @@ class LocatedTable:
     unmatched: tuple[str, ...]
     """Patterns that match no live table, and may."""
     others: tuple[str, ...] = ()
-    """Why something that a pattern matches is no Delta table."""
+    """Why something that a pattern matches is not a Delta table."""
     policies: str = ""
     """``Plan.policies``."""
     changed_since: str = ""

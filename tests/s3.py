@@ -1,4 +1,4 @@
-"""A server for S3 and DynamoDB (moto), in a thread of the tests, which can be told to misbehave."""
+"""A server for S3 and DynamoDB (moto), in a thread of the tests, which tests can make misbehave."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_ready_plan_needs_policies_or_says_that_it_needs_none(root: Path, tmp_
     with pytest.raises(UsageError, match="no policies here to compare the plan with"):
         tablectl.apply(planned, directory=elsewhere)
     for wrong in ({"policies": root / "policies"}, {"without_policies": True}):
-        with pytest.raises(UsageError, match="are for ready plans"):
+        with pytest.raises(UsageError, match="for a ready plan"):
             tablectl.apply(root / "policies", directory=elsewhere, **wrong)
     named = tablectl.apply(
         planned, directory=elsewhere, policies=root / "policies", variables={"ROOT": str(root)}, max_bytes=10
@@ -208,7 +208,7 @@ assert callable(apply) and callable(tablectl.apply) and report.RunOutcome
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 
 
-def test_unknown_names_of_the_package_are_no_attributes() -> None:
+def test_unknown_names_of_the_package_are_not_attributes() -> None:
     with pytest.raises(AttributeError):
         _ = tablectl.destroy
 

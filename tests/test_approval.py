@@ -15,7 +15,6 @@ import pytest
 
 import tablectl
 from tablectl.applying.run_report import RunOutcome, RunReport
-from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import ATTRIBUTES, OWNED_KEYS
 from tablectl.delta.client_families import FAMILIES
 from tablectl.delta.databricks_runtimes import CAPABILITIES, SERVERLESS
@@ -30,6 +29,7 @@ from tablectl.model.table_window import TableWindow
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.plan_file import _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
+from tablectl.planning.protocol import added_features
 from tablectl.policies.schemas import policy_schema
 from tablectl.reports.schema import plan_schema
 from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo

@@ -208,7 +208,7 @@ from tablectl.planning.plan_file import dump_plan
 from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
 from tablectl.workflow.plan import make_plan
-with Project.open(sys.argv[1], env="prod", source=EngineSource(remote=sys.argv[2])) as project:
+with Project.open(sys.argv[1], env="prod", settings={"remote": sys.argv[2]}) as project:
     here = make_plan(project, project.policies(), Selection())
     there = plan_on_cluster(project, None, Selection())
     print(dump_plan(here) == dump_plan(there), len(there.tables), flush=True)

@@ -111,4 +111,4 @@ def test_a_server_of_which_delta_says_only_that_the_table_is_missing_is_usable()
 
 def test_a_server_on_the_command_line_replaces_all_configured_ones(tmp_path: Path) -> None:
     (tmp_path / "tablectl.yaml").write_text("engine: {remotes: ['sc://a', 'sc://b']}\n")
-    assert Project.open(tmp_path, source=EngineSource(remote="sc://c")).config.engine.servers == ("sc://c",)
+    assert Project.open(tmp_path, settings={"remote": "sc://c"}).config.engine.servers == ("sc://c",)

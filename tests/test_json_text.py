@@ -81,7 +81,7 @@ def test_so_is_a_manifest_of_dbt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("node", [{"resource_type": []}, {"resource_type": "model", "config": {"materialized": {}}}])
-def test_a_node_of_dbt_of_another_form_is_no_table(tmp_path: Path, node: object) -> None:
+def test_a_node_of_dbt_of_another_form_is_not_a_table(tmp_path: Path, node: object) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"nodes": {"a": node}, "metadata": {}}))
     assert read_manifest(tmp_path / "manifest.json", "lake") == ()
 

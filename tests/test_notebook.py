@@ -8,7 +8,7 @@ import pytest
 
 import tablectl.api
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
-from tablectl.insight.advice.records import LakeAdvice, TableAdvice
+from tablectl.insight.advice.facts import LakeAdvice, TableAdvice
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.report_methods import ReportMethods

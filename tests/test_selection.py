@@ -226,7 +226,7 @@ def test_names_that_differ_in_case_alone_are_both_named_and_none_is_dropped() ->
     }
 
 
-def test_two_spellings_of_one_directory_are_no_names_that_differ_in_case(tmp_path: Path) -> None:
+def test_two_spellings_of_one_directory_are_not_names_that_differ_in_case(tmp_path: Path) -> None:
     create(tmp_path / "a")
     found = placed(f"  delta.`{tmp_path}/*`:\n  delta.`file://{tmp_path}/?`:\n")
     assert (len(found.tables), found.failures) == (1, ())
@@ -271,7 +271,7 @@ def test_a_selection_is_made_among_the_tables_found(tmp_path: Path) -> None:
         placed(tables, engine(x="/w/x"), "sales.nix")
 
 
-def test_a_glob_is_no_typo_while_a_pattern_could_not_be_looked_up() -> None:
+def test_a_glob_is_not_a_typo_while_a_pattern_could_not_be_looked_up() -> None:
     found = placed("  nix.*:\n", engine(), "nix.a")
     assert (found.tables, failures(found)) == ((), {"nix.*": "the schema spark_catalog.nix does not exist"})
 

@@ -23,7 +23,7 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
 from tablectl.version import __version__
-from tablectl.workflow.apply import Control, LogReader, quiet_within, run
+from tablectl.workflow.apply import Control, LogReader, run
 from tablectl.workflow.plan import make_plan
 from tests.commands.log_lake import LogEngine, Logged, append, create
 
@@ -57,7 +57,7 @@ from tablectl.project import Project
 from tablectl.selection import Selection
 from tablectl.workflow.drift import find_drift
 from tablectl.workflow.import_tables import import_policies
-from tablectl.workflow.lint import lint_tables
+from tablectl.commands.lint import LintOptions, lint_tables
 from tablectl.workflow.plan import make_plan
 
 started = []
@@ -72,7 +72,8 @@ def found(processes):
     project = replace(opened, config=replace(opened.config, stores=stores))
     specs, told = project.policies(), []
     results = [make(project, specs, Selection(), on_read=lambda *done: told.append(done))
-               for make in (make_plan, find_drift, lint_tables)]
+               for make in (make_plan, find_drift)]
+    results.append(lint_tables(project, LintOptions(), on_read=lambda *done: told.append(done))[0])
     results.append(import_policies(project, specs, {}))
     return [*results, collect_status(project, specs, None, Selection(), StatusDepth(look_back=20, now=0)), told]
 
@@ -295,11 +296,3 @@ def test_the_log_reader_reads_at_a_version(tmp_path: Path) -> None:
     nowhere_to_be_found = pytest.raises(LiveError)
     with nowhere_to_be_found:
         LogReader().read(name, str(path), version=7)
-
-
-@pytest.mark.parametrize(
-    ("when", "within", "seconds"),
-    [("", "", None), (None, None, None), ("quiet", None, 21_600), ("quiet", "90m", 5400), ("quiet", "7d", 604_800)],
-)
-def test_the_time_to_wait_for_a_quiet_moment(when: str | None, within: str | None, seconds: float | None) -> None:
-    assert quiet_within(when, within) == seconds

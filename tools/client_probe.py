@@ -115,7 +115,7 @@ APPENDS: Mapping[str, Mapping[str, Append]] = {
 def _try(call: Callable[[Any], object], argument: Callable[..., object]) -> object:
     try:
         return call(argument)
-    except BaseException as error:  # a panic of a Rust library is no Exception
+    except BaseException as error:  # a panic of a Rust library is a BaseException
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
         text = " ".join(str(error).partition("Stack Trace")[0].split())

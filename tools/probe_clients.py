@@ -241,7 +241,7 @@ def entries(client: str, version: str, day: str, delta: str, found: Mapping[str,
     """The ``probe`` of each entry that a client stands behind.
 
     An append that fails tells something of a feature only where one to the plain table does not: else nothing is said
-    of writing. The plain table itself is no feature.
+    of writing. The plain table itself has no feature.
     """
     appends = found[BASE]["writes"] is not None and found[BASE]["writes"][0] == "yes"
     made = {}

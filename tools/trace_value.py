@@ -24,7 +24,7 @@ _PACKAGE = Path(tablectl.__file__).parent
 _READERS = ("log", "storage", "engine", "catalogs")
 """Packages that read the table: not on the way from the policy."""
 _OF_THE_TABLE = {"LiveTable", "Schema", "Field"}
-_COLLECTIONS = {"MapNode", "_Document", "Declarations", "Specs", "Repository", "DerivedTable", "ChangeTarget"}
+_COLLECTIONS = {"MapNode", "_Document", "Declarations", "Specs", "LocatedTable", "DerivedTable", "ChangeTarget"}
 """Records that hold the values of many tables, or everything about one: they pass the value on."""
 _DEEPEST = 12
 

@@ -19,8 +19,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 from uuid import uuid4
 
-from tablectl.delta.names import TableName
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import TableName, quote_name
 from tablectl.engine.connect import open_databricks, open_remote
 from tablectl.engine.errors import engine_error
 from tablectl.model.errors import EngineError

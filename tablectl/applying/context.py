@@ -45,7 +45,7 @@ class LiveReader(Protocol):
 
     def unnamed(self, location: str, *, after: int, since: float) -> Sequence[DataFile]:
         """The data files modified from ``since`` on, in seconds since the epoch, that no commit after a version
-        names. Raises ``LiveError`` if that cannot be told.
+        names. Raises ``LiveError`` if that is unknown.
         """
         ...
 
@@ -54,7 +54,7 @@ class LiveReader(Protocol):
         ...
 
     def newest_row_version(self, location: str) -> int:
-        """The newest version that adds rows; -1 if none does. Versions of which that cannot be told any more count as
+        """The newest version that adds rows; -1 if none does. Versions for which that is no longer known count as
         if they did. Raises ``LiveError``.
         """
         ...

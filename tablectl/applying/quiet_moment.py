@@ -51,11 +51,11 @@ class QuietForecast:
     """What a table's window is expected to cost."""
 
     week: WeekOfLoss
-    """For each hour of the week; empty if it cannot be told."""
+    """For each hour of the week; empty if unknown."""
     recent: ExpectedLoss
     """By the writes of the last ten minutes."""
     unknown: str = ""
-    """Why the loss cannot be told; empty if it can."""
+    """Why the loss is unknown; empty if it is known."""
 
     def at(self, moment: datetime) -> ExpectedLoss:
         """By the past writes alone."""
@@ -166,7 +166,7 @@ def judged(
     recent = loss_of(others.within(Period(now - RECENT, now)), failing)[0]
     if past.writes < LEAST_WRITES:
         counted = f"{past.writes} write{'' if past.writes == 1 else 's'}"
-        return QuietForecast((), recent, f"{counted} in {DAYS} days, and an estimate needs {LEAST_WRITES}")
+        return QuietForecast((), recent, f"{counted} in {DAYS} days; an estimate needs {LEAST_WRITES} writes")
     return QuietForecast(loss_of(others, failing), recent)
 
 
@@ -232,7 +232,7 @@ def _first_quiet(forecasts: Sequence[QuietForecast], moments: Iterable[datetime]
 
 
 def _is_calm(forecasts: Sequence[QuietForecast], now: datetime, limit: float) -> bool:
-    """Whether the last writes allow it, too. Where the loss cannot be told, there must be none in ten minutes."""
+    """Whether the last writes allow it, too. Where the loss is unknown, there must be none in ten minutes."""
     if any(each.unknown and each.recent.failed for each in forecasts):
         return False
     return _expected(forecasts, now, now).failed < limit

@@ -13,8 +13,8 @@ from tablectl.model.plan import Change, Phase, Refusal, Statement, TablePlan, st
 from tablectl.model.table import LiveTable
 from tablectl.model.text import time_text
 from tablectl.planning.change_operations import operations_for, refusals_for
-from tablectl.planning.change_state import ChangeState, change_state, current, why_stale
 from tablectl.planning.derive_statements import derive_table
+from tablectl.planning.diff import ChangeState, change_state, current, why_stale
 from tablectl.planning.protocol import protocol_refusals
 
 
@@ -63,7 +63,7 @@ def is_missing(statement: Statement, missing: Sequence[Statement]) -> bool:
 def check_landed(
     statement: Statement, error: EngineError, missing: Sequence[Statement], unknown: str = "", *, runs: bool = False
 ) -> None:
-    """Check whether a statement that returned an error took effect. It did if its effect is not missing: its answer was
+    """Check whether a statement that returned an error took effect. If the table has the effect, only the answer was
     lost.
 
     Raises ``StopTableError`` if its effect is missing, or if it ``runs``: it may make further commits. ``unknown`` says
@@ -73,7 +73,7 @@ def check_landed(
         return
     if not unknown:
         raise StopTableError(RunOutcome.FAILED, error_text(error), error.hint)
-    hint = "the same command again ends it in the engine first, or waits for its end"
+    hint = "run the same command again: it interrupts the statement, or waits until it has ended"
     raise StopTableError(
         RunOutcome.UNKNOWN, f"{error_text(error)}; what became of the statement is unknown: {unknown}", hint
     )

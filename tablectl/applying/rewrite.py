@@ -12,8 +12,8 @@ from tablectl.applying.context import StopTableError
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.statement import target
 from tablectl.applying.table_session import TableSession
-from tablectl.delta.columns import columns_of, differences
 from tablectl.delta.names import column_sql
+from tablectl.delta.schema import columns_of, differences
 from tablectl.leases.lease import LeaseLost
 from tablectl.model.errors import EngineError, LiveError, WindowError
 from tablectl.model.plan import Statement, TablePlan

@@ -136,11 +136,11 @@ class QuietStart:
     limit: float
     """The expected number of failed writes below which a moment is quiet."""
     failed: float | None = None
-    """The expected number of failed writes; ``null`` if it cannot be told."""
+    """The expected number of failed writes; ``null`` if unknown."""
     seconds: float | None = None
     """The expected seconds of work of these writes."""
     unknown: str = ""
-    """Why the loss cannot be told; empty if it can."""
+    """Why the loss is unknown; empty if it is known."""
     actual: int | None = None
     """The number of writers that may have failed, as far as the log shows: at most so many writes failed. ``null`` if
     no statement ran that fails writes.
@@ -166,7 +166,7 @@ class StreamRun:
     """
     continued: bool | None = None
     """Whether it has read rows that were written after the last commit of this run, or has written a later batch after
-    it; ``null`` if there are none, or if it cannot be told.
+    it; ``null`` if there are none, or if that is unknown.
     """
     note: str = ""
 

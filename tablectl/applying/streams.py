@@ -167,7 +167,7 @@ def _run(now: StreamState, before: StreamState, since: _Since, *, stopped: bool)
 def _has_read(now: StreamPosition, since: _Since) -> tuple[bool | None, str]:
     """Whether a query that reads the table has continued, and the words for it."""
     if since.data is None:
-        return None, "nothing was written since, so it cannot be told whether it continued"
+        return None, "nothing was written since, so whether it continued is unknown"
     if now.passed(since.data):
         return True, f"continued: it {now.text}"
     return False, f"has not continued yet: it {now.text}, and version {since.data} has data"

@@ -22,9 +22,9 @@ from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import value_text
-from tablectl.planning.change_state import ChangeState, change_state, current, found_value
+from tablectl.planning.diff import ChangeState, change_state, current, found_value
 from tablectl.planning.stream_stops import stopped_streams
-from tablectl.planning.writer_dependence import changes_depend_on_writers
+from tablectl.planning.table_loss import changes_depend_on_writers
 
 _log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 The order matters in open-source Delta: OPTIMIZE compares it with the file tags. On Databricks it has no meaning. With
 ``auto``, Databricks chooses the columns and changes them, so the mode is compared and never the columns. Once enabled,
 clustering stays in the table's protocol. ``none`` means clustering without columns; for a table that never had
-clustering, declaring it is no change.
+clustering, declaring it changes nothing.
 
 New columns rewrite no data. If the option ``optimize`` requires it, the data follows them. This is a second fact of the
 attribute, ``data``, with the values ``outdated`` and ``clustered``. Outdated data is what an OPTIMIZE of that kind
@@ -18,8 +18,7 @@ from itertools import islice
 
 from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation, is_true
 from tablectl.attributes.catalog_entry import why_no_catalog_setting
-from tablectl.attributes.column_lists import folded, paths_of, resolved
-from tablectl.attributes.statistics import STATS_KEYS, has_order, has_statistics
+from tablectl.attributes.column_lists import STATS_KEYS, folded, has_order, has_statistics, paths_of, resolved
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of

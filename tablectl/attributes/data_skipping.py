@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back
-from tablectl.attributes.column_lists import folded, paths_of, resolved
-from tablectl.attributes.statistics import has_order, has_statistics
+from tablectl.attributes.column_lists import folded, has_order, has_statistics, paths_of, resolved
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath, column_text, fold_column
@@ -37,7 +36,7 @@ class DataSkipping(Attribute):
     keys = (keys.STATISTICS_COLUMNS,)
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The columns as stored, or ``default``. A text that is no list of columns is returned unchanged."""
+        """The columns as stored, or ``default``. A text that is not a list of columns is returned unchanged."""
         stored = live.property(keys.STATISTICS_COLUMNS)
         if stored is None:
             return "default"

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator
 from tablectl.attributes.base import Attribute, ChangeTarget, Needs, PlannedOperation
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
-from tablectl.delta.columns import Column, columns_of
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import NameSyntaxError, column_text, fold_column, parse_column
 from tablectl.delta.properties import parse_columns
-from tablectl.delta.schema import Schema
+from tablectl.delta.schema import Column, Schema, columns_of
 from tablectl.model.operations import ClusterBy, Repartition, ReplacePartitions
 from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
 from tablectl.model.table import LiveTable

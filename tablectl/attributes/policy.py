@@ -72,7 +72,7 @@ class Policy:
     """The declared attributes of one table: ``Policy(isolation="Serializable").isolation``.
 
     An attribute that is not given, or ``None``, is not managed. Texts become those that every client reads. Raises
-    ``TypeError`` for a name that is no attribute, and ``ValueError`` for a value that an attribute's ``value_type``
+    ``TypeError`` for a name that is not an attribute, and ``ValueError`` for a value that an attribute's ``value_type``
     does not admit.
     """
 
@@ -81,7 +81,7 @@ class Policy:
     def __init__(self, **declared: Declared | None) -> None:
         unknown = [name for name in declared if name not in _BY_NAME]
         if unknown:
-            raise TypeError(f"{unknown[0]} is no attribute")
+            raise TypeError(f"{unknown[0]} is not an attribute")
         given = {entry.name: value for entry in ATTRIBUTES if (value := declared.get(entry.name)) is not None}
         for name, value in given.items():
             if not _BY_NAME[name].value_type.admits(value):

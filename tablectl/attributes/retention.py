@@ -118,7 +118,7 @@ def _set_alone(change: Change, other: str) -> Refusal | None:
 
 
 def _micros(value: Value) -> int | None:
-    """The length of an interval; ``None`` for ``default`` and for a text that is no interval."""
+    """The length of an interval; ``None`` for ``default`` and for a text that is not an interval."""
     try:
         return parse_interval(value) if isinstance(value, str) else None
     except ValueError:

@@ -23,13 +23,13 @@ class FieldType:
     """The table property that stores it."""
     description: str
     parse: Callable[[str], object]
-    """Raises ``ValueError`` for a text that is no value."""
+    """Raises ``ValueError`` for a text that is not a value."""
     words: tuple[str, ...]
     """Values besides those that ``parse`` takes."""
     example: str
 
     def why_not(self, text: str) -> str:
-        """Why a text is no value, as a clause; empty if it is one."""
+        """Why a text is not a value, as a clause; empty if it is one."""
         try:
             if text not in self.words:
                 self.parse(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
+from tablectl.catalogs.glue import GlueCatalog
 from tablectl.catalogs.port import CatalogReader
 from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
@@ -64,8 +65,6 @@ def _glue(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> Cata
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415
     except ImportError as error:
         raise UsageError(f"`catalogs.{key}.type: glue` needs boto3", INSTALL_BOTO3) from error
-    from tablectl.catalogs.glue import GlueCatalog  # noqa: PLC0415
-
     if settings.url and (wrong := why_no_url(settings.url, token=True)):
         raise UsageError(f"`catalogs.{key}.url` {wrong}", "set the endpoint of AWS Glue, or leave it out")
     bounds = Config(connect_timeout=10, read_timeout=60, max_pool_connections=16, retries={"mode": "standard"})

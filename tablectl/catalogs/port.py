@@ -34,7 +34,7 @@ class CatalogTable:
 
 
 Listed = Mapping[TableName, CatalogTable | TablectlError]
-"""The tables of a schema; for one that is no Delta table, or whose entry cannot be used, the error."""
+"""The tables of a schema; for one that is not a Delta table, or whose entry cannot be used, the error."""
 
 
 class CatalogReader(Protocol):

@@ -109,8 +109,8 @@ class Catalogs:
         return lambda: self._provided(table, operation)
 
     def managed(self, location: str) -> ManagedTable | None:
-        """As ``StorageAccess.managed``. The answer with which the table was found serves once; then it is asked for
-        again.
+        """As ``StorageAccess.managed``. The first call takes the answer that found the table; each later call asks
+        the catalog again.
         """
         self._check(location)
         place = canonical_location(location)

@@ -10,8 +10,15 @@ from typing import Any
 from tablectl.delta.names import canonical_location
 from tablectl.delta.protocol import READER_FEATURES, Protocol
 from tablectl.frozen import frozen
-from tablectl.log.actions import expect_integer, expect_object, expect_text, expect_texts, parse_json
-from tablectl.log.budget import FEATURE_LENGTH, FEATURES
+from tablectl.log.actions import (
+    FEATURE_LENGTH,
+    FEATURES,
+    expect_integer,
+    expect_object,
+    expect_text,
+    expect_texts,
+    parse_json,
+)
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import CATALOG_FEATURES, CatalogEntry, ManagedTable
 
@@ -102,14 +109,14 @@ def _whole(value: object, what: str) -> int | None:
         return None
     number = expect_integer(value, what)
     if number < 0 or number >= 2**63:
-        raise ValueError(f"{what} is no version")
+        raise ValueError(f"{what} is not a version")
     return number
 
 
 def _commits(given: object) -> Mapping[int, str]:
     """The commits that may be unpublished. A file name must not lead anywhere but into the staging directory."""
     if not isinstance(given, list) or len(given) > _MOST_COMMITS:
-        raise ValueError("commits is no list, or too long")
+        raise ValueError("commits is not a list, or too long")
     found: dict[int, str] = {}
     for each in given:
         commit = expect_object(each, "a commit")
@@ -204,7 +211,7 @@ def _protocol(properties: Mapping[str, str]) -> Protocol:
 
 def _version(text: str, key: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 4:
-        raise ValueError(f"{key} is no version")
+        raise ValueError(f"{key} is not a version")
     return int(text)
 
 
@@ -214,7 +221,7 @@ def _clustering(properties: Mapping[str, str]) -> tuple[tuple[str, ...], ...] | 
         return None
     columns = parse_json(text.encode())
     if not isinstance(columns, list):
-        raise ValueError("clusteringColumns is no list")
+        raise ValueError("clusteringColumns is not a list")
     parsed = tuple((col,) if isinstance(col, str) else expect_texts(col, "a clustering column") for col in columns)
     if not all(parsed):
         raise ValueError("a clustering column has no name")

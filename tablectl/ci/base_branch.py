@@ -61,7 +61,7 @@ def _base_file(base: str, environ: Mapping[str, str]) -> tuple[str, bytes]:
     mode = listed.split(b" ", 1)[0].decode(errors="replace")
     data = _git(("cat-file", "blob", f"{commit}:./{FILE}"), environ) if mode in _FILES else None
     if data is None or len(data) > _MOST:
-        raise UsageError(f"{FILE} of the base {base[:_SHORT]} is no file of a usual size", "make it one")
+        raise UsageError(f"{FILE} of the base {base[:_SHORT]} is not a file of a usual size", "make it one")
     return commit, data
 
 

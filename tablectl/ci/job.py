@@ -65,7 +65,9 @@ class CiJob:
         """The name that distinguishes this use of tablectl from others in the repository. Raises ``UsageError``."""
         name = self.given("name") or "tablectl"
         if not _NAME.match(name):
-            raise UsageError(f"`name` {name!r} is no name for an artifact", "letters, digits, dots, dashes; at most 60")
+            raise UsageError(
+                f"`name` {name!r} is not a name for an artifact", "letters, digits, dots, dashes; at most 60"
+            )
         return name
 
     @property
@@ -158,7 +160,7 @@ class CiJob:
         """A numeric input. Raises ``UsageError``."""
         text = self.given(key)
         if text and not _NUMBER.match(text):
-            raise UsageError(f"`{key.replace('_', '-')}` {text!r} is no number")
+            raise UsageError(f"`{key.replace('_', '-')}` {text!r} is not a number")
         return int(text) if text else None
 
     def output(self, **values: object) -> None:

@@ -234,7 +234,7 @@ def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, what: str) -> by
     mode = entry.external_attr >> 16
     plain = stat.S_IFMT(mode) in {0, stat.S_IFREG} and not entry.is_dir()
     if not plain or entry.flag_bits & 1 or entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-        raise PlanFileError(f"{what} is an artifact in which {entry.filename} is no plain file", _PLAN_AGAIN)
+        raise PlanFileError(f"{what} is an artifact in which {entry.filename} is not a plain file", _PLAN_AGAIN)
     with archive.open(entry) as stream:
         data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:

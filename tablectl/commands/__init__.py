@@ -8,7 +8,7 @@ import sys
 
 def main() -> None:
     """The console script: runs one command and exits with its code."""
-    from tablectl.commands.app import run_cli  # noqa: PLC0415  # the package must be importable without typer
+    from tablectl.commands.command_line import run_cli  # noqa: PLC0415  # the package must be importable without typer
     from tablectl.one_table import DEBUG  # noqa: PLC0415  # as above
 
     if os.environ.get(DEBUG):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,12 +20,11 @@ from tablectl.commands.formats import (
     TEXT_AND_JSON,
     check_format,
 )
-from tablectl.commands.output import Output, flush_streams
+from tablectl.commands.output import Output
 from tablectl.commands.plan_place import new_plan, saved_plan
 from tablectl.commands.program import program_for
 from tablectl.commands.report_files import FILES, ReportFiles
 from tablectl.commands.request import (
-    ApplyCommandOptions,
     BreakOptions,
     CommandRequest,
     ConflictOptions,
@@ -35,15 +33,13 @@ from tablectl.commands.request import (
     RunsOptions,
     UndoOptions,
     environment,
-    reason,
-    size,
     variables,
 )
 from tablectl.commands.schema_kinds import SchemaKind, schema_of
 from tablectl.json_text import write_json
-from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
-from tablectl.one_table import error_of, one_table
+from tablectl.one_table import one_table
 from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
 
@@ -170,40 +166,15 @@ _PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
 """A table known by its path has backticks around it."""
 
 
-def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a command line; the exit code is the command's (docs/exit-codes.md), 64 for wrong usage."""
-    if "_TABLECTL_COMPLETE" in environ:  # set by the script of --show-completion; ends the process
-        app(args=[], prog_name="tablectl")
-    out = Output(environ)
-    try:
-        return _run(args, out)
-    except _WrongUsage as error:
-        # The command-line library would exit 2, which means "changes are pending" here.
-        said = StringIO()
-        error.show(said)
-        out.usage(said.getvalue())
-        return ExitCode.USAGE
-    except typer.Exit as error:
-        return error.exit_code
-    except (typer.Abort, KeyboardInterrupt, EOFError):
-        out.fail(TablectlError("interrupted"))
-        return ExitCode.ERROR
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): nothing is wrong with the tables.
-        return ExitCode.ERROR
-    except BaseException as error:  # noqa: BLE001  # see ``error_of``
-        found = error_of("tablectl", error)
-        out.fail(found)
-        return found.exit_code
-    finally:
-        flush_streams()
+LEGACY = (_WrongUsage, typer.Exit)
 
 
-def _run(args: Sequence[str], out: Output) -> int:
-    """Run the command without the library's ``main``, which turns Ctrl-C into 130 and a closed pipe into an exit."""
-    command = program_for(app, args)
-    with command.make_context("tablectl", list(args), obj=out) as context:
-        return int(command.invoke(context) or 0)
+def typer_command(app: typer.Typer, path: str) -> Any:
+    """A command that is declared here."""
+    found = program_for(app, path.split())
+    for name in path.split():
+        found = found.commands[name]
+    return found
 
 
 def _version(value: bool) -> None:  # noqa: FBT001  # typer's callback signature
@@ -219,124 +190,6 @@ def root(
     ] = False,
 ) -> None:
     """Hold the options of the program itself."""
-
-
-@app.command()
-def validate(
-    ctx: typer.Context,
-    paths: PathsArg = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: ValidateFormatOpt = ReportFormat.TEXT,  # noqa: A002
-) -> int:
-    """Check policies without reading any table.
-
-    Example: tablectl validate policies/
-    """
-    from tablectl.commands.validate import validate_command  # noqa: PLC0415  # commands load what they need: quick starts
-
-    return validate_command(_request(paths, var, env), ctx.obj, format)
-
-
-@app.command()
-def plan(
-    ctx: typer.Context,
-    paths: PathsArg = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.json", help="Save the plan for review and for apply.")
-    ] = None,
-    select: SelectOpt = None,
-    exclude: ExcludeOpt = None,
-    max_tables: MaxTablesOpt = None,
-    max_bytes: MaxBytesOpt = None,
-    tag: TagOpt = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: FormOpt = ReportFormat.TEXT,  # noqa: A002
-    report: ReportOpt = None,
-    verbose: VerboseOpt = False,
-    detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="Exit with code 2 if changes are pending.")
-    ] = False,
-    shown_as: Annotated[
-        str, typer.Option("--as", metavar="DIALECT", help="Show the plan as if engine.dialect were this one.")
-    ] = "",
-    shard: Annotated[
-        str,
-        typer.Option("--shard", metavar="N/COUNT", help="Plan one of COUNT parts of the tables, for parallel jobs."),
-    ] = "",
-    on: Annotated[
-        str,
-        typer.Option(
-            "--on", metavar="ENGINE", help="`spark` reads the tables on the engine's executors, with its credentials."
-        ),
-    ] = "",
-    merge: Annotated[
-        bool, typer.Option("--merge", help="Join the plans of all shards: PATHS are the plan files of `--shard`.")
-    ] = False,
-    changed_since: ChangedSinceOpt = "",
-    no_cache: NoCacheOpt = False,
-    remote: RemoteOpt = None,
-) -> int:
-    """Show the changes that the policies require. With --out, also save them.
-
-    Example: tablectl plan --out plans/today.json
-    """
-    from tablectl.commands.plan import merge_command, plan_command  # noqa: PLC0415
-    from tablectl.delta.dialects import EVERY_DIALECT  # noqa: PLC0415
-
-    if out and out.suffix != ".json":
-        raise UsageError(f"--out {out} is not a plan file name", "use a name that ends in .json")
-    out = new_plan(out) if out else None
-    sources = [saved_plan(each) for each in paths or ()] if merge else paths
-    request = _request(sources, var, env, remote, (select, tag, exclude))
-    bounds = max_tables, size("--max-bytes", max_bytes)
-    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
-    request = replace(request, changed_since=changed_since)
-    if shown_as not in {"", *EVERY_DIALECT}:
-        raise UsageError(f"--as {shown_as!r} is no dialect", f"known are {', '.join(sorted(EVERY_DIALECT))}")
-    if on not in {"", "spark"} or (on and (merge or shown_as)):
-        raise UsageError(f"--on {on} does not work here", "write `--on spark`, without --merge and --as")
-    if merge and (shard or shown_as or select or exclude or tag):
-        raise UsageError(
-            "--merge takes plans as they are", "give --shard, --as, --select, --exclude and --tag to `plan`"
-        )
-    if shard and shown_as:
-        raise UsageError("--as shows a plan for another dialect, which has no shards", "leave one of the two out")
-    request = replace(request, shown_as=shown_as, shard=shard, on_cluster=bool(on))
-    reports = ReportFiles.of(format, report, out)
-    if merge:
-        return merge_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
-    return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
-
-
-@app.command()
-def lint(
-    ctx: typer.Context,
-    paths: PathsArg = None,
-    select: SelectOpt = None,
-    exclude: ExcludeOpt = None,
-    tag: TagOpt = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: LintFormatOpt = ReportFormat.TEXT,  # noqa: A002
-    changed_since: ChangedSinceOpt = "",
-    no_cache: NoCacheOpt = False,
-    remote: RemoteOpt = None,
-    dbt: Annotated[
-        Path | None,
-        typer.Option("--dbt", metavar="MANIFEST", help="manifest.json of a dbt project: report what both set."),
-    ] = None,
-) -> int:
-    """Check tables for risky settings. Every table is checked, changed or not.
-
-    Example: tablectl lint --select 'lake.sales.*'
-    """
-    from tablectl.commands.lint import lint_command  # noqa: PLC0415
-
-    request = replace(_request(paths, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
-    request = replace(request, changed_since=changed_since)
-    return lint_command(request, ctx.obj, format, dbt)
 
 
 @app.command()
@@ -367,125 +220,6 @@ def show(
             raise UsageError("--against prints text only", "leave --format and --report out")
         return compare_command(plan_file, against, request, ctx.obj)
     return show_command(plan_file, request, ctx.obj, ReportFiles.of(format, report, plan_file))
-
-
-@app.command()
-def apply(
-    ctx: typer.Context,
-    targets: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[PLAN] [PATHS]",
-            help="A saved plan (*.json) and the policies it was made from; or policies to plan and apply.",
-        ),
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply without asking for confirmation.")] = False,
-    proceed: Annotated[
-        str | None,
-        typer.Option(
-            "--proceed", metavar="REASON", help="Continue even if writers have not finished in time; they may fail."
-        ),
-    ] = None,
-    override: Annotated[
-        str | None, typer.Option("--override", metavar="REASON", help="Run outside the calendar of tablectl.yaml.")
-    ] = None,
-    wait: Annotated[
-        float,
-        typer.Option(
-            "--wait", metavar="MINUTES", min=0, help="Retry tables whose window could not be opened, for up to MINUTES."
-        ),
-    ] = 0,
-    when: Annotated[
-        str | None,
-        typer.Option(
-            "--when",
-            metavar="quiet",
-            help="Start each table at a moment when few writes are expected to fail (`window.quiet`).",
-        ),
-    ] = None,
-    within: Annotated[
-        str | None,
-        typer.Option("--within", metavar="6h", help="How long to wait for that moment: 90m, 6h, 2d. Default: 6h."),
-    ] = None,
-    canary: Annotated[
-        int | None,
-        typer.Option(
-            "--canary",
-            metavar="N",
-            min=0,
-            help="Change N tables first, at least one of each group of equal changes, and watch their logs "
-            "(`window.canary`).",
-        ),
-    ] = None,
-    soak: Annotated[
-        float | None,
-        typer.Option(
-            "--soak", metavar="MINUTES", min=0, help="How long to watch them (`window.soak`). Default: 10 minutes."
-        ),
-    ] = None,
-    stop_if_failed: Annotated[
-        int | None,
-        typer.Option(
-            "--stop-if-failed",
-            metavar="N",
-            min=0,
-            help="Start no other table if N of them failed (`window.stop_if_failed`). 0: no limit. Default: 1.",
-        ),
-    ] = None,
-    stop_if_silent: Annotated[
-        int | None,
-        typer.Option(
-            "--stop-if-silent",
-            metavar="N",
-            min=0,
-            help="Start no other table if N of their writers are silent (`window.stop_if_silent`). Default: no limit.",
-        ),
-    ] = None,
-    select: SelectOpt = None,
-    exclude: ExcludeOpt = None,
-    max_tables: MaxTablesOpt = None,
-    max_bytes: MaxBytesOpt = None,
-    tag: TagOpt = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: FormOpt = ReportFormat.TEXT,  # noqa: A002
-    report: ReportOpt = None,
-    verbose: VerboseOpt = False,
-    remote: RemoteOpt = None,
-    without_policies: Annotated[
-        bool,
-        typer.Option(
-            "--without-policies",
-            help="Apply a saved plan without comparing it with the policies. Whoever can write the plan file decides.",
-        ),
-    ] = False,
-) -> int:
-    """Run a plan in one protected window.
-
-    A saved plan is compared with the policies; tables with changes that the policies do not declare are refused.
-    Without a saved plan, apply makes a plan, shows it and asks for confirmation. After an interruption, run the same
-    command again to finish the rest.
-
-    Example: tablectl apply plans/today.json
-    """
-    from tablectl.commands.apply import apply_command  # noqa: PLC0415
-    from tablectl.workflow.apply import canary_options, quiet_within  # noqa: PLC0415
-
-    saved = [saved_plan(path) for path in targets or [] if path.suffix == ".json"]
-    policies = [path for path in targets or [] if path.suffix != ".json"]
-    if len(saved) > 1 or (saved and (select or exclude or tag)):
-        raise UsageError("a saved plan is applied as it is", "give one plan, without --select, --exclude or --tag")
-    if without_policies and (not saved or policies):
-        raise UsageError("--without-policies is for a saved plan alone", "for example: apply p.json --without-policies")
-    request = _request(policies, var, env, remote, (select, tag, exclude))
-    bounds = max_tables, size("--max-bytes", max_bytes)
-    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=True, verbose=verbose)
-    reports = ReportFiles.of(format, report, saved[0] if saved else None)
-    reasons = reason("--proceed", proceed), reason("--override", override)
-    quiet = quiet_within(when, within)
-    first = canary_options(canary, soak, stop_if_failed, stop_if_silent)
-    options = ApplyCommandOptions(yes, *reasons, wait, without_policies, quiet, first)
-    return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 
 @app.command()
@@ -681,13 +415,13 @@ def explain(
         from tablectl.commands.explain import explain_key_command  # noqa: PLC0415
 
         return explain_key_command(what, _request(None, None, env), ctx.obj, format)
-    if table is None and _FACT.match(what):
+    if _FACT.match(what):
         from tablectl.commands.explain_fact import explain_fact_command  # noqa: PLC0415
 
         return explain_fact_command(what, ctx.obj, format)
-    from tablectl.insight.terms.tool_terms import find_tool_term  # noqa: PLC0415
+    from tablectl.insight.terms.glossary import find_tool_term  # noqa: PLC0415
 
-    own = find_tool_term(what) if table is None else None
+    own = find_tool_term(what)
     if own is not None:
         from tablectl.commands.explain_tool_term import explain_tool_term_command  # noqa: PLC0415
 

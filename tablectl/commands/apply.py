@@ -6,25 +6,30 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from tablectl.applying.run_report import RunReport
+from tablectl.commands.command import command, function
 from tablectl.commands.notify import send_notification
+from tablectl.commands.options import Limits, Shown, Tables, path_list
 from tablectl.commands.output import Output
-from tablectl.commands.plan_reports import check_limits, plan_context, plan_with_progress, selection_of, streams_of
+from tablectl.commands.plan_place import saved_plan
+from tablectl.commands.plan_reports import plan_context, streams_of
 from tablectl.commands.report_files import IncompleteReportError, Render, ReportFiles
 from tablectl.commands.report_origin import context_here
-from tablectl.commands.request import ApplyCommandOptions, CommandRequest
 from tablectl.commands.table_reports import report_of
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import Plan
+from tablectl.policies.fields import ListOf, Text, flag
+from tablectl.policies.repository import Paths
+from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
-from tablectl.project import Project
+from tablectl.project import SHARED, Project
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.reports.formats import ReportFormat
@@ -32,48 +37,162 @@ from tablectl.reports.notification import error_notification, run_notification
 from tablectl.reports.style import Style
 from tablectl.reports.wording import outcome_text
 from tablectl.saved_plan import read_plan
-from tablectl.workflow.apply import NO_CANARY, Control, approval_of, run
+from tablectl.selection import Selection
+from tablectl.workflow.apply import Control, RunOptions, approval_of, run
+from tablectl.workflow.plan import make_plan
+from tablectl.workflow.tables import OnRead, ignore_progress
 
 
-def apply_command(
-    request: CommandRequest, out: Output, saved: Path | None, reports: ReportFiles, options: ApplyCommandOptions
-) -> ExitCode:
-    """Plan if no plan is given, ask, run. Returns the exit code."""
-    ready = read_plan(saved) if saved else None
-    with request.open(out, ready) as project, _failures_told(project, out):
+@dataclass(frozen=True)
+class ApplyOptions(RunOptions, Limits, Tables):
+    """What to apply, and how."""
+
+    plan_or_paths: Plan | Paths = setting(
+        (),
+        ListOf(
+            of=Text(parse=Path),
+            description="A saved plan (*.json) and the policies it was made from; or policies to plan and apply.",
+        ),
+        metavar="[PLAN] [PATHS]",
+    )
+    _: KW_ONLY
+    policies: Paths = None
+    """The policies that a ready plan was made from, by default those of ``tablectl.yaml``."""
+    without_policies: bool = setting(
+        False,
+        flag("Apply a saved plan without comparing it with the policies. Whoever can write the plan file decides."),
+        "--without-policies",
+    )
+    driver: str | None = None
+    """``"shared"`` states that the tables' writers commit in the driver of ``spark``. Without it, nothing is changed on
+    S3 without exclusive commits."""
+    control: Control | None = None
+    """Lets the caller follow the run and stop it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyCommandOptions(ApplyOptions, Shown):
+    """The options of ``apply``."""
+
+    yes: bool = setting(False, flag("Apply without asking for confirmation."), "--yes", "-y")
+
+
+@command(ApplyCommandOptions, without=("cache",))
+def apply_command(options: ApplyCommandOptions, out: Output) -> ExitCode:
+    """Run a plan in one protected window.
+
+    A saved plan is compared with the policies; tables with changes that the policies do not declare are refused.
+    Without a saved plan, apply makes a plan, shows it and asks for confirmation. After an interruption, run the same
+    command again to finish the rest.
+
+    Example: tablectl apply plans/today.json
+    """
+    target = _target(options, saved_plan)
+    reports = options.reports(target.file)
+    with options.open(out.note, plan=target.plan) as project, _failures_told(project, out):
         reports.check()
-        if ready is None:
-            specs: Specs | None = project.policies(request.paths)
-            assert specs is not None
-            plan = plan_with_progress(project, specs, selection_of(request), request, out)
-        else:
-            plan, specs = ready, _policies_of_plan(project, request, out, options)
-        check_limits(request, plan)
-        approve = approval_of(project, plan, specs, request.max_bytes)
-        plan, agreed = (plan, True) if saved else _agreed(plan, out, reports.form, project, request, yes=options.yes)
+        if options.without_policies:
+            out.note(
+                "warning: without policies, the plan file alone decides which tables change, to which values, with "
+                "which consent and calendar rules: make sure that only trusted users can write it"
+            )
+        with out.progress() as on_read:
+            plan, specs = _plan_to_apply(project, target, options, on_read)
+        approve = approval_of(project, plan, specs, options.max_bytes)
+        plan, agreed = (plan, True) if target.plan else _agreed(plan, out, project, options)
         if not agreed:
             out.note("nothing was changed")
             return ExitCode.ERROR
-        context = replace(plan_context(plan, project, request, out, reports), plan=plan)
+        context = replace(plan_context(plan, project, target.paths, out, reports), plan=plan)
         with out.display() as notify:
-            control = Control(
-                notify=notify,
-                proceed=options.proceed,
-                override=options.override,
-                wait=options.wait,
-                quiet=options.quiet,
-                canary=options.canary or NO_CANARY,
-            )
+            control = Control(notify=notify)
             with _signals(control, out) as install_handlers:
-                report = run(project, plan, replace(control, on_engine=install_handlers), approve)
+                report = run(project, plan, replace(control, on_engine=install_handlers), options, approve)
     make = partial(document_of_run, mask=project.mask, context=context)
     try:
-        return _reported(report, out, reports, report_of(report, make, context, verbose=request.verbose))
+        return _reported(report, out, reports, report_of(report, make, context, verbose=options.verbose))
     finally:
         owners = {table.name: table.owner for table in plan.tables}
         send_notification(
             lambda: run_notification(project.mask.run(report), owners), project.config, context_here(), out, os.environ
         )
+
+
+@function(ApplyOptions)
+def apply(options: ApplyOptions) -> RunReport:
+    """Applies a plan in one protected window: a ``Plan``, the path of a plan file (``*.json``), or policies to plan
+    first.
+
+    A ready plan is compared with the policies it was made from: those at ``policies``, by default those of
+    ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) if it contains anything
+    that they do not declare, and each table is planned again under its lease.
+
+    ``RunReport.exit_code`` is the result. Raises ``PlanFileError`` for a plan that was edited or comes from another
+    version, and ``UsageError`` if a ready plan comes with a selection, which would have no effect, or without policies.
+    A plan is applied in its own environment, and refused (``PlanFileError``) if ``env`` names another. Raises
+    ``LimitError`` for a plan that changes more than ``max_tables`` tables or rewrites more than ``max_bytes``.
+    """
+    target = _target(options)
+    if options.driver is not None and (options.driver != SHARED or options.spark is None):
+        hint = 'with the session of the writers: driver="shared"'
+        raise UsageError(f"driver={options.driver!r} makes no sense here", hint)
+    with options.open(plan=target.plan, driver=options.driver) as project:
+        plan, specs = _plan_to_apply(project, target, options)
+        approve = approval_of(project, plan, specs, options.max_bytes)
+        return run(project, plan, options.control or Control(), options, approve)
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What is applied."""
+
+    plan: Plan | None
+    """A ready plan; ``None`` to make one."""
+    file: Path | None
+    """The file of the ready plan."""
+    paths: Paths
+    """The policies to plan, or to compare the ready plan with."""
+
+
+def _target(options: ApplyOptions, find: Callable[[Path], Path] = Path) -> _Target:
+    """What the options name. ``find`` returns the place of a plan file. Raises ``UsageError``, and as ``read_plan``."""
+    given = options.plan_or_paths
+    names = () if isinstance(given, Plan) else path_list(given)
+    files = [name for name in names if name.suffix == ".json"]
+    paths = [name for name in names if name not in files]
+    ready = isinstance(given, Plan) or bool(files)
+    if len(files) > 1 or (ready and (options.select or options.exclude or options.tags)):
+        raise UsageError("a ready plan is applied as it is", "give one plan alone, and select when planning")
+    if options.without_policies and (not ready or paths or options.policies):
+        hint = "for example: apply p.json --without-policies"
+        raise UsageError("--without-policies (`without_policies`) is for a ready plan alone", hint)
+    if options.policies and not ready:
+        raise UsageError("`policies` are for a ready plan", "name the policies to plan first")
+    options.quiet  # noqa: B018  # raises for wrong usage, before anything is read
+    if isinstance(given, Plan):
+        return _Target(given, None, options.policies)
+    file = find(files[0]) if files else None
+    return _Target(read_plan(file) if file else None, file, paths or options.policies)
+
+
+def _plan_to_apply(
+    project: Project, target: _Target, options: ApplyOptions, on_read: OnRead = ignore_progress
+) -> tuple[Plan, Specs | None]:
+    """The plan, and the policies that it must agree with; ``None`` for those if the caller trusts the plan. Raises as
+    ``make_plan``, and ``LimitError`` and ``UsageError``.
+    """
+    if not project.config.window.canary and {"soak", "stop_if_failed", "stop_if_silent"} & options.given.keys():
+        raise UsageError("--soak and --stop-if-… are for --canary", "for example --canary 3 --soak 15")
+    specs = None
+    if target.plan is None:
+        specs = project.policies(target.paths)
+        selection = Selection(tuple(options.select), tuple(options.tags), tuple(options.exclude))
+        plan = make_plan(project, specs, selection, on_read)
+    else:
+        plan = target.plan
+        specs = None if options.without_policies else project.policies_of_plan(target.paths)
+    options.check(plan)
+    return plan, specs
 
 
 @contextmanager
@@ -86,19 +205,6 @@ def _failures_told(project: Project, out: Output) -> Iterator[None]:
             told = partial(error_notification, "Apply", error, project.config.environment)
             send_notification(told, project.config, context_here(), out, os.environ)
         raise
-
-
-def _policies_of_plan(
-    project: Project, request: CommandRequest, out: Output, options: ApplyCommandOptions
-) -> Specs | None:
-    """The policies that a saved plan must agree with; ``None`` if the user applies it without policies."""
-    if options.without_policies:
-        out.note(
-            "warning: without policies, the plan file alone decides which tables change, to which values, with which "
-            "consent and calendar rules: make sure that only trusted users can write it"
-        )
-        return None
-    return project.policies_of_plan(request.paths)
 
 
 def _reported(report: RunReport, out: Output, reports: ReportFiles, render: Render) -> ExitCode:
@@ -125,15 +231,14 @@ def _tell(report: RunReport, out: Output) -> None:
         out.note(f"{table.name}: {outcome_text(table)}{f'; committed as version {versions}' if versions else ''}")
 
 
-def _agreed(
-    plan: Plan, out: Output, form: ReportFormat, project: Project, request: CommandRequest, *, yes: bool
-) -> tuple[Plan, bool]:
+def _agreed(plan: Plan, out: Output, project: Project, options: ApplyCommandOptions) -> tuple[Plan, bool]:
     """The plan without tables that cannot be shown, to which nothing can be agreed, and whether to apply it."""
+    form = options.format
     context = Context(now=SystemClock().utc(), streams=streams_of(plan, project))
     report = report_of(
-        plan, partial(document_of_plan, mask=project.mask, context=context), context, verbose=request.verbose
+        plan, partial(document_of_plan, mask=project.mask, context=context), context, verbose=options.verbose
     )
-    asks = not yes and any(table.applies for table in plan.tables)
+    asks = not options.yes and any(table.applies for table in plan.tables)
     if form is ReportFormat.TEXT or asks:
         try:
             text = report(ReportFormat.TEXT, out.style if form is ReportFormat.TEXT else Style())

@@ -148,5 +148,5 @@ def _database(url: str) -> str:
     database = rest.partition(":")[0]
     if protocol != "jdbc" or database not in _DRIVERS:
         hint = "thrift://HOST:9083, jdbc:postgresql://HOST/DATABASE, or jdbc:derby:;databaseName=/FOLDER"
-        raise UsageError(f"--catalog-url {url!r} is no Hive metastore", hint)
+        raise UsageError(f"--catalog-url {url!r} is not a Hive metastore", hint)
     return database

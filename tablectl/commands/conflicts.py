@@ -8,11 +8,10 @@ from dataclasses import replace
 from tablectl.commands.output import Output
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.request import CommandRequest, ConflictOptions, client
-from tablectl.insight.matrix.conflict_report import ConflictReport
+from tablectl.insight.matrix.conflict_report import ConflictReport, read_conflicts
 from tablectl.insight.matrix.conflicts_text import conflicts_text
 from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.matrix.operations import OPERATIONS
-from tablectl.insight.matrix.read_conflicts import read_conflicts
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.policies.suggestions import nearest

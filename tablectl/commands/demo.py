@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from tablectl.commands.output import Output
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import quote_name
 from tablectl.engine.port import Engine
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.plan_file import dump_plan

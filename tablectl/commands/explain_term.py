@@ -5,9 +5,8 @@ from __future__ import annotations
 from tablectl.commands.output import Output
 from tablectl.commands.request import CommandRequest
 from tablectl.insight.terms.explain_term import explain_term
-from tablectl.insight.terms.glossary import find_term, term_names
+from tablectl.insight.terms.glossary import find_term, term_names, tool_terms
 from tablectl.insight.terms.term_text import term_json, term_text
-from tablectl.insight.terms.tool_terms import tool_terms
 from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.suggestions import nearest, shown
@@ -23,7 +22,7 @@ def explain_word_command(
         near = nearest(word, (*tool_terms(), *term_names(), *RULES))
         hint = f"did you mean {near}?" if near else f"such as gate, L004, D37, {', '.join(term_names()[:2])}"
         table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
-        raise UsageError(f"{shown(word)} is no term that is known here{table_too}", hint)
+        raise UsageError(f"{shown(word)} is not a known term{table_too}", hint)
     with request.open(out) as project:
         live = project.read(*project.find(table, request.paths)) if table is not None else None
     view = explain_term(term, live, project.dialect)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tablectl.commands.output import Output
-from tablectl.insight.terms.tool_terms import ToolTerm
+from tablectl.insight.terms.glossary import ToolTerm
 from tablectl.model.errors import ExitCode
 from tablectl.reports.formats import ReportFormat
 

@@ -22,7 +22,7 @@ def import_dbt_command(
 ) -> ExitCode:
     """Write policies to standard output or a file, and the lines to remove from dbt to standard error. Reads no table.
 
-    Raises ``UsageError`` for a file that is no manifest.
+    Raises ``UsageError`` for a file that is not a manifest.
     """
     if options.tables or options.everything:
         raise UsageError("--from-dbt goes without tables and --all", "it writes every table of the manifest")

@@ -1,33 +1,110 @@
-"""``tablectl lint``: the findings on live tables."""
+"""``tablectl lint``: the findings on live tables in their planned state."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tablectl.commands.command import command, function
+from tablectl.commands.options import EVERY_FORMAT, ChangedTables, output_format
 from tablectl.commands.output import Output
-from tablectl.commands.plan_reports import policies_and_selection
+from tablectl.commands.plan_reports import chosen_tables
 from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.report_origin import context_here
-from tablectl.commands.request import CommandRequest
 from tablectl.commands.table_reports import report_of
+from tablectl.lint_rules.rule import table_subject
+from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode
-from tablectl.policies.dbt_manifest import read_manifest
+from tablectl.model.plan import Finding
+from tablectl.model.table import LOOK_BACK, Depth
+from tablectl.planning import lint as rules
+from tablectl.planning.dbt import dbt_findings
+from tablectl.planning.diff import diff
+from tablectl.planning.lint import Linted, LintedTable, graded, with_own_rules
+from tablectl.policies.dbt_manifest import DbtTable, read_manifest
 from tablectl.policies.effective_policy import policy_lines_of
+from tablectl.policies.fields import Text
+from tablectl.policies.settings import setting
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.project import Project
 from tablectl.reports.documents import document_of_lint
 from tablectl.reports.formats import ReportFormat
-from tablectl.workflow.lint import lint_tables
+from tablectl.workflow.tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 
 
-def lint_command(request: CommandRequest, out: Output, form: ReportFormat, manifest: Path | None = None) -> ExitCode:
-    """``tablectl lint``. ``manifest`` is that of a dbt project. Returns the exit code."""
-    with request.open(out) as project, out.progress() as on_read:
-        specs, selection = policies_and_selection(request, project)
-        dbt = () if manifest is None else read_manifest(manifest, project.catalog)
-        linted = lint_tables(project, specs, selection, on_read, dbt)
+@dataclass(frozen=True, kw_only=True)
+class LintOptions(ChangedTables):
+    """The tables to check."""
+
+    dbt: str | Path | None = setting(
+        None,
+        Text(parse=Path, description="manifest.json of a dbt project: report what both set."),
+        "--dbt",
+        metavar="MANIFEST",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LintCommandOptions(LintOptions):
+    """The options of ``lint``."""
+
+    format: ReportFormat = output_format([each for each in EVERY_FORMAT if each is not ReportFormat.JUNIT], "")
+
+
+@command(LintCommandOptions)
+def lint_command(options: LintCommandOptions, out: Output) -> ExitCode:
+    """Check tables for risky settings. Every table is checked, changed or not.
+
+    Example: tablectl lint --select 'lake.sales.*'
+    """
+    with options.open(out.note) as project, out.progress() as on_read:
+        linted, specs = lint_tables(project, options, on_read)
     sources = policy_lines_of(specs, [table.name for table in linted.tables])
     context = replace(context_here(), sources=sources)
     make = partial(document_of_lint, mask=project.mask, context=context)
-    ReportFiles(form).write(report_of(linted, make, context), out)
+    ReportFiles(options.format).write(report_of(linted, make, context), out)
     return linted.exit_code
+
+
+@function(LintOptions)
+def lint(options: LintOptions) -> Linted:
+    """The lint findings on live tables in their planned state (``tablectl lint``). Changes nothing.
+
+    Options and errors as in ``plan``. ``lint:`` in ``tablectl.yaml`` sets the severity of each finding.
+    """
+    with options.open() as project:
+        return lint_tables(project, options)[0]
+
+
+def lint_tables(project: Project, options: LintOptions, on_read: OnRead = ignore_progress) -> tuple[Linted, Specs]:
+    """The lint findings on the selected tables in their planned state, including tables without changes; and the
+    policies.
+
+    Reads the history of each table, and the layout of partitioned ones. Failures and errors as in ``make_plan``.
+    """
+    specs, selection = chosen_tables(project, options)
+    dbt = () if options.dbt is None else read_manifest(Path(options.dbt), project.catalog)
+    located = locate_tables(project, specs, selection)
+    failures = list(located.failures)
+    whole = Depth(LOOK_BACK, layout=True)
+    make = partial(_linted, project, dbt)
+    read = read_tables(project, located, lambda _spec: lambda _live: whole, make, on_read, failures)
+    tables = [LintedTable(spec.name.text, found) for spec, found in read]
+    linted = Linted(
+        tables=tuple(sorted(tables, key=lambda table: table.name)),
+        failures=sorted_failures(failures),
+        unmatched=located.unmatched,
+    )
+    return linted, specs
+
+
+def _linted(project: Project, dbt: Sequence[DbtTable], spec: TableSpec, reading: Reading) -> tuple[Finding, ...]:
+    live = reading.table
+    changes = diff(spec.policy, live, project.dialect)
+    subject = table_subject(spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime)
+    severities = with_own_rules(project.config.severities, project.own_rules, spec)
+    theirs = [each for each in dbt if each.name.key == spec.name.key]
+    shared = dbt_findings(spec, theirs, live.known_commits, project.dialect)
+    return (*rules.lint(subject, spec.name, "lint", severities), *graded(shared, spec.name, severities))

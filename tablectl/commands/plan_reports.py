@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from time import monotonic, time
 
+from tablectl.commands.options import ChangedTables
 from tablectl.commands.output import Output
 from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.request import CommandRequest
 from tablectl.frozen import frozen
 from tablectl.leases.clock import SystemClock
-from tablectl.model.errors import LimitError, TablectlError
+from tablectl.model.errors import TablectlError
 from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import Shard
 from tablectl.planning.plan_file import digest_of
-from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.effective_policy import Sources, policy_lines_of
+from tablectl.policies.repository import Paths
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.selection import Selection
-from tablectl.workflow.plan import make_plan
 
 _NOTHING = Context()
 
@@ -41,49 +41,24 @@ class Started:
 
 def selection_of(request: CommandRequest) -> Selection:
     """The tables that the options select, apart from ``--changed-since``."""
-    shard = Shard.parse(request.shard) if request.shard else None
-    return Selection(request.select, request.tags, request.excluded, shard)
+    return Selection(request.select, request.tags, request.excluded)
 
 
-def policies_and_selection(request: CommandRequest, project: Project) -> tuple[Specs, Selection]:
-    """The policies that a command reads, and the tables that it selects."""
-    selection = selection_of(request)
-    if not request.changed_since:
-        return project.policies(request.paths), selection
-    specs, changed = project.changed_since(request.changed_since, request.paths, whole=request.on_cluster)
+def chosen_tables(
+    project: Project, options: ChangedTables, shard: Shard | None = None, *, whole: bool = False
+) -> tuple[Specs, Selection]:
+    """The policies that a command reads, and the tables that it selects. ``whole`` reads all policies."""
+    selection = Selection(tuple(options.select), tuple(options.tags), tuple(options.exclude), shard)
+    if not options.changed_since:
+        return project.policies(options.paths), selection
+    specs, changed = project.changed_since(options.changed_since, options.paths, whole=whole)
     return specs, replace(selection, changed=changed)
-
-
-def plan_with_progress(
-    project: Project, specs: Specs, selection: Selection, request: CommandRequest, out: Output
-) -> Plan:
-    """The plan of a command, with its progress."""
-    if request.on_cluster:
-        from tablectl.cluster_plan import plan_on_cluster  # noqa: PLC0415  # as few modules as the command needs
-
-        return plan_on_cluster(project, request.paths, selection)
-    with out.progress() as on_read:
-        return make_plan(project, specs, selection, on_read)
-
-
-def check_limits(request: CommandRequest, plan: Plan) -> None:
-    """Raises ``LimitError`` for a plan that is larger than the options allow."""
-    PlanLimits(request.max_tables, request.max_bytes).check(plan)
-
-
-def limit_exceeded(request: CommandRequest, plan: Plan) -> LimitError | None:
-    """The limit that a plan exceeds. The plan is shown anyway, so that its reader sees what made it large."""
-    try:
-        check_limits(request, plan)
-    except LimitError as error:
-        return error
-    return None
 
 
 def plan_context(
     plan: Plan,
     project: Project,
-    request: CommandRequest,
+    paths: Paths,
     out: Output,
     reports: ReportFiles,
     about: Context = _NOTHING,
@@ -96,7 +71,7 @@ def plan_context(
 
     context = context_here(reports.plan_file, about)
     if not about.sources and (plan.tables or plan.failures):
-        context = replace(context, sources=lines_of_plan(plan, _policies_now(plan, project, request, out)))
+        context = replace(context, sources=lines_of_plan(plan, _policies_now(plan, project, paths, out)))
     return replace(context, digest=digest_of(plan))
 
 
@@ -125,12 +100,12 @@ def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
         }
 
 
-def _policies_now(plan: Plan, project: Project, request: CommandRequest, out: Output) -> Specs:
+def _policies_now(plan: Plan, project: Project, paths: Paths, out: Output) -> Specs:
     """The policies with the lines for a plan. None if they cannot be read: reports are written without lines."""
     from tablectl.approval import policies_digest  # noqa: PLC0415  # as above
 
     try:
-        specs = project.any_policies(request.paths)
+        specs = project.any_policies(paths)
     except TablectlError as error:
         out.note(f"the lines of the policies are not known: {error.message}")
         return Specs.of(())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,16 +33,23 @@ class ReportFiles:
     """The file of the plan itself."""
 
     @staticmethod
-    def of(form: ReportFormat, files: Sequence[Path] | None, plan: Path | None = None) -> ReportFiles:
+    def of(
+        form: ReportFormat,
+        files: Sequence[Path] | None,
+        plan: Path | None = None,
+        known: Collection[ReportFormat] = tuple(ReportFormat),
+    ) -> ReportFiles:
         """Parse the options; ``plan`` is the file of the plan itself, which no report may replace.
 
-        Raises ``UsageError`` for a name without a known format and for a name that is used twice.
+        Raises ``UsageError`` for a name whose format is not ``known`` and for a name that is used twice.
         """
         found: dict[Path, ReportFormat] = {}
         for path in files or []:
             asked = format_of(path.name)
             if asked is None:
                 raise UsageError(f"--report {path} has no known format", f"use a name that ends in {SUFFIXES}")
+            if asked not in known:
+                raise UsageError(f"this command has no format {asked}", f"its formats are {', '.join(known)}")
             if path in found or (plan is not None and path.absolute() == plan.absolute()):
                 twice = "to be written twice" if path in found else "the plan itself"
                 raise UsageError(f"--report {path} is {twice}", "give each report a name of its own")

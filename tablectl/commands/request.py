@@ -12,14 +12,11 @@ from tablectl.delta.client_families import find_family
 from tablectl.delta.protocol import Client
 from tablectl.frozen import frozen
 from tablectl.model.errors import UsageError
-from tablectl.model.stamp import LONGEST_REASON
-from tablectl.model.table_options import parse_size
 from tablectl.policies.variables import is_variable
 
 if TYPE_CHECKING:  # they load what only plans need, and what reads YAML: `--help` does without
     from tablectl.model.plan import Plan
     from tablectl.project import Project
-    from tablectl.workflow.apply import CanaryOptions
 
 
 @frozen
@@ -35,7 +32,7 @@ class CommandRequest:
     """The environment of ``tablectl.yaml``; ``None`` leaves it to ``TABLECTL_ENV``."""
     excluded: tuple[str, ...] = ()
     max_tables: int | None = None
-    """The maximum size of a plan; ``None`` is no limit."""
+    """The maximum size of a plan; ``None``: no limit."""
     max_bytes: int | None = None
     shown_as: str = ""
     """The dialect of ``plan --as``; empty for that of the configuration."""
@@ -56,9 +53,18 @@ class CommandRequest:
         """
         from tablectl.project import EngineSource, Project  # noqa: PLC0415  # see above
 
-        source = EngineSource(remote=self.remote, on_start=out.note)
+        source = EngineSource(on_start=out.note)
         cached = not self.no_cache
-        return Project.open(directory, env=self.env, variables=self.variables, source=source, plan=plan, cached=cached)
+        settings = {"remote": self.remote} if self.remote else {}
+        return Project.open(
+            directory,
+            env=self.env,
+            variables=self.variables,
+            source=source,
+            plan=plan,
+            cached=cached,
+            settings=settings,
+        )
 
 
 @frozen
@@ -67,23 +73,6 @@ class BreakOptions:
 
     epoch: int | None
     reason: str
-
-
-@frozen
-class ApplyCommandOptions:
-    """The options of ``apply``."""
-
-    yes: bool = False
-    proceed: str = ""
-    override: str = ""
-    wait: float = 0
-    """Minutes."""
-    without_policies: bool = False
-    """Whether a saved plan is applied without comparing it with the policies."""
-    quiet: float | None = None
-    """Seconds within which each table is started at a quiet moment; ``None`` to start at once."""
-    canary: CanaryOptions | None = None
-    """The tables to change first."""
 
 
 @frozen
@@ -126,28 +115,6 @@ class ImportOptions:
     output: Path | None = None
     """``None`` is standard output."""
     force: bool = False
-
-
-def size(option: str, given: str | None) -> int | None:
-    """Parse a size in bytes: ``500000``, ``20 GB``. Raises ``UsageError`` for anything else."""
-    if given is None:
-        return None
-    try:
-        return parse_size(given)
-    except ValueError as error:
-        raise UsageError(f"{option} {error}", f"for example {option} 20GB") from None
-
-
-def reason(option: str, given: str | None) -> str:
-    """The reason for which an operator overrides something; empty if the option is absent. Every commit records it."""
-    if given is None:
-        return ""
-    text = " ".join(given.split())
-    if not text or not text.isprintable():
-        raise UsageError(
-            f"{option} needs a reason", "give one; it is recorded in every commit of the run and in its report"
-        )
-    return text[:LONGEST_REASON]
 
 
 def environment(given: str | None) -> str | None:

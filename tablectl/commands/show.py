@@ -27,7 +27,7 @@ def show_command(path: Path, request: CommandRequest, out: Output, reports: Repo
         reports.check()
         if plan.tool != __version__:
             out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
-        context = plan_context(plan, project, request, out, reports)
+        context = plan_context(plan, project, request.paths, out, reports)
         make = partial(document_of_plan, mask=project.mask, context=context)
         reports.write(report_of(plan, make, context, verbose=request.verbose), out)
     return ExitCode.DONE

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tablectl.commands.command import command
+from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output, problems_json
 from tablectl.commands.report_files import below_root
-from tablectl.commands.request import CommandRequest
 from tablectl.frozen import frozen
 from tablectl.json_text import json_form, write_json
 from tablectl.lint_rules.rule import LintedState
 from tablectl.model.errors import ExitCode, InputError, Problem
 from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.policies.effective_policy import policy_lines_of
+from tablectl.policies.repository import Paths
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import Project
 from tablectl.reports.findings_text import counted, findings_lines
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateOptions(Place):
+    """The options of ``validate``."""
+
+    paths: Paths = policy_paths()
+    format: ReportFormat = output_format((*TEXT_AND_JSON, ReportFormat.SARIF), "")
 
 
 @frozen
@@ -31,10 +41,15 @@ class _Checked:
     linted: tuple[LintedTable, ...]
 
 
-def validate_command(request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
-    """Check that every policy is valid, in every environment unless one is named."""
+@command(ValidateOptions, without=("cache", "remote"))
+def validate(options: ValidateOptions, out: Output) -> ExitCode:
+    """Check policies without reading any table.
+
+    Example: tablectl validate policies/
+    """
+    form = options.format
     try:
-        checked = _check(request, out)
+        checked = _check(options, out)
     except InputError as error:
         if form is not ReportFormat.TEXT:
             out.result(_refused(error.problems, form))
@@ -66,17 +81,17 @@ def _all_findings(checked: Mapping[str, _Checked]) -> Linted:
     return Linted(tuple(dict.fromkeys(table for each in checked.values() for table in each.linted)))
 
 
-def _check(request: CommandRequest, out: Output) -> Mapping[str, _Checked]:
+def _check(options: ValidateOptions, out: Output) -> Mapping[str, _Checked]:
     """The policies of each environment; without environments, a single entry with an empty name. Raises
     ``InputError``.
     """
-    top = request.open(out).config
+    top = options.open(out.note).config
     named = [top.environment] if top.environment or not top.env else list(top.env)
     found, wrong = dict[str, _Checked](), dict[str, tuple[Problem, ...]]()
     for env in named:
-        project = replace(request, env=env).open(out)
+        project = options.open(out.note, env=env)
         try:
-            specs = project.policies(request.paths)
+            specs = project.policies(options.paths)
         except InputError as error:
             wrong[env] = error.problems
         else:

@@ -10,11 +10,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from tablectl.conflicts.expected_writers import ExpectedWriters, WriterProfile, expected_writers
+from tablectl.conflicts.expected_writers import (
+    ExpectedWriters,
+    WriterProfile,
+    declared_clients,
+    evidence_text,
+    expected_writers,
+    expects_unknown,
+)
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.transactions import ConflictOutcome
-from tablectl.conflicts.writer_evidence import declared_clients, evidence_text, expects_unknown
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client

@@ -1,10 +1,11 @@
-"""Which commits stop a streaming reader of the table (delta-6; Databricks: D22)."""
+"""Which commits stop a streaming reader of the table (delta-6; Databricks: D22), and which break handles of readers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
 
+from tablectl.delta import keys
 from tablectl.delta.dialects import DIALECTS, OPEN_SOURCE, dialect_of
 from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, Kind
@@ -124,3 +125,21 @@ def _rows(committed: CommittedTransaction) -> ReaderStop:
         return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", "DELTA_SOURCE_TABLE_IGNORE_CHANGES", fix)
     reason = "rows that it may have read were removed"
     return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", "DELTA_SOURCE_IGNORE_DELETE", fix)
+
+
+_BREAKS = frozenset({(keys.DELETION_VECTORS.lower(), "true"), (keys.ROW_TRACKING.lower(), "true")})
+"""Properties that add hidden columns to a scan. A scan that was analysed before the change lacks them. Measured with
+Delta Spark 4.4; all other safe changes leave older handles intact."""
+
+
+def stale_handles(made: Sequence[CommittedTransaction]) -> str:
+    """Which operations of an old ``DeltaTable`` object fail after a statement with these commits, or nothing.
+
+    Such an object, and a DataFrame, keeps the table's metadata of the time when it was created (delta-0).
+    """
+    if any(each.repartitions for each in made):
+        return "re-create `DeltaTable` and DataFrame objects after this change, inside the guard; old ones fail"
+    sets = (pair for each in made if each.metadata for pair in each.metadata.sets)
+    if not any((key.lower(), value.lower()) in _BREAKS for key, value in sets):
+        return ""
+    return "re-create `DeltaTable` objects after this change, inside the guard; old ones fail on merge/update/delete"

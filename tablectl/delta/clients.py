@@ -379,5 +379,5 @@ def _outcome(found: list[str]) -> tuple[Outcome, str]:
     outcome, why = found
     known: dict[str, Outcome] = {"yes": "yes", "no": "no", "wrong rows": "wrong rows"}
     if outcome not in known:
-        raise ValueError(f"{outcome!r} is no outcome of a probe")
+        raise ValueError(f"{outcome!r} is not an outcome of a probe")
     return known[outcome], why

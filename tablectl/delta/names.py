@@ -1,4 +1,6 @@
-"""Names of tables and columns: parsing, comparison without regard to case, quoting."""
+"""Names of tables and columns: parsing and comparison without regard to case. The only module that turns names and text
+into SQL: every statement is built with its functions.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,6 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from tablectl.delta.credentials import find_credentials, scrub
-from tablectl.delta.sql import quote_name
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _UNQUOTED = re.compile(r"[A-Za-z0-9_]+")
@@ -252,3 +253,33 @@ def column_sql(path: ColumnPath) -> str:
 def fold_column(path: ColumnPath) -> ColumnPath:
     """Equal for two spellings of one column: Delta ignores the case of column names."""
     return tuple(part.casefold() for part in path)
+
+
+def quote_name(part: str) -> str:
+    """One part of an identifier in backticks. Only a backtick can end it, so backticks are doubled."""
+    return "`" + part.replace("`", "``") + "`"
+
+
+_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPED = re.compile(r"[\\'\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
+"""Characters that end a literal or a line, and characters that are invisible in a plan. The list is fixed, so that it
+does not depend on Python's Unicode version.
+"""
+
+
+def quote_text(text: str) -> str:
+    r"""A string literal on one line, as Spark's parser reads it with ``escapedStringLiterals`` off.
+
+    Spark treats a backslash as an escape and expands ``${…}`` before it parses. The engine turns the expansion off in
+    its own session (delta-0), so the text arrives unchanged. NUL is not written as ``\0``: Spark would read an octal
+    number if two digits follow.
+    """
+    return "'" + _ESCAPED.sub(_escape, text) + "'"
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    return _ESCAPES.get(char) or f"\\u{ord(char):04x}"
+
+
+LOG = "_delta_log"

@@ -54,7 +54,7 @@ def parse_interval(text: str) -> int:
         if name in {"month", "year", "quarter"}:
             raise ValueError("needs an interval in weeks or smaller: months and years have no fixed length")
         if name not in _UNIT_MICROS or (fraction and name != "second"):
-            raise ValueError(f"needs an interval such as 'interval 7 days': {unit!r} is no unit here")
+            raise ValueError(f"needs an interval such as 'interval 7 days': {unit!r} is not a unit here")
         micros = int(fraction.ljust(6, "0")[:6]) if fraction else 0
         total += int(number) * _UNIT_MICROS[name] + (-micros if number.startswith("-") else micros)
     if total < 0:
@@ -129,7 +129,7 @@ def parse_columns(text: str) -> frozenset[ColumnPath]:
 
 
 def columns_text(columns: Iterable[ColumnPath]) -> str:
-    """The list as Delta reads it, with Spark's parser: a name that is no plain identifier is in backticks."""
+    """The list as Delta reads it, with Spark's parser: a name that is not a plain identifier is in backticks."""
     return ",".join(join_parts(path) for path in columns)
 
 
@@ -329,7 +329,7 @@ def why_never_declared(key: str) -> tuple[str, str] | None:
     if folded.startswith("delta.constraints."):
         return f"{key} is a CHECK constraint, not a property", "use ALTER TABLE … ADD CONSTRAINT"
     if folded in {"delta.feature.catalogmanaged", "delta.feature.catalogowned-preview"}:
-        return f"{key} is no setting of a policy", (
+        return f"{key} is not a setting of a policy", (
             "remove it: no attribute turns catalog commits on. A table is created with them; from Databricks Runtime "
             "18.0 on it can be altered, too"
         )

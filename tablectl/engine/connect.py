@@ -210,7 +210,7 @@ class ConnectLink:
     def interrupt(self, tag: str, address: str) -> bool | None:
         """Ask the server to end the operations with a tag, in this session or in that of a run that died.
 
-        Returns whether any of them still runs; ``None`` if the server cannot tell, and for a session of another server
+        Returns whether any of them still runs; ``None`` if the server does not say, and for a session of another server
         or user: an address comes from a lease record, so no other server is ever called because of it.
         """
         mine = not address or address == self.address

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tablectl.delta.credentials import without_credentials
-from tablectl.delta.names import split_parts
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import quote_name, split_parts
 from tablectl.engine.errors import engine_error
 from tablectl.model.errors import EngineError, LiveError
 
@@ -85,7 +84,7 @@ def locate(session: Any, name: str) -> str:
     """The location of the table that a name means in a session, as its own statements would resolve it. Changes nothing
     there.
 
-    Raises ``LiveError`` if there is no such Delta table, ``EngineError`` if the session cannot tell.
+    Raises ``LiveError`` if there is no such Delta table, ``EngineError`` if the session does not say.
     """
     return describe(session, ".".join(quote_name(part) for part in split_parts(name)), name)
 

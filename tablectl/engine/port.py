@@ -109,7 +109,7 @@ class Engine(CommitDriver, Protocol):
         """Ask the engine to end the operations with a tag, here or, by its ``address``, in the session of a run that
         died.
 
-        Returns whether any of them may still run; ``None`` if the engine cannot tell.
+        Returns whether any of them may still run; ``None`` if the engine does not say.
         """
         ...
 

@@ -14,14 +14,13 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from functools import partial
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
-from tablectl.delta.names import TableName, find_name
-from tablectl.delta.sql import quote_name, quote_text
+from tablectl.delta.names import TableName, find_name, quote_name, quote_text
 from tablectl.engine.connect import (
     ConnectLink,
     check_answers,
@@ -501,8 +500,6 @@ def _read_gate(url: str) -> None:
 
 def packages() -> str:
     """Maven coordinates of Delta for the installed pyspark and delta-spark."""
-    from importlib import metadata  # noqa: PLC0415  # slow to load, and most commands start no session
-
     try:
         spark, delta = metadata.version("pyspark"), metadata.version("delta-spark")
     except metadata.PackageNotFoundError as error:

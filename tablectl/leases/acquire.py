@@ -80,7 +80,7 @@ def acquire_all(
     """Acquire all of these leases or none, in the order of their keys.
 
     Never waits: a blocked caller asks again later and passes the ``seen`` sightings of the last call. All tails are
-    read before the first lease is taken, so only a race takes a lease in vain. A holder whose tail has not changed for
+    read before the first lease is taken, so only a race wastes a lease. A holder whose tail has not changed for
     ttl × 1.25 is dead. If anything is raised on the way, no lease stays taken.
 
     Applies cannot deadlock: none holds a lease while it waits for another one. And one of several competing applies

@@ -1,12 +1,12 @@
-"""Rules about settings that conflict with each other."""
+"""Rules about settings that conflict with each other, and about partitions: too many, or too small."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
+from tablectl.attributes.column_lists import STATS_KEYS, has_statistics, names_statistics
 from tablectl.attributes.policy import declaration_of
-from tablectl.attributes.statistics import STATS_KEYS, has_statistics, names_statistics
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, written_text
@@ -15,6 +15,11 @@ from tablectl.model.text import cut
 
 _WEEK = 7 * 86_400_000_000
 _FORMATS = ((keys.iceberg_compat(1), "v1"), (keys.iceberg_compat(2), "v2"))
+_MANY_VALUES = 10_000
+_FEW_PARTITIONS = 50
+_SMALL = 100_000_000
+"""A partition with fewer bytes is tiny. Delta's guide recommends ten times as much."""
+_BEST_PRACTICES = "docs.delta.io/best-practices, as of Delta 4.4"
 
 
 def _clustering_beside_partitioning(table: LintedState) -> Found:
@@ -324,3 +329,48 @@ def _log_span(table: LintedState) -> str:
 def _span(text: str) -> str:
     span = text.strip().removeprefix("interval").removeprefix("INTERVAL").strip()
     return re.sub(r"\b1 (\w+)s\b", r"1 \1", span)
+
+
+def _partition_cardinality(table: LintedState) -> Found:
+    layout = table.live and table.live.layout
+    for column, count in layout.values if layout else ():
+        if count >= _MANY_VALUES:
+            yield f"the partition column {column} has {count:,} values", "partitioning"
+
+
+PARTITION_CARDINALITY = LintRule(
+    code="L007",
+    name="PartitionCardinality",
+    severity="warning",
+    title="A partition column of high cardinality",
+    breaks="Each value is a directory with files of its own: planning, listing and the log grow with the values, "
+    "and every write makes at least one file for each value that it touches.",
+    why="10,000 values and more were found in the log.",
+    fix="Partition by something coarser (a date instead of an id), or cluster by the column instead: "
+    "`partitioning: none` and `clustering: [...]` with `rewrite: allowed`.",
+    source=f"{_BEST_PRACTICES}; D60",
+    seen=("lint",),
+    check=_partition_cardinality,
+)
+
+
+def _tiny_partitions(table: LintedState) -> Found:
+    layout = table.live and table.live.layout
+    if layout and layout.partitions >= _FEW_PARTITIONS and layout.median < _SMALL:
+        size = f"{layout.median / 1e6:.1f} MB" if layout.median >= 100_000 else f"{layout.median / 1e3:.1f} kB"
+        yield f"{layout.partitions:,} partitions, half of which hold at most {size}", "partitioning"
+
+
+TINY_PARTITIONS = LintRule(
+    code="L008",
+    name="TinyPartitions",
+    severity="warning",
+    title="Tiny partitions",
+    breaks="Many small files: queries spend their time in opening them, and OPTIMIZE cannot join files of two "
+    "partitions.",
+    why="Of at least 50 partitions, half hold less than 100 MB each. Delta's guide asks for 1 GB a partition.",
+    fix="Partition by something coarser, or cluster instead of partitioning.",
+    source=_BEST_PRACTICES,
+    seen=("lint",),
+    check=_tiny_partitions,
+)

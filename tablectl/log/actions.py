@@ -15,8 +15,7 @@ from urllib.parse import unquote
 from tablectl.delta import keys
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
-from tablectl.json_text import check_json, read_json, write_json
-from tablectl.log.budget import FEATURE_LENGTH, FEATURES, PATH_LENGTH, BudgetError
+from tablectl.json_text import JsonBudgetError, check_json, read_json, write_json
 from tablectl.model.table import AppTransaction
 
 CLUSTERING = keys.CLUSTERING_DOMAIN
@@ -24,6 +23,26 @@ ROW_TRACKING = keys.ROW_TRACKING_DOMAIN
 _TABLE_FEATURES = (3, 7)
 _LIQUID, _ZCUBE, _ZCUBE_COLUMNS = "liquid", "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 _MARK_LIMIT = 10_000
+ACTION_BYTES = 32 << 20
+"""The maximum size of all actions in one commit that do not concern files."""
+DOMAINS = 10_000
+"""The maximum number of domains of one table."""
+FEATURES = 1_000
+"""The maximum number of table features in a protocol, which reports list; Delta has about thirty."""
+FEATURE_LENGTH = 200
+"""The maximum length of a feature's name in characters."""
+PATH_LENGTH = 1 << 16
+"""The maximum length of a data file's path, in characters."""
+HINT_BYTES = 1 << 20
+"""The maximum size of ``_last_checkpoint``. A real one has at most a few kilobytes."""
+STATE_BYTES = 32 << 20
+"""The maximum size of the protocol, the metadata and the domains in a checkpoint, unpacked and decoded."""
+STATE_VALUES = 500_000
+"""The maximum number of values in each of their columns."""
+
+
+class BudgetError(JsonBudgetError):
+    """A part of a log exceeds a limit."""
 
 
 @frozen
@@ -95,28 +114,28 @@ def parse_json(raw: bytes) -> Any:
 def expect_object(value: object, what: str) -> dict[str, Any]:
     """Returns a JSON object unchanged. Raises ``ValueError`` for other types."""
     if not isinstance(value, dict):
-        raise ValueError(f"{what} is no object")
+        raise ValueError(f"{what} is not an object")
     return value
 
 
 def expect_text(value: object, what: str) -> str:
     """Returns a string unchanged. Raises ``ValueError`` for other types."""
     if not isinstance(value, str):
-        raise ValueError(f"{what} is no text")
+        raise ValueError(f"{what} is not text")
     return value
 
 
 def expect_integer(value: object, what: str) -> int:
     """Returns an integer unchanged. Raises ``ValueError`` for other types, including booleans."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{what} is no integer")
+        raise ValueError(f"{what} is not an integer")
     return value
 
 
 def expect_texts(value: object, what: str) -> tuple[str, ...]:
     """Returns a list of strings as a tuple. Raises ``ValueError`` for other types."""
     if not isinstance(value, list):
-        raise ValueError(f"{what} is no list")
+        raise ValueError(f"{what} is not a list")
     return tuple(expect_text(item, f"an entry of {what}") for item in value)
 
 
@@ -189,7 +208,7 @@ def parse_clustering(configuration: str) -> tuple[tuple[str, ...], ...]:
     domain = expect_object(parse_json(configuration.encode()), "the clustering domain")
     columns = domain.get("clusteringColumns")
     if not isinstance(columns, list):
-        raise ValueError("clusteringColumns is no list")
+        raise ValueError("clusteringColumns is not a list")
     parsed = tuple((col,) if isinstance(col, str) else expect_texts(col, "a clustering column") for col in columns)
     if not all(parsed):
         raise ValueError("a clustering column has no name")

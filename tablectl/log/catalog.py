@@ -4,14 +4,15 @@ of tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field
 from functools import partial
 from itertools import chain, islice
 
 from tablectl.delta.names import TableName, find_name
 from tablectl.engine.port import SIMPLE_NAME, Catalog
-from tablectl.log.pattern_matches import PatternMatches
+from tablectl.frozen import frozen
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
 from tablectl.model.pattern_index import index_globs, index_patterns
 from tablectl.model.patterns import CatalogPattern, literal_text
@@ -23,6 +24,27 @@ _AT_ONCE = 100
 _BROKEN = (EngineError, BrokenTableError)
 _Schema = tuple[str, str]
 _Looked = dict[TableName, str | TablectlError]
+
+
+@frozen
+class PatternMatches:
+    """The live Delta tables that were found, and the failures."""
+
+    tables: Mapping[TableName, str] = field(default_factory=dict)
+    """Each table's location."""
+    failures: tuple[tuple[str, TablectlError], ...] = ()
+    """Failed lookups, by the name of a table or the text of a pattern."""
+
+    others: tuple[str, ...] = ()
+    """Why what matches is no Delta table: a sentence for each view and each table of another format."""
+
+    @staticmethod
+    def all(parts: Iterable[PatternMatches]) -> PatternMatches:
+        """Merges several results."""
+        every = tuple(parts)
+        tables = {name: where for each in every for name, where in each.tables.items()}
+        failures = tuple(failure for each in every for failure in each.failures)
+        return PatternMatches(tables, failures, tuple(other for each in every for other in each.others))
 
 
 def find_tables(patterns: Sequence[CatalogPattern], catalog: Catalog) -> PatternMatches:
@@ -91,7 +113,7 @@ def _find_in_schema(
     like = _like([pattern.table for pattern in some]) if len(some) <= _AT_ONCE else "*"
     looked = catalog.tables(schema[0], schema[1], like)
     matched = {name: where for name, where in looked.items() if matches(name)}
-    # A pattern can only mean Delta tables, so others are no failures.
+    # A pattern can only mean Delta tables, so others do not fail.
     return PatternMatches(
         {name: where for name, where in matched.items() if isinstance(where, str)},
         tuple((name.text, where) for name, where in matched.items() if isinstance(where, _BROKEN)),

@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from tablectl.delta.protocol import Protocol
 from tablectl.log.actions import (
+    DOMAINS,
+    STATE_BYTES,
     Counts,
     DomainMetadata,
     FileAction,
@@ -29,7 +31,6 @@ from tablectl.log.actions import (
     parse_protocol,
     vector_id,
 )
-from tablectl.log.budget import DOMAINS, STATE_BYTES
 from tablectl.log.checked_parquet import CheckedParquet, Spent, open_checked
 from tablectl.log.history import read_commit
 from tablectl.log.listing import Checkpoint

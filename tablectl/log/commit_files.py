@@ -54,7 +54,7 @@ def read_past_commits(stores: Stores, location: str, days: int, *, list_files: b
 def unnamed_files(stores: Stores, location: str, *, after: int, since: float) -> tuple[DataFile, ...]:
     """The data files modified from ``since`` on (in seconds since the epoch) that no commit after a version names.
 
-    They are of writes that failed or have not committed yet. Raises ``LiveError`` if that cannot be told.
+    They are of writes that failed or have not committed yet. Raises ``LiveError`` if that is unknown.
     """
     log = open_log(stores, location, stores.managed(location))
     # The files are listed before the commits, so a write that commits in between is in both.

@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tablectl.delta.layout import LOG
-from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, is_local, parse_table
+from tablectl.delta.names import LOG, NameSyntaxError, TableName, canonical_location, is_local, parse_table
 from tablectl.frozen import frozen
-from tablectl.log.pattern_matches import PatternMatches
+from tablectl.log.catalog import PatternMatches
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.pattern_index import PatternIndex, index_globs
 from tablectl.model.patterns import PathPattern, literal_text, step_matches

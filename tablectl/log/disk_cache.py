@@ -215,7 +215,7 @@ def _opened(path: Path, *, create: bool) -> sqlite3.Connection | None:
 
 def _is_ours(path: Path) -> bool:
     """Whether it is a plain file and no link, that only this user can open, in a folder that only this user can write.
-    Whoever writes it decides what plans see. A file of a Git checkout can be read by others, as a rule.
+    Whoever writes it decides what plans see. Other users can usually read a file of a Git checkout.
     """
     try:
         file, folder = path.lstat(), path.parent.stat()

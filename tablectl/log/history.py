@@ -11,8 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from tablectl.log.checksum import Checksum, belongs, parse_checksum
-from tablectl.log.commits import CommitSyntaxError, ParsedCommit, parse_commit
+from tablectl.log.commits import Checksum, CommitSyntaxError, ParsedCommit, belongs, parse_checksum, parse_commit
 from tablectl.log.listing import LogFiles, Segment, checksum_name, commit_name, compacted_name, segment
 from tablectl.model.errors import LiveError
 from tablectl.storage.read_budget import OversizeError

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from tablectl.delta.layout import LOG
-from tablectl.log.budget import HINT_BYTES
+from tablectl.delta.names import LOG
+from tablectl.log.actions import HINT_BYTES
 from tablectl.log.listing import (
     Checkpoint,
     GapError,
@@ -20,8 +20,7 @@ from tablectl.log.listing import (
     parse_listing,
     segment,
 )
-from tablectl.log.state import load_checkpoint_reader
-from tablectl.log.table_facts import catalog_managed
+from tablectl.log.state import catalog_managed, load_checkpoint_reader
 from tablectl.model.errors import LiveError
 from tablectl.model.text import printable
 from tablectl.storage.table_log import FirstNames, TableLog, VanishedError

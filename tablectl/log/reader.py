@@ -12,16 +12,21 @@ from typing import TypeVar
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
 from tablectl.log.catalog_managed import CatalogLog, differences, managed_live_table, open_log
-from tablectl.log.clustering_state import find_clustering_state
-from tablectl.log.file_counts import replay
+from tablectl.log.file_facts import find_clustering_state, measure_layout, replay
 from tablectl.log.history import History
 from tablectl.log.listing import LogFiles, Segment, commit_name, parse_listing, segment
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, processes_for, threads_for
-from tablectl.log.partition_layout import measure_layout
-from tablectl.log.state import State, find_state
+from tablectl.log.state import (
+    State,
+    check_properties,
+    check_protocol,
+    find_state,
+    frozen_properties,
+    read_clustering,
+    read_schema,
+)
 from tablectl.log.table_cache import KnownState, NoCache, TableCache
-from tablectl.log.table_facts import check_properties, check_protocol, frozen_properties, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
 from tablectl.log.write_history import read_write_history
 from tablectl.model.errors import LiveError, TablectlError
@@ -37,7 +42,7 @@ MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""
 
 _AHEAD_BYTES = 4 << 20
-"""The size of commits that may be read for nothing."""
+"""The size of commits that may be read without need."""
 _Taken = TypeVar("_Taken")
 _DEFAULT = StoreOptions()
 _log = logging.getLogger(__name__)
@@ -361,8 +366,8 @@ def _read_version(entries: _Entries, history: History, ahead: int, cache: TableC
 
 
 def _walked(history: History) -> int:
-    """The number of commits that are read for the state and asked for at once: without a checksum, all of them as a
-    rule. If the newest one has the whole state, only so many were read for nothing.
+    """The number of commits that are requested at once to find the state. Without a checksum these are usually all
+    commits. ``_AHEAD_BYTES`` bounds what is read without need if the newest commit has the whole state.
     """
     wanted = history.segment
     if wanted.version in wanted.files.checksums or wanted.files.compacted:
@@ -370,7 +375,7 @@ def _walked(history: History) -> int:
     long = len(wanted.files.commits) >= PAGE and not wanted.files.checksums
     count = min(wanted.version - wanted.base, AHEAD if long else LOOK_BACK)
     names = map(commit_name, range(wanted.version - count + 1, wanted.version + 1))
-    # Commits that are read for nothing must not use up the budget of those that are needed.
+    # Commits that are read without need must not use up the budget of those that are needed.
     return count if sum(history.log.size(name) or _AHEAD_BYTES for name in names) <= _AHEAD_BYTES else 1
 
 

@@ -1,4 +1,5 @@
-"""Finds the newest protocol, metadata and clustering domain of a version, from the cheapest source.
+"""Finds the newest protocol, metadata and clustering domain of a version, from the cheapest source, and interprets them
+as the facts of a live table. Rejects tables that must not be interpreted.
 
 The order of sources is delta-4: the version's own checksum, otherwise the commits, newest first, until an older
 checksum or the checkpoint provides the rest. A commit always takes precedence over a checksum.
@@ -7,17 +8,47 @@ checksum or the checkpoint provides the rest. A commit always takes precedence o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from tablectl.delta import keys
+from tablectl.delta.names import ColumnPath
 from tablectl.delta.protocol import Protocol
+from tablectl.delta.schema import Schema, parse_schema
 from tablectl.frozen import frozen
-from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
-from tablectl.log.checksum import Checksum
-from tablectl.log.commits import ParsedCommit
+from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata, parse_clustering
+from tablectl.log.commits import Checksum, ParsedCommit
 from tablectl.log.history import History
 from tablectl.model.errors import LiveError
+from tablectl.model.managed_table import CATALOG_FEATURES
+from tablectl.model.text import cut
 from tablectl.storage.table_log import AHEAD
 
 _NOT_CLUSTERED = DomainMetadata(CLUSTERING, "", removed=True)
+_READER = 3
+_KNOWN = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "geospatial",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
+    }
+)
+"""Reader features that do not change where protocol, metadata and domains are stored (delta-1.13)."""
+_CATALOG_PROPERTIES = (
+    keys.UNITY_TABLE_ID,
+    "ucTableId",
+    "delta.coordinatedCommits.commitCoordinator",
+    "delta.coordinatedCommits.commitCoordinator-preview",
+)
+_MAPPED = frozenset({"name", "id"})
 
 
 @frozen
@@ -123,7 +154,7 @@ def _walk(history: History, findings: StateFindings, before: State | None) -> No
 
 def load_checkpoint_reader() -> None:
     """Loads the Parquet reader while a store answers: it takes as long as ten answers. Of so many commits without a
-    checksum, none has the metadata as a rule, and the walk ends at the checkpoint.
+    checksum, usually none has the metadata, and the walk ends at the checkpoint.
     """
     import tablectl.log.checkpoint  # noqa: F401, PLC0415
 
@@ -139,3 +170,96 @@ def _take_checkpoint(history: History, findings: StateFindings) -> None:
     findings.protocol = findings.protocol or protocol
     findings.metadata = findings.metadata or metadata
     findings.clustering = findings.clustering or clustering or _NOT_CLUSTERED
+
+
+def catalog_managed(location: str, why: str) -> LiveError:
+    """The error for a table whose newest commits are known only to its catalog (delta-1.11)."""
+    return LiveError(
+        f"{location}: the table is managed by its catalog ({why}): its log alone does not say what it is now",
+        "name it as catalog.schema.table, without `location`, with its catalog under `catalogs` in tablectl.yaml "
+        "(docs/unity-catalog.md)",
+    )
+
+
+def check_protocol(protocol: Protocol, location: str, *, through_catalog: bool = False) -> None:
+    """Rejects a table that this reader could misread. Raises ``LiveError`` with the name of the feature.
+
+    ``through_catalog`` says that the catalog's answer was read, too.
+    """
+    managed = sorted((protocol.reader_features | protocol.writer_features) & CATALOG_FEATURES)
+    if managed and not through_catalog:
+        raise catalog_managed(location, f"feature {managed[0]}")
+    if protocol.reader > _READER:
+        raise LiveError(
+            f"{location}: the table asks for reader version {protocol.reader}, known is up to {_READER}",
+            "nothing of it is interpreted; a newer tablectl may know it",
+        )
+    unknown = sorted(protocol.reader_features - _KNOWN - CATALOG_FEATURES)
+    if unknown:
+        raise LiveError(
+            f"{location}: the table asks for the reader feature{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}, "
+            "unknown here",
+            "nothing of it is interpreted; a newer tablectl may know it, or drop the feature",
+        )
+
+
+def check_properties(metadata: Metadata, location: str) -> None:
+    """Rejects a table whose properties show that a catalog or coordinator has its newest commits. Raises
+    ``LiveError``.
+    """
+    for key in _CATALOG_PROPERTIES:
+        if metadata.properties.get(key):
+            raise catalog_managed(location, f"property {key}")
+
+
+def read_schema(metadata: Metadata, location: str) -> Schema:
+    """The schema. It has physical names only if columns are mapped. Raises ``LiveError`` if it cannot be read."""
+    if metadata.schema is None:
+        raise LiveError(
+            f"{location}: the table's metaData has no schemaString", "set a schema, or create the table again"
+        )
+    try:
+        return parse_schema(metadata.schema)
+    except (ValueError, RecursionError) as error:
+        raise LiveError(f"{location}: the schema in the table's metaData cannot be read: {error}") from error
+
+
+def read_clustering(
+    protocol: Protocol, metadata: Metadata, domain: DomainMetadata | None, schema: Schema, location: str
+) -> tuple[ColumnPath, ...] | None:
+    """The clustering columns by logical name, as Delta derives them. The feature in the protocol enables clustering,
+    the domain lists the columns, and without a domain there are no columns (delta-4).
+    """
+    if not protocol.has("clustering"):
+        return None
+    if domain is None or domain.removed:
+        return ()
+    try:
+        physical = parse_clustering(domain.configuration)
+    except ValueError as error:
+        raise LiveError(f"{location}: the domain delta.clustering cannot be read: {error}") from error
+    return logical_columns(physical, metadata, schema, location)
+
+
+def logical_columns(
+    physical: tuple[ColumnPath, ...], metadata: Metadata, schema: Schema, location: str
+) -> tuple[ColumnPath, ...]:
+    """The logical names of clustering columns. Raises ``LiveError`` for a column that the schema does not have."""
+    mapped = metadata.properties.get(keys.COLUMN_MAPPING, "none").lower() in _MAPPED
+    return tuple(_logical(schema, path, location, mapped=mapped) for path in physical)
+
+
+def _logical(schema: Schema, path: tuple[str, ...], location: str, *, mapped: bool) -> ColumnPath:
+    if mapped:
+        logical = schema.logical(path)
+    else:
+        found = schema.find(path)
+        logical = found[0] if found else None
+    if logical is None:
+        raise LiveError(f"{location}: the table is clustered by {'.'.join(path)}, a column its schema does not have")
+    return logical
+
+
+def frozen_properties(metadata: Metadata) -> MappingProxyType[str, str]:
+    """The table's properties from ``metaData``. A long value is replaced by its beginning and digest."""
+    return MappingProxyType({key: cut(value) for key, value in metadata.properties.items()})

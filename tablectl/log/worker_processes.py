@@ -4,6 +4,8 @@ and threads of Python share one core.
 The processes are forked, so they know what the caller knows and start at once. That is safe only while the process has
 a single thread: a lock that another thread holds is never released in the child. On macOS and Windows, libraries use
 threads on their own, so there everything happens in the caller's process.
+
+Import this module only where many tables are read: ``multiprocessing`` takes as long to load as to read ten tables.
 """
 
 from __future__ import annotations
@@ -16,14 +18,13 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from multiprocessing import current_process, get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from pickle import HIGHEST_PROTOCOL, Pickler, loads
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:  # loaded only where processes are started: it takes as long as to read ten tables
-    from multiprocessing.connection import Connection
-    from multiprocessing.process import BaseProcess
+from typing import Any, TypeVar
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -50,8 +51,6 @@ def can_fork() -> bool:
     """Whether this process may start others as copies of itself. See the module docstring."""
     if sys.platform != "linux":
         return False
-    from multiprocessing import current_process  # noqa: PLC0415  # see above
-
     # A daemonic process, such as one of a `multiprocessing.Pool`, may have no children.
     return not current_process().daemon and len(list(_THREADS.iterdir())) == 1
 
@@ -84,18 +83,15 @@ class _Workers:
     def __init__(
         self, work: Callable[[Any], Any], items: Sequence[Any], count: int, at_end: Callable[[], None]
     ) -> None:
-        from multiprocessing import get_context  # noqa: PLC0415  # see above
-
         self._count = count
         self._processes: list[BaseProcess] = []
-        self._arriving: dict[Connection, int] = {}
-        """Where the results of each process arrive, with the number of its first batch."""
-        self._found: dict[int, list[Any]] = {}
+        self._arriving: list[Connection] = []
+        """Where the results of each process arrive."""
         context = get_context("fork")
         with _interrupts_held_back():
             for first in range(count):
                 receiver, sender = context.Pipe(duplex=False)
-                self._arriving[receiver] = first
+                self._arriving.append(receiver)
                 process = context.Process(target=self._run, args=(work, items, first, sender, at_end), daemon=True)
                 process.start()
                 sender.close()
@@ -119,28 +115,19 @@ class _Workers:
         try:
             for number, batch in enumerate(_batches(items)):
                 if number % self._count == first:
-                    sender.send_bytes(_pickled((number, list(map(work, batch)))))
+                    sender.send_bytes(_pickled(list(map(work, batch))))
         except Exception:  # noqa: BLE001  # the parent gets it, with its trace
             return
         finally:
             at_end()
 
     def results(self, number: int) -> list[Any] | None:
-        """The results of a batch; ``None`` if its process has ended without them."""
-        from multiprocessing.connection import wait  # noqa: PLC0415  # see above
-
-        while number not in self._found and number % self._count in self._arriving.values():
-            for ready in wait(list(self._arriving)):
-                self._take(ready)
-        return self._found.pop(number, None)
-
-    def _take(self, receiver: Any) -> None:
+        """The results of the next batch; ``None`` if its process has ended without them."""
         try:
-            number, results = loads(receiver.recv_bytes())  # noqa: S301  # from a process of our own
+            found: list[Any] = loads(self._arriving[number % self._count].recv_bytes())  # noqa: S301  # from a process of our own
         except (EOFError, OSError):
-            del self._arriving[receiver]
-        else:
-            self._found[number] = results
+            return None
+        return found
 
     def join(self) -> None:
         """Waits for their end."""

@@ -18,7 +18,7 @@ HOURS = 168
 DAYS = 30
 """The days before the newest commit whose writes count."""
 LEAST_WRITES = 30
-"""With fewer writes, an expected loss cannot be told."""
+"""With fewer writes, an expected loss is unknown."""
 LONGEST_WRITE = 86_400.0
 """The longest duration of a write, in seconds. Longer ones are wrong clocks."""
 _MONDAY = 72

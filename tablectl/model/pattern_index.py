@@ -86,7 +86,7 @@ class NameGlobs:
 
 @frozen
 class GlobBeginnings:
-    """How globs begin: which names they may match can often be told from that."""
+    """How globs begin: which often says which names they may match."""
 
     begins: tuple[str, ...]
     """Sorted."""

@@ -17,8 +17,8 @@ from tablectl.delta.names import (
     canonical_location,
     join_parts,
     parse_table,
+    quote_name,
 )
-from tablectl.delta.sql import quote_name
 from tablectl.frozen import frozen
 
 MAGIC = "*?["

@@ -67,7 +67,7 @@ class StreamWriter:
 
 @frozen
 class UnknownStream:
-    """A query of which it cannot be told how far it is."""
+    """A query whose progress is unknown."""
 
     name: str
     checkpoint: str

@@ -33,13 +33,13 @@ class TableLoss:
     since: int = 0
     """The start of the time in which they were made, in milliseconds since the epoch; 0 if unknown."""
     unknown: str = ""
-    """Why the loss cannot be told; empty if it can."""
+    """Why the loss is unknown; empty if it is known."""
     quietest: int | None = None
     """The hour of the week with the least loss, from 0 for Monday 00:00 UTC; ``null`` if the writes were observed for
     less than a day.
     """
     failed: tuple[float, ...] = ()
-    """The expected number of failed writes, for 168 hours from Monday 00:00 UTC; empty if it cannot be told."""
+    """The expected number of failed writes, for 168 hours from Monday 00:00 UTC; empty if unknown."""
     seconds: tuple[float, ...] = ()
     """The expected seconds of work of these writes, for the same hours."""
     statements: tuple[StatementLoss, ...] = ()
@@ -54,7 +54,7 @@ class TableLoss:
 
     @property
     def week(self) -> WeekOfLoss:
-        """The loss of each hour of the week; empty if it cannot be told."""
+        """The loss of each hour of the week; empty if unknown."""
         return week_of(self.failed, self.seconds)
 
     def week_of_statement(self, statement: str) -> WeekOfLoss:

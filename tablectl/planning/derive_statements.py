@@ -12,14 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tablectl.attributes.base import PlannedOperation
-from tablectl.conflicts.stale_handles import stale_handles
 from tablectl.conflicts.statement_phases import phase_of
-from tablectl.conflicts.streaming_readers import stopped_readers
+from tablectl.conflicts.streaming_readers import stale_handles, stopped_readers
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, Kind
-from tablectl.model.operations import Operation, SetProperties, UnsetProperties, render
+from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Phase, Statement, strictest
 from tablectl.model.text import LONGEST_VALUE, is_cut
 from tablectl.planning.change_operations import operations_for
@@ -106,7 +105,7 @@ def _undo_all(operations: Sequence[PlannedOperation], table: TableName) -> tuple
     kinds: tuple[type[Operation], ...] = (UnsetProperties, SetProperties)
     merged = [_merged(same) for kind in kinds if (same := [each for each in undos if isinstance(each, kind)])]
     rest = [each for each in reversed(undos) if not isinstance(each, kinds)]
-    return tuple(render(each, table) for each in [*merged, *rest])
+    return tuple(each.sql(table) for each in [*merged, *rest])
 
 
 def _settle(operations: list[PlannedOperation]) -> list[PlannedOperation]:
@@ -153,7 +152,7 @@ def _statement(
     return Statement(
         id=first.id or f"{first.phase}-{operation.word}",
         verb=operation.verb,
-        sql=render(operation, table),
+        sql=operation.sql(table),
         phase=first.phase,
         reason=verdict.reason + later,
         evidence=operation.evidence(dialect),
@@ -169,7 +168,7 @@ def _statement(
         rewrite=first.rewrite or operation.rewrite(basis),
         backfill=backfill,
         repartition=operation.partition_columns,
-        undo=tuple(render(undo, table) for undo in _undo(group)),
+        undo=tuple(undo.sql(table) for undo in _undo(group)),
         undo_note="; ".join(dict.fromkeys(note for each in group for note in _notes(each))),
     )
 

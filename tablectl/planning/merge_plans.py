@@ -34,7 +34,7 @@ class Shard:
         shard = Shard(int(match[1]), int(match[2])) if match else Shard(0, 0)
         if not 1 <= shard.number <= shard.count <= MOST_SHARDS:
             hint = f"write NUMBER/COUNT with a NUMBER from 1 and a COUNT of at most {MOST_SHARDS}, for example 2/8"
-            raise UsageError(f"--shard {text!r} is no shard", hint)
+            raise UsageError(f"--shard {text!r} is not a shard", hint)
         return shard
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
 from tablectl.json_text import MOST_VALUES, JsonBudgetError, check_json, json_form, read_json, write_json
@@ -16,7 +15,7 @@ from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan, ProtocolFact, TablePlan
 from tablectl.planning.derive_statements import DerivedTable, derive_table
 from tablectl.planning.plan_table import consent_refusals, derived_findings
-from tablectl.planning.protocol import DERIVED
+from tablectl.planning.protocol import DERIVED, added_features
 from tablectl.version import __version__
 
 FORMAT = 2
@@ -60,7 +59,9 @@ def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
     """
     body = _parse(data, where)
     if "masked" in body:
-        raise PlanFileError(f"{where}: a report with masked values, and no plan", "plans are saved by `--out FILE`")
+        raise PlanFileError(
+            f"{where}: a report with masked values; it cannot be applied", "plans are saved by `--out FILE`"
+        )
     digest = body.pop("sha256", None)
     if body.get("format") != FORMAT:
         raise PlanFileError(f"{where}: not of plan format {FORMAT}, which this version reads", _PLAN_AGAIN)
@@ -130,7 +131,7 @@ def _finds_what_follows(table: TablePlan, derived: DerivedTable) -> bool:
 
 def _parse(data: bytes, where: str) -> dict[str, Any]:
     if len(data) > MAX_BYTES:
-        raise PlanFileError(f"{where}: larger than {MAX_BYTES // 2**20} MB, so it is no plan", _PLAN_AGAIN)
+        raise PlanFileError(f"{where}: larger than {MAX_BYTES // 2**20} MB, so it is not a plan", _PLAN_AGAIN)
     try:
         body = read_json(data.decode(), MAX_BYTES, MOST_VALUES, object_pairs_hook=_unique, parse_constant=_no_constant)
     except ValueError as error:
@@ -148,7 +149,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 def _canonical(body: Plan | dict[str, Any]) -> str:

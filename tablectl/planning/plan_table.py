@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.attributes.features import added_features
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
-from tablectl.delta.databricks_runtimes import Runtime
+from tablectl.delta.databricks_runtimes import Capability, Runtime, can, for_property
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.lint_rules.rule import RuleFinding, table_subject
-from tablectl.model.operations import UNVERIFIED
+from tablectl.model.operations import UNVERIFIED, Operation
 from tablectl.model.plan import ProtocolFact, Refusal, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
@@ -19,9 +18,13 @@ from tablectl.planning.change_operations import operations_for, refusals_for
 from tablectl.planning.derive_statements import DerivedTable, derive_table, refused_table
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
-from tablectl.planning.partition_writers import partition_findings, partition_refusals
-from tablectl.planning.protocol import protocol_findings, protocol_refusals
-from tablectl.planning.runtime_refusals import runtime_refusals
+from tablectl.planning.protocol import (
+    added_features,
+    partition_findings,
+    partition_refusals,
+    protocol_findings,
+    protocol_refusals,
+)
 from tablectl.planning.table_loss import table_loss
 
 
@@ -93,3 +96,32 @@ def _unverified(derived: DerivedTable) -> Iterator[RuleFinding]:
     verbs = list(dict.fromkeys(each.verb for each in derived.statements if each.evidence))
     if verbs:
         yield RuleFinding("D001", f"{UNVERIFIED}: {', '.join(verbs)}")
+
+
+def runtime_refusals(derived: DerivedTable, runtime: Runtime) -> tuple[Refusal, ...]:
+    """A refusal for each change that a runtime cannot make. A capability of which nothing is known refuses nothing."""
+    found: dict[str, Refusal] = {}
+    for statement, operation in zip(derived.statements, derived.sent, strict=True):
+        for known in _needed(operation, statement.effect.sets):
+            if can(runtime, known) is False:
+                about = [change for change in statement.serves if change.partition(".")[0] == known.feature]
+                for change in about or statement.serves:
+                    found.setdefault(change, _refusal(change, known, runtime))
+    return tuple(found.values())
+
+
+def _needed(operation: Operation, sets: tuple[tuple[str, str], ...]) -> Iterator[Capability]:
+    if operation.form and operation.form.capability:
+        yield operation.form.capability
+    for key, value in sets:
+        yield from for_property(key, value)
+
+
+def _refusal(change: str, known: Capability, runtime: Runtime) -> Refusal:
+    keeps_history = (known.feature, known.action) == ("deletion_vectors", "drop without loss of history")
+    other = "; or accept the loss of history with `truncate_history: true`" if keeps_history else ""
+    return Refusal(
+        change=change,
+        reason=f"Databricks Runtime {runtime.text} cannot run it: {known.form} needs {known.first} ({known.cited})",
+        fix=f"run it with runtime {known.first} or newer (`engine.runtime`), or leave the setting out{other}",
+    )

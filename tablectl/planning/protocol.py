@@ -1,5 +1,5 @@
-"""The clients that a plan's protocol upgrade locks out, and upgrades that the policy does not allow. Derived from
-statements and basis alone.
+"""Who is locked out by a plan: clients by its protocol upgrade, and writers that name the partition columns that it
+changes; and upgrades that the policy does not allow. Derived from changes, statements and basis alone.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from tablectl.delta.clients import (
     parse_version,
     wrong_rows,
 )
-from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.protocol import PROTECTION, READER_FEATURES, Client, Protocol
 from tablectl.lint_rules.rule import RuleFinding
-from tablectl.model.plan import Basis, Change, Refusal, Statement
+from tablectl.model.plan import Basis, Change, FeatureFact, Leaves, Refusal, Statement
+from tablectl.model.writers import PartitionWriter
 from tablectl.planning.derive_statements import DerivedTable
 
 DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006", "D001"})
@@ -109,7 +110,7 @@ def _lockout(locked: Sequence[_Judged], derived: DerivedTable) -> Refusal:
         change=_cause(feature, derived),
         reason=f"it locks out {names}, {only} recently wrote the table: {_loss(judged)}{cited}",
         fix=f"leave out what needs {feature}, move the writer to a client that writes such tables, or, if it may "
-        "stop, consent with `allow: [lockout]`",
+        "stop writing, allow that with `allow: [lockout]`",
     )
 
 
@@ -204,3 +205,91 @@ def _cause(feature: str, derived: DerivedTable) -> str:
     ]
     named = [change for change, features in raising if feature in features]
     return (named or [change for change, _ in raising])[0]
+
+
+CONSENT = "partition_writers"
+_SHOWN = 5
+
+
+def partition_refusals(changes: Sequence[Change], basis: Basis) -> tuple[Refusal, ...]:
+    """A refusal if the history has such writers and the policy does not consent."""
+    change, writers = _changed(changes), basis.partition_writers
+    if change is None or not writers or CONSENT in basis.options.allow:
+        return ()
+    return (
+        Refusal(
+            change=change.id,
+            reason=f"existing writers of the table would fail on every run: {_text(writers)}",
+            fix="take `partitionBy` out of their code (a write that names no columns takes those of the table), "
+            f"then consent with `allow: [{CONSENT}]`; commits made before the fix still count",
+            condition="DELTA_METADATA_MISMATCH",
+        ),
+    )
+
+
+def partition_findings(changes: Sequence[Change], basis: Basis) -> Iterator[RuleFinding]:
+    """P006: the same, if the policy consents."""
+    if _changed(changes) is not None and basis.partition_writers and CONSENT in basis.options.allow:
+        yield RuleFinding(
+            "P006", f"existing writers of the table will fail on every run: {_text(basis.partition_writers)}"
+        )
+
+
+def _changed(changes: Sequence[Change]) -> Change | None:
+    return next((each for each in changes if each.attribute == "partitioning"), None)
+
+
+def _text(writers: Sequence[PartitionWriter]) -> str:
+    shown = "; ".join(map(_one, writers[:_SHOWN]))
+    return f"{shown}; and {len(writers) - _SHOWN} more" if len(writers) > _SHOWN else shown
+
+
+def _one(writer: PartitionWriter) -> str:
+    who = f" ({writer.who})" if writer.who else ""
+    does = (
+        "names the partition columns"
+        if writer.certain
+        else "may name the partition columns, which the log does not tell"
+    )
+    return f"{writer.operation} by {writer.client}{who}, last in version {writer.version}, {does}"
+
+
+_HISTORY = READER_FEATURES - {
+    "timestampNtz",
+    "variantType",
+    "variantType-preview",
+    "variantShredding",
+    "variantShredding-preview",
+    "catalogManaged",
+}
+"""Reader features that DROP FEATURE removes, with their history or leaving checkpointProtection behind."""
+_FREELY = frozenset(
+    {
+        "checkConstraints",
+        "rowTracking",
+        "domainMetadata",
+        "inCommitTimestamp",
+        "materializePartitionColumns",
+        "coordinatedCommits-preview",
+    }
+)
+_TRUNCATES = frozenset({PROTECTION})
+"""Features that only TRUNCATE HISTORY removes."""
+
+
+def leaves(feature: str) -> Leaves:
+    """How a feature can be removed from a protocol: not at all, by losing history or adding a guard, or without either.
+
+    An unknown feature counts as one that cannot be removed.
+    """
+    if feature in _TRUNCATES:
+        return "truncating"
+    if feature in _HISTORY:
+        return "with history"
+    return "freely" if feature in _FREELY else "never"
+
+
+def added_features(before: Protocol, after: Protocol) -> tuple[FeatureFact, ...]:
+    """The features that a plan adds, by name, and how each can be removed."""
+    new = sorted(after.features - before.features)
+    return tuple(FeatureFact(name=each, reader=each in READER_FEATURES, leaves=leaves(each)) for each in new)

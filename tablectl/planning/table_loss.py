@@ -1,4 +1,6 @@
-"""What the statements of a planned table are expected to cost the writers that have no guard (docs/forecast.md)."""
+"""What the statements of a planned table are expected to cost the writers that have no guard (docs/forecast.md), and
+whether the plan depends on who else writes the table. Only then are the commits of the last 30 days read.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ from collections.abc import Sequence
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.conflicts.past_writers import PastWriters, loss_of, past_writers
-from tablectl.conflicts.statement_phases import phase_of
+from tablectl.conflicts.statement_phases import depends_on_writers, phase_of
 from tablectl.model.expected_loss import DAYS, LEAST_WRITES, quietest_hour
+from tablectl.model.operations import Repartition
 from tablectl.model.plan import Change, Phase
 from tablectl.model.table import LiveTable
 from tablectl.model.table_loss import StatementLoss, TableLoss, failed_writes, lost_seconds
@@ -62,11 +65,34 @@ def table_loss(derived: DerivedTable, live: LiveTable, dialect: str) -> TableLos
 
 
 def too_few(past: PastWriters | None) -> str:
-    """Why so few writes tell nothing."""
+    """Why so few writes give no estimate."""
     count = past.writes if past else 0
     counted = f"{count} write{'' if count == 1 else 's'}" if count else "no writes"
-    return f"{counted} in {DAYS} days, and an estimate needs {LEAST_WRITES}"
+    return f"{counted} in {DAYS} days; an estimate needs {LEAST_WRITES} writes"
 
 
 def _since(past: PastWriters | None) -> int:
     return round(past.period.start * 1000) if past else 0
+
+
+def writers_matter(
+    policy: Policy, live: LiveTable, dialect: str, options: TableOptions = NO_OPTIONS, *, refused: bool = False
+) -> bool:
+    """Whether the plan of a table depends on who else writes it: a phase could be another one, or writers that name the
+    partition columns could exist. ``refused`` asks for refusals alone.
+    """
+    changes = diff(policy, live, dialect)
+    return bool(changes) and changes_depend_on_writers(changes, live, dialect, options, refused=refused)
+
+
+def changes_depend_on_writers(
+    changes: Sequence[Change], live: LiveTable, dialect: str, options: TableOptions, *, refused: bool = False
+) -> bool:
+    """As ``writers_matter``, for known changes. False if they are refused anyway."""
+    if refusals_for(changes, live, dialect, options):
+        return False
+    basis = basis_of(live, options)
+    operations = [each.operation for each in operations_for(changes, basis)]
+    if any(isinstance(each, Repartition) for each in operations):
+        return True
+    return not refused and any(depends_on_writers(each.commits(basis), basis, dialect) for each in operations)

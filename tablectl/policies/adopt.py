@@ -226,7 +226,7 @@ def key_like(name: TableName, written: str, variables: Variables, catalog: str) 
 
 
 def key_node(root: TextEdit, source: SourceFile) -> TextEdit | None:
-    """The key of ``tables`` at a position; ``None`` if it cannot be told from others."""
+    """The key of ``tables`` at a position; ``None`` if it looks like others."""
     tables = (node for key, node in root.entries() if key.text == "tables")
     keys = (key for node in tables if node.kind == "map" for key, _ in node.entries())
     return next((key for key in keys if (key.line, key.column) == (source.line - 1, source.column - 1)), None)
@@ -236,5 +236,5 @@ def _key_at(root: TextEdit, source: SourceFile) -> str:
     """The key of ``tables`` at a position, as the file spells it. Raises ``SpliceError``."""
     node = key_node(root, source)
     if node is None:
-        raise SpliceError(f"its entry at {source} cannot be told from others")
+        raise SpliceError(f"its entry at {source} looks like another one")
     return node.text

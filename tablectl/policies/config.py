@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -147,7 +148,7 @@ def _server(address: str) -> str:
     split = urlsplit(address)
     try:
         return f"sc://{(split.hostname or '').rstrip('.')}:{split.port or _CONNECT_PORT}"
-    except ValueError:  # the port is no number: PySpark says so
+    except ValueError:  # the port is not a number: PySpark says so
         return server_text(address)
 
 
@@ -173,7 +174,12 @@ class RunSettings:
 
     canary: int = setting(
         0,
-        whole(0, 100_000, "How many tables an apply changes before the others; 0 starts all alike."),
+        whole(
+            0,
+            100_000,
+            "How many tables an apply changes before the others, at least one of each group of equal changes; 0 starts "
+            "all alike.",
+        ),
         "--canary",
         metavar="N",
     )
@@ -185,13 +191,13 @@ class RunSettings:
     )
     stop_if_failed: int = setting(
         1,
-        whole(0, 100_000, "How many failed tables keep the others from starting; 0 is no limit."),
+        whole(0, 100_000, "How many failed tables keep the others from starting; 0 is not a limit."),
         "--stop-if-failed",
         metavar="N",
     )
     stop_if_silent: int = setting(
         0,
-        whole(0, 100_000, "How many silent writers keep the others from starting; 0 is no limit."),
+        whole(0, 100_000, "How many silent writers keep the others from starting; 0 is not a limit."),
         "--stop-if-silent",
         metavar="N",
     )
@@ -468,13 +474,18 @@ class Config:
         return Severities(self.lint)
 
 
+OVERRIDDEN: Mapping[type[Any], str] = MappingProxyType({ServerSettings: "engine", RunSettings: "window"})
+"""The settings that a caller may give, and their section."""
+
+
 def with_settings(config: Config, given: Mapping[str, Any]) -> Config:
     """The configuration with the settings that flags or parameters give, which have the highest precedence."""
     engine = given_settings(EngineConfig, ServerSettings, given)
+    alone: dict[str, Any] = {"remotes": ()} if engine else {}
     window = given_settings(WindowConfig, RunSettings, given)
     return replace(
         config,
-        engine=replace(config.engine, **engine, **({"remotes": ()} if engine else {})),
+        engine=replace(config.engine, **engine, **alone),
         window=replace(config.window, **window),
     )
 

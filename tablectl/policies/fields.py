@@ -186,6 +186,11 @@ class Word(YamlField):
     """What to do about a word that resembles none of these, for its hint."""
 
     @property
+    def is_flag(self) -> bool:
+        """Whether it is true or false."""
+        return self.words == _FLAG
+
+    @property
     def takes(self) -> str:  # noqa: D102
         return f"one of {', '.join(self.words)}"
 
@@ -212,9 +217,9 @@ class Word(YamlField):
             )
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
-        if self.words == _FLAG and not variables:
+        if self.is_flag and not variables:
             return {"type": "boolean"}
-        enum = {"enum": [*self.words] if self.words != _FLAG else [True, False]}
+        enum = {"enum": [True, False] if self.is_flag else [*self.words]}
         return {"anyOf": [enum, dict(WITH_VARIABLE)]} if variables else enum
 
 
@@ -308,7 +313,7 @@ class CommandLine(YamlField):
             try:
                 words = shlex.split(node.text)
             except ValueError as error:  # an unclosed quote
-                reading.report(node.source, f"{name} is no command: {str(error).lower()}")
+                reading.report(node.source, f"{name} is not a command: {str(error).lower()}")
                 return None
         if not words or (items and len(words) < len(items)):
             reading.report(

@@ -15,9 +15,9 @@ from tablectl.delta.names import (
     how_to_quote,
     parse_column,
     parse_table,
+    quote_name,
     split_parts,
 )
-from tablectl.delta.sql import quote_name
 from tablectl.model.patterns import (
     MAGIC,
     TablePattern,

@@ -86,11 +86,11 @@ def _names_group(info: Path) -> bool:
 def _load(entry: EntryPoint) -> OwnRule:
     package = entry.dist.name if entry.dist else entry.module
     if not is_own_code(entry.name):
-        return OwnRule(entry.name, package, None, "its name is no code, such as ACME001")
+        return OwnRule(entry.name, package, None, "its name is not a code, such as ACME001")
     try:
         check = entry.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001  # code of others: whatever it raises is reported
         return OwnRule(entry.name, package, None, f"{type(error).__name__}: {error}")
     if not callable(check):
-        return OwnRule(entry.name, package, None, f"{entry.value} is no function")
+        return OwnRule(entry.name, package, None, f"{entry.value} is not a function")
     return OwnRule(entry.name, package, check, text=getdoc(check) or "")

@@ -318,4 +318,4 @@ def _why_not_inherited(text: str, inherited: frozenset[str], dialect: str) -> tu
         return f"{shown(text)} is not known to Delta", refused_hint(text, "", dialect)
     keys = sorted(key.removeprefix("properties.") for key in inherited if key.startswith("properties."))
     hint = did_you_mean(text, (*_INHERITED, *keys))
-    return f"{shown(text)} is no attribute and no inherited property", hint
+    return f"{shown(text)} is neither an attribute nor an inherited property", hint

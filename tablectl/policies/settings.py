@@ -7,8 +7,9 @@ those of ``apply``, inherits the settings that a caller may give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from inspect import get_annotations
 from pathlib import Path
 from typing import Any
 
@@ -27,27 +28,43 @@ class Setting:
     flags: Sequence[str] = ()
     """Its options on the command line, such as ``--verbose`` and ``-v``; empty for an argument."""
     metavar: str = ""
-    shown_default: str = ""
-    """The default as the command line shows it, if it is shown."""
+    empty: str = ""
+    """What to do about a flag with an empty text, if that is wrong."""
+
+    def parsed(self, name: str, text: str) -> Any:
+        """The value of a text. ``name`` is that of the flag or parameter. Raises ``UsageError`` for a wrong text."""
+        takes = self.takes.of if isinstance(self.takes, ListOf) else self.takes
+        if not text and self.empty:
+            raise UsageError(f"{name} is empty", self.empty)
+        try:
+            return takes.parse(text) if isinstance(takes, Text) else text
+        except ValueError as error:
+            example = f"for example {name} {takes.example}" if isinstance(takes, Text) and takes.example else ""
+            if isinstance(takes, Text) and takes.noun:
+                raise UsageError(f"{name} {text!r} is not {takes.noun}", example) from None
+            raise UsageError(f"{name} {error}, not {text!r}", example) from None
 
     def checked(self, name: str, value: Any) -> Any:
         """The value of a parameter of a Python function. Raises ``UsageError`` for one that is not allowed."""
         takes = self.takes
-        if isinstance(takes, ListOf):
-            return (value,) if isinstance(value, str | Path) else tuple(value)
-        try:
-            if isinstance(takes, Text) and not isinstance(value, Path):
-                return takes.parse(f"{value:g}" if isinstance(value, float) else str(value))
-        except ValueError as error:
-            raise UsageError(f"{name}={value!r}: {error or f'it is not {takes.noun}'}") from None
+        if isinstance(takes, ListOf) and isinstance(value, str | Path):
+            return (value,)
+        if isinstance(takes, ListOf) and isinstance(value, Iterable):
+            return tuple(value)
         if isinstance(takes, Word) and value not in {*takes.words, *takes.meaning.values()}:
             raise UsageError(f"{name}={value!r}: it takes {takes.takes}")
+        if isinstance(takes, Text) and isinstance(value, str | int | float) and value != "":
+            return self.parsed(f"`{name}`", f"{value:g}" if isinstance(value, float) else str(value))
         return value
 
 
-def setting(default: Any, takes: YamlField, *flags: str, metavar: str = "", shown: str = "") -> Any:
+REQUIRED: Any = MISSING
+"""The default of a setting without one."""
+
+
+def setting(default: Any, takes: YamlField, *flags: str, metavar: str = "", empty: str = "") -> Any:
     """A field of a record that is a setting. ``flags`` are its options on the command line."""
-    about = {_SETTING: Setting(takes=takes, flags=flags, metavar=metavar, shown_default=shown)}
+    about = {_SETTING: Setting(takes=takes, flags=flags, metavar=metavar, empty=empty)}
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata=about)
     return field(default=default, metadata=about)
@@ -55,8 +72,8 @@ def setting(default: Any, takes: YamlField, *flags: str, metavar: str = "", show
 
 def settings_of(record: Any) -> Iterator[tuple[Field[Any], Setting]]:
     """The settings of a record: those of the class itself first, then those that it inherits."""
-    own = record.__annotations__
-    for each in sorted(fields(record), key=lambda each: each.name not in own):
+    declared = [name for each in record.__mro__ for name in get_annotations(each)]
+    for each in sorted(fields(record), key=lambda each: declared.index(each.name)):
         if _SETTING in each.metadata:
             yield each, each.metadata[_SETTING]
 

@@ -107,7 +107,7 @@ class ValueReader:
             self.problems.append(source.problem(error.message, error.hint))  # it contains only names, no values
         except NameSyntaxError as error:
             if private and not self.hiding:
-                message = f"{shown(text)} is no name with the value of {_spelled(private)}"
+                message = f"{shown(text)} is not a name with the value of {_spelled(private)}"
                 self.report(source, message, "check the value: a location is absolute, and no part of a name is empty")
             else:
                 self.report(source, cut(str(error)))

@@ -140,7 +140,7 @@ class _Splice:
     def put(self, top: TextEdit, path: list[Step], value: Value) -> list[Cut]:
         """Follows the path as far as it exists, then replaces or adds."""
         if top.shared or top.kind != "map":
-            raise SpliceError(_SHARED if top.shared or top.kind == "alias" else "it is no map")
+            raise SpliceError(_SHARED if top.shared or top.kind == "alias" else "it is not a map")
         known = path[0][1]
         found = next(((key, node) for key, node in top.entries() if known(key.text)), None)
         for key in (*top.children[:1], *(found or ())[:1]):

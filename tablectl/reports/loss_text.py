@@ -18,7 +18,7 @@ def statement_loss(table: TablePlan, statement: Statement, now: datetime | None)
     if table.loss is None or not statement.fails:
         return ""
     if table.loss.unknown:
-        return f"cannot tell: {table.loss.unknown}"
+        return f"unknown: {table.loss.unknown}"
     return _week_text(table.loss.week_of_statement(statement.id), now, observed=table.loss.quietest is not None)
 
 
@@ -31,11 +31,11 @@ def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
     known = [each for each in losses if not each.unknown]
     if not known:
         reasons = {each.unknown for each in losses}
-        return f"cannot tell: {reasons.pop() if len(reasons) == 1 else _TOO_FEW}" if reasons else ""
+        return f"unknown: {reasons.pop() if len(reasons) == 1 else _TOO_FEW}" if reasons else ""
     observed = all(each.quietest is not None for each in known)
     text = _week_text(summed(each.week for each in known), now, observed=observed)
     others = len(tables) - len(known)
-    return f"{text}; cannot tell for {others:,} of the {len(tables):,} tables" if others else text
+    return f"{text}; unknown for {others:,} of the {len(tables):,} tables" if others else text
 
 
 def _week_text(week: WeekOfLoss, now: datetime | None, *, observed: bool) -> str:

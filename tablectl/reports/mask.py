@@ -14,7 +14,7 @@ from tablectl.attributes.masked_values import HIDDEN, SECRET_KEYS, MaskedKeys
 from tablectl.attributes.policy import Policy
 from tablectl.attributes.retention import span_text
 from tablectl.delta import keys
-from tablectl.delta.sql import quote_text
+from tablectl.delta.names import quote_text
 from tablectl.json_text import read_json, write_json
 from tablectl.lint_rules import RULES as CODES
 from tablectl.lint_rules.rule import LintRule

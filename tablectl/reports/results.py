@@ -54,7 +54,7 @@ def drift_results(drift: Drift) -> Iterator[Result]:
 
 
 def plan_results(plan: Plan, refused: str = "") -> Iterator[Result]:
-    """Refusals, tables that cannot be read, and findings. Pending changes are wanted, so they are no results."""
+    """Refusals, tables that cannot be read, and findings. Pending changes are wanted, so they are not results."""
     if refused:
         yield Result("refused", "", "", refused)
     yield from map(_of_failure, plan.failures)

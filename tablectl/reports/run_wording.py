@@ -81,7 +81,7 @@ def _canary_text(table: CanaryTable) -> str:
 def _quiet_text(start: QuietStart) -> str:
     """``expected 0.0 failed writes, 0 s of work; actual: none; waited 132 min``."""
     if start.failed is None or start.seconds is None:
-        expected = f"cannot tell: {start.unknown}; it started because nothing was written for ten minutes"
+        expected = f"unknown: {start.unknown}; it started because nothing was written for ten minutes"
     else:
         expected = f"expected {ExpectedLoss(start.failed, start.seconds).text()}"
     actual = ""

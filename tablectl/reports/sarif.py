@@ -140,7 +140,7 @@ def rule_of(id: str) -> SarifRule:  # noqa: A002
 
 
 def document_sarif(document: Document, context: Context) -> str:
-    """The refusals, failures and findings of a document. Changes that are only pending are no results."""
+    """The refusals, failures and findings of a document. Changes that are only pending are not results."""
     category = _category(document.subject.lower(), document.env)
     return _log(document.programs.results(), context, category, failed=document.programs.failed)
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TypeVar
 
-from tablectl.delta.layout import LOG
+from tablectl.delta.names import LOG
 from tablectl.model.errors import LiveError
 from tablectl.storage.read_budget import OversizeError, ReadBudget
 from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, DataFile, FirstNames, VanishedError, is_data

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tablectl.compat import Self
-from tablectl.delta.layout import LOG
-from tablectl.delta.names import canonical_location
+from tablectl.delta.names import LOG, canonical_location
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.access import Provider
@@ -17,8 +17,6 @@ from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOption
 from tablectl.storage.table_log import DataFile, TableLog
 
 if TYPE_CHECKING:  # most commands need none of them, and writers never the records that only catalogs make
-    from concurrent.futures import ThreadPoolExecutor
-
     from obstore.store import ObjectStore
 
     from tablectl.model.managed_table import CatalogEntry, ManagedTable
@@ -57,7 +55,7 @@ class Stores:
         try:
             split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
         except ValueError as error:
-            raise LiveError(f"{location!r} is no location: {error}") from error
+            raise LiveError(f"{location!r} is not a location: {error}") from error
         from tablectl.storage.object_log import ObjectLog  # noqa: PLC0415  # see its docstring
 
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")
@@ -79,8 +77,6 @@ class Stores:
         return self._options.access.entry(location) if self._options.access else None
 
     def _bucket(self, scheme: str, authority: str, place: str) -> LogBucket:
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
         from tablectl.storage.object_log import LogBucket  # noqa: PLC0415
 
         root, provider = f"{scheme}://{authority}", None

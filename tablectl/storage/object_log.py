@@ -16,7 +16,7 @@ import obstore
 from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, PreconditionError
 from obstore.store import ObjectStore
 
-from tablectl.delta.layout import LOG
+from tablectl.delta.names import LOG
 from tablectl.model.errors import LiveError
 from tablectl.storage.failures import Failure, explain
 from tablectl.storage.read_budget import OversizeError, ReadBudget

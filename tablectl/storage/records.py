@@ -20,8 +20,7 @@ from uuid import uuid4
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import MemoryStore, ObjectStore
 
-from tablectl.delta.layout import LOG
-from tablectl.delta.names import canonical_location, is_absolute
+from tablectl.delta.names import LOG, canonical_location, is_absolute
 from tablectl.model.errors import WindowError
 from tablectl.model.store_options import FAMILIES, PREFIXES
 from tablectl.storage.access import Provider

@@ -241,7 +241,7 @@ class HttpClient:
         return value
 
     def _no_json(self, target: str) -> LiveError:
-        return LiveError(f"{self.base}{target.partition('?')[0]}: the answer is no JSON object", "check the address")
+        return LiveError(f"{self.base}{target.partition('?')[0]}: the answer is not a JSON object", "check the address")
 
 
 class _BusyError(Exception):
@@ -305,7 +305,7 @@ def why_no_url(url: str, *, token: bool) -> str:
         split = urlsplit(url)
         host, port = split.hostname or "", split.port
     except ValueError:
-        return "is no URL"
+        return "is not a URL"
     if split.scheme not in {"http", "https"} or not host or port == 0:
         return "needs an http or https URL, such as https://catalog.example:8080"
     if split.username is not None or split.password is not None:

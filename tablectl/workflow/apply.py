@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
 from threading import Event
@@ -34,14 +34,15 @@ from tablectl.model.errors import EngineError, PlanFileError, TablectlError, Usa
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan
 from tablectl.model.stamp import LONGEST_REASON, Stamp
-from tablectl.model.stop_condition import LONGEST_SOAK, StopCondition
+from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.one_table import of_table
 from tablectl.planning.plan_file import digest_of
-from tablectl.policies.config import WindowConfig
+from tablectl.policies.config import RunSettings, WindowConfig
 from tablectl.policies.effective_policy import spec_for
-from tablectl.policies.fields import duration
+from tablectl.policies.fields import Text, Word, duration, number
+from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project, RunEngines
 from tablectl.reports.groups import plan_groups
@@ -55,11 +56,8 @@ _ALL_COMMITS = 100_000
 """The maximum number of commits to search for our own, as a bound for extreme logs."""
 
 
-DEFAULT_WITHIN = "6h"
-"""How long ``--when quiet`` waits if ``--within`` does not say it."""
-
-
-LONGEST_WITHIN = timedelta(days=7)
+_DEFAULT_WITHIN = timedelta(hours=6)
+_LONGEST_WITHIN = timedelta(days=7)
 
 
 def _nothing() -> None:
@@ -113,33 +111,65 @@ class LogReader:
         return free_bytes(path) if path.startswith("/") else None
 
 
-@frozen
-class CanaryOptions:
-    """What ``--canary N --soak MINUTES --stop-if-failed N --stop-if-silent N`` say; ``None`` where they say nothing."""
-
-    tables: int | None = None
-    """How many tables are changed first; 0 to start all alike."""
-    soak: float | None = None
-    """Minutes."""
-    stop_if_failed: int | None = None
-    stop_if_silent: int | None = None
+def _reason(given: str) -> str:
+    """The reason for which an operator overrides something. Every commit of the run records it."""
+    text = " ".join(given.split())
+    if not text or not text.isprintable():
+        raise ValueError("needs a reason, which is recorded in every commit of the run and in its report")
+    return text[:LONGEST_REASON]
 
 
-NO_CANARY = CanaryOptions()
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(RunSettings):
+    """What a caller says about a run, besides what to apply."""
+
+    proceed: str = setting(
+        "",
+        Text(parse=_reason, description="Continue even if writers have not finished in time; they may fail."),
+        "--proceed",
+        metavar="REASON",
+    )
+    override: str = setting(
+        "",
+        Text(parse=_reason, description="Run outside the calendar of tablectl.yaml."),
+        "--override",
+        metavar="REASON",
+    )
+    wait: float = setting(
+        0,
+        number(0, 1_000_000, "Retry tables whose window could not be opened, for up to MINUTES."),
+        "--wait",
+        metavar="MINUTES",
+    )
+    when: str = setting(
+        "",
+        Word(
+            words=("quiet",),
+            description="Start each table at a moment when few writes are expected to fail (`window.quiet`).",
+        ),
+        "--when",
+        metavar="quiet",
+    )
+    within: timedelta | str | None = setting(
+        None,
+        duration(_LONGEST_WITHIN, "How long to wait for that moment: 90m, 6h, 2d. Default: 6h."),
+        "--within",
+        metavar="6h",
+    )
+
+    @property
+    def quiet(self) -> float | None:
+        """The seconds within which each table is started at a quiet moment; ``None`` to start at once. Raises
+        ``UsageError``.
+        """
+        if self.within and not self.when:
+            raise UsageError("--within is for --when quiet", "for example --when quiet --within 6h")
+        within = self.within or _DEFAULT_WITHIN
+        assert isinstance(within, timedelta)
+        return within.total_seconds() if self.when else None
 
 
-def canary_options(
-    tables: int | None, soak: float | None, stop_if_failed: int | None, stop_if_silent: int | None
-) -> CanaryOptions:
-    """The options as given. Raises ``UsageError`` for values that make no sense."""
-    if tables is not None and tables < 0:
-        raise UsageError(f"--canary {tables}: it is the number of tables that are changed first", "0 starts all alike")
-    if soak is not None and not 0 <= soak <= LONGEST_SOAK:
-        raise UsageError(f"--soak {soak:g}: it is a number of minutes, at most {LONGEST_SOAK:,}")
-    for term, limit in (("failed", stop_if_failed), ("silent", stop_if_silent)):
-        if limit is not None and limit < 0:
-            raise UsageError(f"--stop-if-{term} {limit}: it is a number from 0 on", "0 switches the threshold off")
-    return CanaryOptions(tables, soak, stop_if_failed, stop_if_silent)
+_OPTIONS = RunOptions()
 
 
 @frozen
@@ -149,48 +179,21 @@ class Control:
     notify: Notify = no_progress
     stop: Event = field(default_factory=Event)
     clock: Clock = field(default_factory=SystemClock)
-    proceed: str = ""
-    """The reason to continue although writers do not end in time; empty to leave such tables unchanged."""
-    override: str = ""
-    """The reason to run outside the calendar; empty to respect it."""
-    wait: float = 0
-    """Minutes for which to retry tables whose window could not be opened."""
-    quiet: float | None = None
-    """Seconds within which each table is started at a quiet moment; ``None`` to start at once."""
-    canary: CanaryOptions = NO_CANARY
-    """The tables to change first. What it leaves open, ``window`` in ``tablectl.yaml`` says."""
     on_engine: Callable[[], None] = _nothing
     """Called once the engine of the run is open: a new Spark context replaces signal handlers."""
 
 
-def quiet_within(when: str | None, within: str | None) -> float | None:
-    """The seconds of ``--when quiet --within 6h``; ``None`` if tables start at once. Raises ``UsageError`` for other
-    values.
-    """
-    if when in {None, ""}:
-        if within:
-            raise UsageError("--within is for --when quiet", "for example --when quiet --within 6h")
-        return None
-    if when != "quiet":
-        raise UsageError(f"--when {when}: there is only `quiet`", "for example --when quiet --within 6h")
-    try:
-        length = duration(LONGEST_WITHIN).parse(within or DEFAULT_WITHIN)
-    except ValueError as error:
-        raise UsageError(f"--within {within} {error}", "for example --within 6h") from None
-    assert isinstance(length, timedelta)
-    return length.total_seconds()
-
-
-def run(project: Project, plan: Plan, control: Control, approve: Approve = approve_all) -> RunReport:
+def run(
+    project: Project, plan: Plan, control: Control, options: RunOptions = _OPTIONS, approve: Approve = approve_all
+) -> RunReport:
     """Applies a plan in one protected window.
 
     Hooks run in the project's directory. ``approve`` is called for each table under its lease (see ``approval``). A
     plan without work starts no engine. Raises ``PlanFileError`` if the engine's dialect is not the plan's, and
-    ``UsageError`` if tables are to be watched and none is changed first.
+    ``UsageError`` if nothing that is seen of the first tables would stop the others.
     """
-    canary = _canary(control.canary, project.config.window, plan)
-    reasons = (control.proceed[:LONGEST_REASON], control.override[:LONGEST_REASON])
-    stamp = Stamp(uuid4().hex[:12], digest_of(plan), *reasons)
+    canary = _canary(project.config.window, plan)
+    stamp = Stamp(uuid4().hex[:12], digest_of(plan), options.proceed, options.override)
     # A run that was killed can have unfinished hooks on tables that now match their policies.
     asked = [parse_table(name) for name in plan.unchanged] if project.config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)
@@ -208,7 +211,8 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
             )
         for note in opened.notes:
             control.notify(RunEvent("", "note", note))
-        context = replace(_context(project, engine, stamp, control, canary), approve=approve)
+        terms = _terms(project, options, canary)
+        context = replace(_context(project, engine, stamp, control, terms), approve=approve)
         schedule = replace(_schedule(project, stamp), drivers=drivers)
         report = run_plan(context, schedule, plan, tuple(_places(project, asked, context)))
         return replace(report, notes=(*opened.notes, *report.notes))
@@ -255,21 +259,7 @@ def _tags_of(spec: Callable[[], TableSpec | None]) -> tuple[str, ...]:
     return found.tags if found else ()
 
 
-def _context(
-    project: Project, engine: Engine, stamp: Stamp, control: Control, canary: CanaryTerms | None
-) -> RunContext:
-    config = project.config
-    terms = WindowSettings(
-        drain=float(config.window.drain),
-        before=config.window.before,
-        after=config.window.after,
-        run_hook=hook_runner(project.directory, float(config.window.hook_timeout)),
-        calendar=config.window.calendar,
-        exclusive_commits=config.engine.exclusive_commits,
-        wait=control.wait * 60,
-        quiet=None if control.quiet is None else QuietTerms(control.quiet, config.window.quiet),
-        canary=canary,
-    )
+def _context(project: Project, engine: Engine, stamp: Stamp, control: Control, terms: WindowSettings) -> RunContext:
     return RunContext(
         engine=engine,
         reader=LogReader(project.stores),
@@ -277,32 +267,37 @@ def _context(
         stamp=stamp,
         stop=control.stop,
         notify=control.notify,
-        budget=config.window.ttl / 4,
+        budget=project.config.window.ttl / 4,
         terms=terms,
-        pace=Pace(config.window.max_bytes_per_hour),
+        pace=Pace(project.config.window.max_bytes_per_hour),
         resolve=partial(_resolve, project, engine),
         resolves=partial(_resolves, project, engine),
     )
 
 
-def _canary(asked: CanaryOptions, configured: WindowConfig, plan: Plan) -> CanaryTerms | None:
-    tables = configured.canary if asked.tables is None else asked.tables
-    if not tables:
-        if (asked.soak, asked.stop_if_failed, asked.stop_if_silent) != (None, None, None):
-            raise UsageError("--soak and --stop-if-… are for --canary", "for example --canary 3 --soak 15")
-        return None
-    stop_if = StopCondition(
-        configured.stop_if_failed if asked.stop_if_failed is None else asked.stop_if_failed,
-        configured.stop_if_silent if asked.stop_if_silent is None else asked.stop_if_silent,
+def _terms(project: Project, options: RunOptions, canary: CanaryTerms | None) -> WindowSettings:
+    window = project.config.window
+    return WindowSettings(
+        drain=float(window.drain),
+        before=window.before,
+        after=window.after,
+        run_hook=hook_runner(project.directory, float(window.hook_timeout)),
+        calendar=window.calendar,
+        exclusive_commits=project.config.engine.exclusive_commits,
+        wait=options.wait * 60,
+        quiet=None if options.quiet is None else QuietTerms(options.quiet, window.quiet),
+        canary=canary,
     )
+
+
+def _canary(window: WindowConfig, plan: Plan) -> CanaryTerms | None:
+    if not window.canary:
+        return None
+    stop_if = StopCondition(window.stop_if_failed, window.stop_if_silent)
     if not stop_if.text:
         raise UsageError("nothing would stop the other tables", "give --stop-if-failed or --stop-if-silent above 0")
-    return CanaryTerms(
-        tables=tables,
-        soak=(configured.soak if asked.soak is None else asked.soak) * 60,
-        stop_if=stop_if,
-        groups=tuple(group.names for group in plan_groups(plan)),
-    )
+    groups = tuple(group.names for group in plan_groups(plan))
+    return CanaryTerms(tables=window.canary, soak=window.soak * 60, stop_if=stop_if, groups=groups)
 
 
 def _resolves(project: Project, engine: Engine, table: TableName) -> bool:

@@ -35,7 +35,7 @@ class Imported:
     """Tables that already have an entry, with its position."""
     failures: tuple[TableFailure, ...]
     others: tuple[str, ...] = ()
-    """Why something that a pattern matches is no Delta table."""
+    """Why something that a pattern matches is not a Delta table."""
 
     @property
     def exit_code(self) -> ExitCode:

@@ -14,8 +14,7 @@ from tablectl.planning.lint import with_own_rules
 from tablectl.planning.merge_plans import Shard
 from tablectl.planning.plan_file import FORMAT
 from tablectl.planning.plan_table import plan_table
-from tablectl.planning.table_loss import fails_writers
-from tablectl.planning.writer_dependence import writers_matter
+from tablectl.planning.table_loss import fails_writers, writers_matter
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
 from tablectl.selection import LocatedTable, Selection, depth_for

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tablectl.delta.names import canonical_location
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import canonical_location, quote_name
 from tablectl.engine.describe import locate
 from tablectl.leases.guards import GuardMode
 from tablectl.model.errors import TablectlError
@@ -31,7 +30,7 @@ class FrameWrite:
     """A write of a DataFrame."""
 
     target: str | None
-    """A table's name or an absolute path; ``None`` if it cannot be told."""
+    """A table's name or an absolute path; ``None`` if unknown."""
     is_path: bool = False
     mode: GuardMode = GuardMode.ANY
     may_append: bool = False

@@ -376,7 +376,7 @@ class GateEntry:
         """
         silence, patience = watch.seen.statement_silence, watch.seen.ttl * PATIENCE
         dead_for = now - watch.since - silence
-        # A released gate may be near its end. But the next apply may have shut it, since when we cannot tell.
+        # A released gate may be near its end. But the next apply may have shut it, at a time that is unknown.
         if not watch.problem or (now - watch.last_contact < max(silence, patience) and dead_for < patience):
             return False
         reason = (

@@ -7,8 +7,15 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict, Union
 
-from tablectl.delta.names import NameSyntaxError, canonical_location, is_absolute, join_parts, parse_table, split_parts
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import (
+    NameSyntaxError,
+    canonical_location,
+    is_absolute,
+    join_parts,
+    parse_table,
+    quote_name,
+    split_parts,
+)
 from tablectl.leases.guards import LONGEST_TTL, TTL, GuardMode
 
 if TYPE_CHECKING:  # newer than the oldest Python of a writer
@@ -81,11 +88,11 @@ def guard_options(table: Table, mode: ModeName | GuardMode, **settings: Unpack[G
     if not _is_line(terms.name):
         raise ValueError(f"name {terms.name!r} is not one line of text")
     if terms.timeout is not None and not (_is_number(terms.timeout) and terms.timeout >= 0):
-        raise ValueError(f"timeout {terms.timeout!r} is no number of seconds")
+        raise ValueError(f"timeout {terms.timeout!r} is not a number of seconds")
     if terms.state is not None and not is_absolute(terms.state):
         raise ValueError(f"state {terms.state!r} is relative: write the path from the root, or a URI")
     if not (_is_number(terms.ttl) and 0 < terms.ttl <= LONGEST_TTL):
-        raise ValueError(f"ttl {terms.ttl!r} is no number of seconds up to {LONGEST_TTL:g}")
+        raise ValueError(f"ttl {terms.ttl!r} is not a number of seconds up to {LONGEST_TTL:g}")
     return terms
 
 

@@ -34,9 +34,9 @@ def retry_on_conflict(
     if callable(attempts):
         raise TypeError("retry_on_conflict needs its parentheses: @tablectl.retry_on_conflict()")
     if attempts < 1:
-        raise ValueError(f"attempts {attempts!r} is no number from 1")
+        raise ValueError(f"attempts {attempts!r} is not a number from 1")
     if not (0 <= base < math.inf and 0 <= longest < math.inf):
-        raise ValueError(f"base {base!r} and longest {longest!r} are no numbers of seconds")
+        raise ValueError(f"base {base!r} and longest {longest!r} are not numbers of seconds")
 
     def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         check_plain(function, "retry_on_conflict")

@@ -144,7 +144,7 @@ def test_guards_that_were_given_up_are_not_waited_for_again(run: Drain) -> None:
     assert run(ignored={hung.record.id}).over
 
 
-def test_a_renewal_between_the_list_and_the_reading_is_no_end(run: Drain) -> None:
+def test_a_renewal_between_the_list_and_the_reading_is_not_an_end(run: Drain) -> None:
     """The record of the listed beat is gone by the time it is read."""
     writer = guard(run, "renewing", GuardMode.REWRITE)
     real, renewals = run.store.read, 0

@@ -50,7 +50,7 @@ def test_the_time_left_follows_from_the_tables_that_are_done(done: int, elapsed:
     assert words == f"{done} of 40 tables done{left}"
 
 
-def test_an_event_that_is_no_wait_ends_the_wait() -> None:
+def test_an_event_that_is_not_a_wait_ends_the_wait() -> None:
     told: list[RunEvent] = []
     tally = Tally(told.append, lambda: 0.0)
     tally.tell(Progress(0, 2, 0, 0))

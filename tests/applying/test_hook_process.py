@@ -39,7 +39,7 @@ def test_what_succeeds_gives_no_reason(hook: Hook) -> None:
     assert hook.said == ["paused", "and more"]
 
 
-def test_standard_error_comes_too_and_bytes_that_are_no_text_are_replaced(hook: Hook) -> None:
+def test_standard_error_comes_too_and_bytes_that_are_not_text_are_replaced(hook: Hook) -> None:
     assert hook(r"import os; os.write(2, b'oh \xff no\r\n\n')") == ""
     assert hook.said == ["oh \ufffd no"]
 

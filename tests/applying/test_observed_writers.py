@@ -99,6 +99,6 @@ def test_who_was_at_work_near_a_window(minutes: tuple[int, ...], window: tuple[i
     assert active_near(at(*minutes), since, until) == (frozenset({"WRITE by etl"}) if near else frozenset())
 
 
-def test_our_own_commits_are_no_writers_at_work() -> None:
+def test_our_own_commits_are_not_writers_at_work() -> None:
     ours = commit(3, user_metadata=Stamp("r", "d").text())
     assert active_near([ours], 0, 2000) == frozenset()

@@ -175,7 +175,7 @@ def test_a_failure_in_the_middle_leaves_the_table_and_the_next_run_goes_on(world
     assert world.run(plan, "ben").outcome is RunOutcome.APPLIED
 
 
-def test_an_answer_that_was_lost_is_no_second_rewrite(world: World) -> None:
+def test_an_answer_that_was_lost_is_not_a_second_rewrite(world: World) -> None:
     world.after = fails(1)
     run = world.run(world.plan(**DAY))
     assert (run.outcome, len(world.sent), len(world.asked)) == (RunOutcome.APPLIED, 1, 2)

@@ -236,7 +236,7 @@ def test_a_gate_that_could_not_be_opened_is_in_the_report_and_an_exit_code() -> 
     )
 
 
-def test_a_gate_that_the_release_opened_is_no_failure_but_its_time_is_not_known() -> None:
+def test_a_gate_that_the_release_opened_is_not_a_failure_but_its_time_is_not_known() -> None:
     run = Run().tables("a")
     # The record that the statement is over, and each try to open the gate; not the release.
     run.engine.after = lambda table, _sql: run.stores[table.live.location].faults.extend([Fault.REFUSED] * 6)
@@ -245,7 +245,7 @@ def test_a_gate_that_the_release_opened_is_no_failure_but_its_time_is_not_known(
     assert run.gate("a") == "open"
 
 
-def test_a_lease_that_could_not_be_released_with_its_gate_open_is_no_failure() -> None:
+def test_a_lease_that_could_not_be_released_with_its_gate_open_is_not_a_failure() -> None:
     """Only the next apply waits for it."""
     run = Run().tables("a")
     fail = lambda event: run.stores["/lake/a"].faults.extend([Fault.REFUSED] * 99) if event.step == "verify" else None  # noqa: E731

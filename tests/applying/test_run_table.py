@@ -25,7 +25,7 @@ from tablectl.model.plan import TablePlan
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.planning.change_state import ChangeState, change_state
+from tablectl.planning.diff import ChangeState, change_state
 from tablectl.planning.plan_table import plan_table
 from tests.applying.fake_lake import (
     COLUMNS,

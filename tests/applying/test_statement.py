@@ -232,7 +232,7 @@ def test_so_is_a_change_of_another_apply_whose_commits_have_a_stamp_of_their_own
     assert run.message.startswith("version 2 overwrote a change of another writer: properties.owner.team")
 
 
-def test_a_foreign_change_of_another_key_is_no_ones_trouble(world: World) -> None:
+def test_a_foreign_change_of_another_key_changes_nothing(world: World) -> None:
     plan = world.plan(properties={"owner.team": "web"})
     world.before = at(1, lambda table: table.set_property("other", "green"))
     run = world.run(plan)
@@ -313,7 +313,7 @@ def test_one_that_was_interrupted_in_time_failed_and_is_not_sent_again(world: Wo
     assert world.clock.now == 1000, "the engine said at once that nothing of it runs"
 
 
-@pytest.mark.parametrize("says", [True, None], ids=["it runs", "it cannot tell"])
+@pytest.mark.parametrize("says", [True, None], ids=["it runs", "it does not say"])
 def test_one_of_which_no_one_knows_is_unknown_and_the_gate_stays_shut_for_the_ttl(
     world: World, says: bool | None
 ) -> None:

@@ -167,11 +167,11 @@ def test_a_stream_that_stays_where_it_was_has_not_continued(run: Run, monkeypatc
     assert found.note == "has not continued yet: it has read version 3, by batch 0, and version 5 has data"
 
 
-def test_without_new_rows_it_cannot_be_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_new_rows_it_is_unknown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     reads(run, 3)
     found = stream(run.apply(planned(run, monkeypatch, stops=False)))
     assert found.continued is None
-    assert found.note == "nothing was written since, so it cannot be told whether it continued"
+    assert found.note == "nothing was written since, so whether it continued is unknown"
 
 
 # Hooks

@@ -50,6 +50,7 @@ import json, pathlib, sys
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import planned_properties
 from tablectl.model.errors import InputError
+from tablectl.model.table import Commit
 from tablectl.planning.explain_property import explain_property
 from tablectl.planning.import_table import policy_of_table
 from tablectl.planning.plan_table import plan_table
@@ -72,11 +73,13 @@ path.write_text("version: 1\\ntables:\\n  lake.s.t:\\n    append_only: yes\\n".r
 specs = load_specs([path], variables={}, environ={})
 (spec,) = specs.tables
 plan = plan_table(spec.policy, live_table(), "oss")
+deleted = live_table(history=(Commit(1, 0, "DELETE", changes_data=True),))
 about = explain_property("delta.APPENDONLY", "oss")
 entry = policy_of_table(live_table(properties={"delta.appendOnly": "true"}), "oss")
 print(json.dumps({
     "sql": [each.sql for each in plan.statements],
     "undo": list(plan.undo),
+    "linted": [[each.code, each.about] for each in plan_table(spec.policy, deleted, "oss").findings],
     "phase": plan.statements[0].phase,
     "stored": basis_of(live_table(properties={"delta.appendOnly": "Some Text"})).stored_text("delta.appendOnly"),
     "explained": [each.key for each in explain(specs, "lake.s.t").resolved],
@@ -128,6 +131,10 @@ def test_it_is_planned_and_undone(facts: dict[str, Any]) -> None:
     assert facts["undo"] == ["ALTER TABLE `lake`.`s`.`t`\nUNSET TBLPROPERTIES IF EXISTS ('delta.appendOnly')"]
     assert facts["phase"] == "closed"
     assert facts["stored"] == "Some Text"
+
+
+def test_a_lint_rule_about_its_key_finds_it(facts: dict[str, Any]) -> None:
+    assert ["L011", "append_only"] in facts["linted"]
 
 
 def test_it_is_explained_and_imported(facts: dict[str, Any]) -> None:

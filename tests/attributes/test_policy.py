@@ -21,7 +21,7 @@ def test_a_policy_has_a_value_for_each_attribute() -> None:
 
 
 def test_a_policy_takes_only_attributes() -> None:
-    with pytest.raises(TypeError, match="isolatoin is no attribute"):
+    with pytest.raises(TypeError, match="isolatoin is not an attribute"):
         Policy(isolatoin="Serializable")
 
 

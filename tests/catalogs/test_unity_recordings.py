@@ -255,7 +255,7 @@ def test_unpublished_commits_are_part_of_the_log(lake: Path, catalogs: Catalogs,
     assert read_table(MAN, where, version=3, options=stores(catalogs)).version == 3
 
 
-def test_a_staged_commit_that_the_catalog_does_not_list_is_no_commit(
+def test_a_staged_commit_that_the_catalog_does_not_list_is_not_a_commit(
     lake: Path, catalogs: Catalogs, server: UnityServer
 ) -> None:
     unpublished(lake, server, 6)

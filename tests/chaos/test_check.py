@@ -166,7 +166,7 @@ def interleaved(table: HandMade, told: list[Told], acquired: dict[str, float]) -
     return [each.what for each in check_interleaving(table.log(), 0, told, acquired)]
 
 
-def test_a_run_that_takes_over_is_no_interleaving(table: HandMade) -> None:
+def test_a_run_that_takes_over_is_not_an_interleaving(table: HandMade) -> None:
     table.commit(user=stamp("run-a"), at=10)
     table.commit(user=stamp("run-b"), at=30)
     assert interleaved(table, [Told(-9), report("run-b")], {"run-a": 5.0, "run-b": 20.0}) == []
@@ -264,7 +264,7 @@ def test_the_commit_that_failed_a_writer_is_looked_up(table: HandMade, error: st
     assert cause_of(table.log(), attempt("w-1", told="failed", error=error)) == cause
 
 
-def test_only_a_conflict_with_another_writer_is_no_violation(table: HandMade) -> None:
+def test_only_a_conflict_with_another_writer_is_not_a_violation(table: HandMade) -> None:
     table.commit(user="w-0", at=20)
     by_writer = attempt("w-1", "merge", told="failed", error=conflict("ConcurrentAppendException", txnId="txn-1"))
     by_apply = attempt("w-2", told="failed", error="MetadataChangedException: changed")

@@ -97,7 +97,7 @@ def test_settings_follow_metadata_protocol_and_clustering(tmp_path: Path) -> Non
     assert settings_after(before, log.commits[1]) == after
 
 
-def test_the_ids_of_row_tracking_are_no_setting(tmp_path: Path) -> None:
+def test_the_ids_of_row_tracking_are_not_a_setting(tmp_path: Path) -> None:
     table = HandMade(tmp_path / "t")
     table.commit(table.metadata())
     table.commit({"domainMetadata": {"domain": "delta.rowTracking", "configuration": "{}"}})

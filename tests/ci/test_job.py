@@ -26,7 +26,7 @@ def test_an_annotation_is_one_line() -> None:
     assert log.getvalue() == "::error title=tablectl::100 %25%0A::add-mask::x\n"
 
 
-def test_what_a_command_prints_is_no_order_to_the_runner() -> None:
+def test_what_a_command_prints_is_not_an_order_to_the_runner() -> None:
     log = io.StringIO()
 
     def run(_args: Sequence[str]) -> CommandResult:

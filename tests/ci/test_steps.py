@@ -89,7 +89,7 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
     report = Path(outputs["report"]).read_text()
     assert report.startswith("**🟡 Plan: Changes pending** · 🟡 <b>1 blocking</b>")
     assert runner.summary.strip() == report.strip()
-    assert json.loads(Path(outputs["sarif"]).read_text())["runs"][0]["results"] == [], "wanted changes are no alerts"
+    assert json.loads(Path(outputs["sarif"]).read_text())["runs"][0]["results"] == [], "wanted changes are not alerts"
 
     code, commented = runner.step("comment", report=outputs["report"], digest=outputs["digest"])
     assert (code, commented["comment"]) == (0, "https://github.example/c/101")
@@ -543,7 +543,7 @@ def test_policies_that_are_gone_allow_nothing(
         lambda text: "",
     ],
 )
-def test_bytes_that_two_parsers_read_differently_are_no_plan(
+def test_bytes_that_two_parsers_read_differently_are_not_a_plan(
     runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path, forge: Callable[[str], str]
 ) -> None:
     keep(github, pull_request(runner), tmp_path)
@@ -723,7 +723,7 @@ def test_the_command_line_of_the_steps(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setenv("RUNNER_TEMP", "/tmp")
     monkeypatch.setenv("INPUT_NAME", "$(id)")
     assert main(["plan"]) == 64
-    assert "is no name for an artifact" in capsys.readouterr().out
+    assert "is not a name for an artifact" in capsys.readouterr().out
     assert sys.argv
 
 

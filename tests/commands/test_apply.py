@@ -16,6 +16,8 @@ import pytest
 from tablectl.applying import run as run_module
 from tablectl.applying.events import RunEvent
 from tablectl.commands import show
+from tablectl.commands.apply import ApplyOptions
+from tablectl.commands.command import function
 from tablectl.commands.display import Lines
 from tablectl.commands.output import Output
 from tablectl.engine import spark
@@ -409,7 +411,7 @@ def test_what_was_committed_counts_though_the_report_cannot_be_written(
     assert cli("apply", "p.json").code == 1  # nothing was committed any more
 
 
-def test_a_reader_that_went_away_is_no_failure_of_the_run(
+def test_a_reader_that_went_away_is_not_a_failure_of_the_run(
     cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(self: Any, _text: str) -> None:
@@ -495,7 +497,7 @@ RUNNER = """
 import os, sys
 from tablectl.commands import apply as command
 from tablectl.engine import spark
-from tablectl.commands.app import run_cli
+from tablectl.commands.command_line import run_cli
 from tests.commands.log_lake import LogEngine
 
 controls = []
@@ -627,3 +629,19 @@ def test_an_interrupt_anywhere_else_is_one_word(cli: Cli, monkeypatch: pytest.Mo
     monkeypatch.setattr(show, "show_command", interrupted)
     result = cli("show", "p.json")
     assert (result.code, result.out, result.err) == (1, "", "error: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ({}, None),
+        ({"when": None, "within": None}, None),
+        ({"when": "quiet"}, 21_600),
+        ({"when": "quiet", "within": "90m"}, 5400),
+        ({"when": "quiet", "within": "7d"}, 604_800),
+    ],
+)
+def test_the_time_to_wait_for_a_quiet_moment(given: dict[str, Any], seconds: float | None) -> None:
+    found: list[float | None] = []
+    function(ApplyOptions)(lambda options: found.append(options.quiet))(**given)
+    assert found == [seconds]

@@ -149,7 +149,7 @@ def test_two_statements_and_the_partitioning_that_would_help(cli: Cli, repo: Rep
         ("x" * 1_000_000, "has 1,000,000 characters, and at most 65,536 are read"),
     ],
 )
-def test_texts_that_are_no_such_statements(cli: Cli, repo: Repository, sql: str, said: str) -> None:
+def test_texts_that_are_not_such_statements(cli: Cli, repo: Repository, sql: str, said: str) -> None:
     repo.table("orders")
     name = repo.name("orders")
     result = cli("conflicts", name, "--between", sql, _DELETE.format(name))

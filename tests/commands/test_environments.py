@@ -94,7 +94,7 @@ def test_an_environment_that_gives_less_says_where_to_add_it(cli: Cli, two: Repo
     ],
 )
 @pytest.mark.parametrize("command", ["plan", "apply", "drift", "validate", "import x.y.z", "explain x.y.z"])
-def test_what_is_no_environment(cli: Cli, two: Repository, command: str, args: list[str], says: str) -> None:
+def test_what_is_not_an_environment(cli: Cli, two: Repository, command: str, args: list[str], says: str) -> None:
     result = cli(*command.split(), *args)
     assert (result.code, result.out, result.err) == (64, "", f"error: {says}\n")
 

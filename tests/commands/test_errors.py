@@ -147,7 +147,7 @@ def test_a_run_without_commits_whose_report_cannot_be_made_is_an_error(
     assert cli("apply", "--yes").code == 1
 
 
-def test_ctrl_c_while_a_report_is_written_is_no_run_without_commits(
+def test_ctrl_c_while_a_report_is_written_is_not_a_run_without_commits(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: Any, **__: Any) -> str:

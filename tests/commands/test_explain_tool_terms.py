@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tablectl.insight.terms.facts import fact_ids
-from tablectl.insight.terms.sources import FACTS, SECTIONS
-from tablectl.insight.terms.tool_terms import find_tool_term, tool_terms
+from tablectl.insight.terms.glossary import find_tool_term, tool_terms
 from tablectl.lint_rules import RULES
 from tablectl.reports.sarif import RULES as SARIF_RULES
 from tests.commands.conftest import Cli, Repository
 from tests.docs.publish_facts import FILE, page
+from tests.docs.sources import FACTS, SECTIONS
 
 ROOT = Path(__file__).parents[2]
 

@@ -59,7 +59,7 @@ def test_a_part_of_an_error_class(cli: Cli, repo: Repository) -> None:
     [
         (["DELTA_CONCURRENT_APEND"], 64, "did you mean DELTA_CONCURRENT_APPEND?"),
         (["ConcurrentApendException"], 64, "did you mean ConcurrentAppendException?"),
-        (["nonsense", "--table", "a.b.c"], 64, "is no term that is known here"),
+        (["nonsense", "--table", "a.b.c"], 64, "is not a known term"),
         (["Serializable", "--table", "isolation"], 64, "an attribute of tables, not a table"),
         (["Serializable", "--table", "delta.`{lake}/gone`"], 1, "gone"),
     ],

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-import typer
 
-from tablectl.commands.app import app
+from tablectl.commands.list import COMMANDS
 from tests.commands.conftest import Cli, Repository
-
-PROGRAM: Any = typer.main.get_command(app)  # of click, of which typer may have a copy of its own
-
-
-def commands(path: tuple[str, ...] = (), command: Any = PROGRAM) -> Iterator[tuple[tuple[str, ...], Any]]:
-    yield path, command
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from commands((*path, name), inner)
-
+from tests.program import PROGRAM, commands
 
 EVERY = dict(commands())
 
@@ -53,10 +42,15 @@ def test_every_help_has_an_example_that_parses(cli: Cli, path: tuple[str, ...]) 
         assert command.make_context("tablectl", inner).params  # raises for what does not parse
 
 
+def test_the_list_of_commands_says_what_their_help_says() -> None:
+    for path, (_, summary) in COMMANDS.items():
+        assert " ".join(EVERY[tuple(path.split())].help.split()).startswith(summary), path
+
+
 def test_every_option_says_what_it_is(cli: Cli) -> None:
     for path, command in EVERY.items():
-        for parameter in command.params:
-            assert getattr(parameter, "help", ""), (path, parameter.name)
+        options = (each for each in command.params if each.param_type_name == "option")
+        assert all(each.help for each in options), path
 
 
 @pytest.mark.parametrize("path", [("validate",), ("plan",), ("drift",), ("schema",), ("explain",)], ids=" ".join)

@@ -81,5 +81,5 @@ def test_every_report_says_that_the_plan_is_refused(three: Repository, cli: Cli)
     assert (printed.code, json.loads(printed.out)["error"].partition(": ")[0]) == (3, said)
 
 
-def test_one_glob_is_no_list_of_letters(three: Repository) -> None:
+def test_one_glob_is_not_a_list_of_letters(three: Repository) -> None:
     assert [table.name for table in tablectl.plan(select="*events*").tables] == [three.name("events")]

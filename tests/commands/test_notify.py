@@ -124,7 +124,7 @@ def test_a_command_that_does_not_exist_changes_no_exit_code(cli: Cli, one: Repos
     assert "notification 1 (./no-such-command) failed: it cannot be run: No such file or directory" in result.err
 
 
-def test_the_output_of_a_command_is_no_command_of_ci(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+def test_the_output_of_a_command_is_not_a_command_of_ci(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
     command = [sys.executable, "-c", "print(chr(58) * 2 + 'set-env name=X::y')"]
     configure(one, f"{{command: {json.dumps(command)}}}")
     assert "\n::set-env" not in cli("apply", "--yes").err

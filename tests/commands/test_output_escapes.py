@@ -140,7 +140,7 @@ def test_plan_apply_and_their_files_hold_no_workflow_command(hostile: Repository
 
 
 CARRIAGE = f"{EVIL}\r::error::x\n  ::set-output name=x::y\n\t##vso[task.complete]\r\n::warning::z"
-"""What starts lines for those who take a carriage return, or blanks, for nothing."""
+"""What starts lines for readers that ignore a carriage return or blanks."""
 
 
 def test_runs_and_undo_print_no_workflow_command(hostile: Repository, cli: Cli) -> None:

@@ -35,7 +35,7 @@ def test_each_format(cli: Cli, one: Repository) -> None:
     assert cli("plan", "--format", "markdown").out.startswith("**🟡 Plan: Changes pending** · 🟡 <b>1 blocking</b>")
     assert cli("plan", "--format", "junit").out.startswith("<?xml")
     assert cli("plan", "--format", "html").out.startswith("<!doctype html>")
-    assert lines(cli("plan", "--format", "sarif").out) == set(), "wanted changes are no results"
+    assert lines(cli("plan", "--format", "sarif").out) == set(), "wanted changes are not results"
 
 
 def test_many_reports_of_one_plan(cli: Cli, one: Repository) -> None:

@@ -56,4 +56,4 @@ def test_what_cannot_be_merged_is_said(cli: Cli, seven: Repository) -> None:
         result = cli("plan", "--merge", *arguments)
         assert result.code != 0
         assert why in " ".join(result.err.split())
-    assert "is no shard" in cli("plan", "--shard", "3/2").err
+    assert "is not a shard" in cli("plan", "--shard", "3/2").err

@@ -36,11 +36,11 @@ from tests.commands.conftest import Cli, Repository
         (["window", "show", "delta.`rel/ative`"], "is relative"),
         (["window", "break", "delta.`/x`"], "--reason"),
         (["window", "break", "delta.`/x`", "--reason", "r", "--epoch", "two"], "--epoch"),
-        (["apply", "policies", "--without-policies"], "--without-policies is for a saved plan alone"),
-        (["apply", "plan.json", "policies", "--without-policies"], "--without-policies is for a saved plan alone"),
-        (["apply", "a.json", "b.json"], "a saved plan is applied as it is"),
-        (["apply", "plan.json", "--select", "*"], "a saved plan is applied as it is"),
-        (["apply", "plan.json", "--tag", "x"], "a saved plan is applied as it is"),
+        (["apply", "policies", "--without-policies"], "is for a ready plan alone"),
+        (["apply", "plan.json", "policies", "--without-policies"], "is for a ready plan alone"),
+        (["apply", "a.json", "b.json"], "a ready plan is applied as it is"),
+        (["apply", "plan.json", "--select", "*"], "a ready plan is applied as it is"),
+        (["apply", "plan.json", "--tag", "x"], "a ready plan is applied as it is"),
         (["plan", "--var", "LAKE"], "is not NAME=VALUE"),
         (["plan", "--var", "1A=x"], "is not NAME=VALUE"),
         (["plan", "--var", "A=1", "--var", "A=2"], "given twice"),
@@ -147,7 +147,7 @@ def test_progress_that_no_one_reads_breaks_nothing(repo: Repository) -> None:
     out.error(TablectlError("no"))
 
 
-def test_streams_that_were_closed_by_the_caller_are_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_that_were_closed_by_the_caller_are_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, None)
     out = Output({})
@@ -215,7 +215,7 @@ def tablectl(*args: str, cwd: Path, code: str = "", **more: str) -> subprocess.C
 
 NO_SPARK = """
 import os, sys
-from tablectl.commands.app import run_cli
+from tablectl.commands.command_line import run_cli
 code = run_cli(sys.argv[1:], os.environ)
 loaded = sorted({"pyspark", "pyarrow", "delta", "py4j", "grpc"} & set(sys.modules))
 print(loaded, file=sys.stderr)

@@ -63,7 +63,7 @@ KINDS = [directory, full_directory, pipe, link_to_zeros, link_to_nothing, link_t
 
 
 @pytest.mark.parametrize("make", KINDS)
-def test_what_is_no_file_in_place_of_a_record_is_said_to_be_so(
+def test_something_in_place_of_a_record_that_is_not_a_file_is_reported(
     repo: Repository, cli: Cli, fake_spark: FakeSpark, make: Callable[[Path], None]
 ) -> None:
     table = repo.table("orders", properties={"owner.team": "web"})
@@ -94,7 +94,7 @@ def test_a_folder_that_is_a_link_to_nothing_is_not_the_same_as_no_record(
 
 
 @pytest.mark.parametrize("make", KINDS)
-def test_what_is_no_file_in_place_of_a_guard_is_a_guard_of_the_strictest_mode(
+def test_something_in_place_of_a_guard_that_is_not_a_file_counts_as_the_strictest_mode(
     repo: Repository, make: Callable[[Path], None]
 ) -> None:
     table = repo.table("orders")

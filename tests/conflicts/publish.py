@@ -17,15 +17,14 @@ from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.conflicts_text import in_words, pairs_lines, reason_lines
 from tablectl.insight.matrix.context import VECTORS, ConflictContext
-from tablectl.insight.matrix.matrix import CellVerdict, Matrix, MatrixCell, compare, matrix
+from tablectl.insight.matrix.matrix import STATEMENTS, CellVerdict, Matrix, MatrixCell, compare, matrix, row_levels
 from tablectl.insight.matrix.operations import OPERATIONS, OperationGroup, TableOperation
-from tablectl.insight.matrix.row_level import STATEMENTS, row_levels
-from tablectl.insight.terms.sources import FACTS, SECTIONS
 from tablectl.model.operations import ClusterBy, SetProperties
 from tablectl.reports.style import Style
 from tests.conflicts.delta_rs_races import COMMITTED, CURRENT, RACES, Race
 from tests.conflicts.delta_rs_races import measured as races_measured
 from tests.conflicts.interleavings import CASES, Case, cell_of, measured
+from tests.docs.sources import FACTS, SECTIONS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "generated" / "conflicts.md"
 _STYLE = Style(width=118)

@@ -16,7 +16,7 @@ from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import Conflict
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_table
-from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties, render
+from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties
 from tests.conflicts.interleavings import (
     APPEND_B,
     CASES,
@@ -100,7 +100,7 @@ def test_a_statement_commits_what_its_effect_says(
     spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('owner.team' = 'y')")
     basis = basis_of(read_table(table, str(tmp_path / "t")))
     before = Log(tmp_path / "t").newest()
-    spark.sql(render(operation, table))
+    spark.sql(operation.sql(table))
     (said,) = operation.commits(basis)
     (made,) = [
         Log(tmp_path / "t").committed(version) for version in range(before + 1, Log(tmp_path / "t").newest() + 1)
@@ -119,7 +119,7 @@ def test_row_tracking_on_commits_what_its_effect_says(lake: Lake, spark: Any, tm
     table, log = TableName("", (str(tmp_path / "t"),)), Log(tmp_path / "t")
     basis, before = basis_of(read_table(table, str(tmp_path / "t"))), log.newest()
     operation = SetProperties((("delta.enableRowTracking", "true"),))
-    spark.sql(render(operation, table))
+    spark.sql(operation.sql(table))
     made = [log.committed(version) for version in range(before + 1, log.newest() + 1)]
     said = operation.commits(basis)
     assert [committed.kind for committed in said] == [committed.kind for committed in made]

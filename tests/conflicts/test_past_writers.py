@@ -112,7 +112,7 @@ def test_two_statements_close_together_do_not_fail_one_write_twice() -> None:
     assert failed(found, SET, SET) == pytest.approx(failed(found, SET), rel=0.05)
 
 
-def test_commits_of_applies_and_of_maintenance_are_no_writes() -> None:
+def test_commits_of_applies_and_of_maintenance_are_not_writes() -> None:
     assert not is_write(commit(3, 1, user_metadata='{"tablectl":1}'))
     assert not is_write(commit(0, 1, "CREATE TABLE AS SELECT"))
     assert not is_write(commit(3, 1, "VACUUM START"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.conflicts.stale_handles import stale_handles
+from tablectl.conflicts.streaming_readers import stale_handles
 from tablectl.model.operations import SetProperties
 from tests.insight.matrix.settings import setting
 

@@ -85,6 +85,6 @@ def test_a_plan_says_which_streams_stop() -> None:
     assert stopped("update") == ("every",)
 
 
-def test_a_property_of_ones_own_is_no_matter_to_schema_tracking() -> None:
+def test_a_property_of_ones_own_does_not_concern_schema_tracking() -> None:
     made = CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=MetadataChange(sets=(("owner.team", "web"),)))
     assert stopped_readers([made]) == ("on Databricks",)

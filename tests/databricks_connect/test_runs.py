@@ -16,7 +16,7 @@ import pytest
 
 import tablectl
 from tablectl.applying.run_report import RunOutcome
-from tablectl.commands.app import run_cli
+from tablectl.commands.command_line import run_cli
 from tablectl.workflow.apply import Control
 from tests.scenarios.test_kill import PassingClock
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tablectl.attributes.features import added_features, leaves
 from tablectl.delta.clients import (
     LISTS,
     MAX_BYTES,
@@ -28,6 +27,7 @@ from tablectl.delta.clients import (
     wrong_rows,
 )
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
+from tablectl.planning.protocol import added_features, leaves
 from tools.probe_clients import ENTRIES
 
 _PLAIN = Protocol(1, 2)
@@ -215,7 +215,7 @@ def test_the_newest_version_known_is_that_of_the_probe_where_that_is_newest() ->
         b" " * (MAX_BYTES + 1),
     ],
 )
-def test_what_is_no_client_data_is_an_error(data: bytes) -> None:
+def test_what_is_not_client_data_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError):
         read_clients(data)
 

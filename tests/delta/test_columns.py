@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.delta.columns import columns_of, differences, own_metadata
+from tablectl.delta.schema import columns_of, differences, own_metadata
 
 NESTED: list[dict[str, Any]] = [
     {"name": "id", "type": "long", "nullable": False, "metadata": {"comment": "key", "delta.columnMapping.id": 1}},
@@ -41,7 +41,7 @@ def test_every_level_is_a_column() -> None:
     }
 
 
-def test_what_column_mapping_keeps_is_no_metadata_of_a_columns_own() -> None:
+def test_what_column_mapping_keeps_is_not_metadata_of_the_column_itself() -> None:
     assert own_metadata(schema(*NESTED)) == (("id", {"comment": "key"}), ("s", {}), ("m", {}))
     assert own_metadata("") == ()
 
@@ -62,6 +62,6 @@ def test_how_far_an_identity_has_come_counts() -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"fields": [1]}', '{"fields": [{"name": "a"}]}', '{"fields": 1}', "1"])
-def test_what_is_no_schema_is_a_value_error(text: str) -> None:
+def test_what_is_not_a_schema_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         columns_of(text)

@@ -37,7 +37,7 @@ def test_parts_of_an_identifier(text: str, expected: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", "a b", "a-b", "`a", "`a`b", "``", "a;b", "a'b", "é"])
-def test_what_is_no_identifier(text: str) -> None:
+def test_what_is_not_an_identifier(text: str) -> None:
     with pytest.raises(NameSyntaxError):
         split_parts(text)
 
@@ -71,7 +71,7 @@ def test_columns_as_policies_write_them(text: str, path: tuple[str, ...]) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "a.", ".a", "a..b", "`a.b", "`a`b"])
-def test_what_is_no_column(text: str) -> None:
+def test_what_is_not_a_column(text: str) -> None:
     with pytest.raises(NameSyntaxError):
         parse_column(text)
 
@@ -110,7 +110,7 @@ def test_tables_in_statements(text: str, sql: str) -> None:
         ("lake.sales.or-ders", "backticks"),
     ],
 )
-def test_what_is_no_table(text: str, why: str) -> None:
+def test_what_is_not_a_table(text: str, why: str) -> None:
     with pytest.raises(NameSyntaxError, match=why):
         parse_table(text)
 

@@ -109,7 +109,7 @@ def test_the_text_that_every_client_reads(key: str, text: str, written: str) -> 
         "1 s",
     ],
 )
-def test_what_is_no_interval(text: str) -> None:
+def test_what_is_not_an_interval(text: str) -> None:
     with pytest.raises(ValueError, match="needs an interval"):
         parse_interval(text)
 
@@ -143,7 +143,7 @@ def test_lists_of_columns(text: str, columns: set[tuple[str, ...]]) -> None:
 
 
 @pytest.mark.parametrize("text", ["a,,b", "a b", "`a", ","])
-def test_what_is_no_list_of_columns(text: str) -> None:
+def test_what_is_not_a_list_of_columns(text: str) -> None:
     with pytest.raises(ValueError):
         parse_columns(text)
 

@@ -93,7 +93,7 @@ def test_a_schema_as_delta_writes_it() -> None:
         _text({"name": "id", "type": "long", "metadata": [1]}),
     ],
 )
-def test_what_is_no_schema(text: str) -> None:
+def test_what_is_not_a_schema(text: str) -> None:
     with pytest.raises(ValueError):
         parse_schema(text)
 

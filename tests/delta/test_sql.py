@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tablectl.delta.names import ColumnPath, TableName
-from tablectl.delta.sql import quote_name, quote_text
-from tablectl.model.operations import ClusterBy, SetProperties, UnsetProperties, render
+from tablectl.delta.names import ColumnPath, TableName, quote_name, quote_text
+from tablectl.model.operations import ClusterBy, SetProperties, UnsetProperties
 
 _NAMED_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
@@ -134,7 +133,7 @@ def test_no_statement_can_be_broken_out_of(values: dict[str, str], table: str, c
         (UnsetProperties(tuple(values)), list(values)),
         (ClusterBy((path,)), []),
     ):
-        cut = tokens(render(operation, where))
+        cut = tokens(operation.sql(where))
         assert [token.value for token in cut if token.kind == "text"] == inside
         named = [token.value for token in cut if token.kind == "name"]
         assert named == ["lake", "sales", table, *(path if isinstance(operation, ClusterBy) else ())]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.commands.app import run_cli
+from tablectl.commands.command_line import run_cli
 from tests.commands.conftest import FakeSpark, fake_spark
 from tests.commands.log_lake import LogEngine, create
 

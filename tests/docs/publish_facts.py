@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from tablectl.insight.terms.sources import FACTS
 from tests.docs.pages import ROOT
+from tests.docs.sources import FACTS, SECTIONS, page_of
 
 FILE = ROOT / "tablectl" / "insight" / "terms" / "facts.json"
 _REFERENCE = ROOT / "docs" / "reference"
@@ -24,8 +24,8 @@ _SHORT = {
 }
 
 
-def facts() -> dict[str, str]:
-    """Each fact about Databricks and each section about Delta, by id, as plain text with code in backticks.
+def facts() -> dict[str, dict[str, str]]:
+    """Each fact about Databricks and each section about Delta, by id: plain text with code in backticks, and its page.
 
     Facts in tables of several columns have the text of ``FACTS``.
     """
@@ -33,7 +33,12 @@ def facts() -> dict[str, str]:
     delta = (_REFERENCE / "delta.md").read_text(encoding="utf-8")
     rows = {name: _plain(text) for name, text in _ROW.findall(databricks) if " | " not in text}
     found = dict(sorted({**FACTS, **rows}.items(), key=lambda each: int(each[0][1:])))
-    return found | {f"delta-{number}": _plain(title) for number, title in _HEADING.findall(delta)}
+    facts = {name: {"text": text, "source": page_of(name)} for name, text in found.items()}
+    for number, title in _HEADING.findall(delta):
+        section = SECTIONS.get(f"delta-{number}")
+        said = f"{section.text[:1].upper()}{section.text[1:]}" if section else _plain(title)
+        facts[f"delta-{number}"] = {"text": f"{said}.", "source": section.page if section else ""}
+    return facts
 
 
 def _plain(text: str) -> str:

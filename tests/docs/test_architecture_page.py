@@ -71,4 +71,4 @@ def test_every_file_that_a_page_for_contributors_names_exists(page: str) -> None
 
 def test_a_file_that_does_not_exist_is_not_found() -> None:
     assert not _is_somewhere("planning/rules.py")
-    assert _is_somewhere(str(Path("planning") / "order.py"))
+    assert _is_somewhere(str(Path("planning") / "diff.py"))

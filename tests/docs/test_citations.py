@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.insight.terms.sources import FACTS, SECTIONS
 from tests.docs.pages import ROOT, anchors
+from tests.docs.sources import FACTS, SECTIONS
 
 _REFERENCE = ROOT / "docs" / "reference"
 _TEXT = {".py", ".md", ".txt", ".json", ".sarif", ".j2", ".yml", ".yaml", ".toml"}

@@ -18,16 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
-from tablectl.commands.app import app
 from tablectl.model.errors import InputError
 from tablectl.policies.config_file import load_config
 from tablectl.policies.policy_document import load_specs
 from tests.ci.hand import bash_reads
 from tests.docs.conftest import CONFIG, Place
 from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, like, transcript
+from tests.program import PROGRAM
 
 ALL = [block for page in PAGES for block in blocks(page)]
 WRITE = os.environ.get("TABLECTL_GOLDEN") == "write"
@@ -97,7 +96,7 @@ def parse(command: str) -> None:
     words = shlex.split(command, comments=True)[1:]
     if words == ["--version"]:
         return
-    group: Any = typer.main.get_command(app)
+    group: Any = PROGRAM
     context = group.make_context("tablectl", words, resilient_parsing=False)
     while hasattr(group, "commands"):
         rest = [*context._protected_args, *context.args]
@@ -114,7 +113,7 @@ INLINE = [
 
 @pytest.mark.parametrize(("page", "command"), INLINE, ids=lambda each: each.name if isinstance(each, Path) else each)
 def test_commands_and_options_in_prose_exist(page: Path, command: str) -> None:
-    group: Any = typer.main.get_command(app)
+    group: Any = PROGRAM
     words = command.split()[1:]
     while words and hasattr(group, "commands") and words[0].split("|")[0] in group.commands:
         group = group.commands[words.pop(0).split("|")[0]]

@@ -166,7 +166,7 @@ def test_the_page_is_a_script_that_runs(database: Database, tmp_path: Path) -> N
     )
     said = f"{ran.stdout}\n{ran.stderr}"
     assert ran.returncode == 0, said[-8000:]
-    assert "sales.old" in ran.stderr, "what is no Delta table is named"
+    assert "sales.old" in ran.stderr, "what is not a Delta table is named"
     assert "No changes. 2 tables match their policies." in ran.stdout
     assert "applied and verified" in ran.stdout
     assert "No drift: 2 tables checked." in ran.stdout

@@ -77,8 +77,8 @@ def test_a_code_that_no_package_has_is_an_error(repo: Repository, cli: Cli, pack
     ("rules", "why"),
     [
         ({"ACME001": "no_such_module:rule"}, "the rule ACME001 of broken cannot be loaded: ModuleNotFoundError"),
-        ({"ACME001": "json:__name__"}, "the rule ACME001 of broken cannot be loaded: json:__name__ is no function"),
-        ({"acme": "json:dumps"}, "the rule acme of broken cannot be loaded: its name is no code, such as ACME001"),
+        ({"ACME001": "json:__name__"}, "the rule ACME001 of broken cannot be loaded: json:__name__ is not a function"),
+        ({"acme": "json:dumps"}, "the rule acme of broken cannot be loaded: its name is not a code, such as ACME001"),
         ({"ACME001": "json:dumps"}, "the rule ACME001 of broken failed: TypeError"),
     ],
 )

@@ -42,9 +42,11 @@ def test_no_page_imports_from_a_package_inside() -> None:
 
 def arguments_of(function: Callable[..., object]) -> set[str]:
     """The names of a function's arguments, and of the options that its ``TypedDict`` lists."""
-    hints = get_type_hints(function)
-    (options,) = get_args(hints["options"])
-    return {*inspect.signature(function).parameters, *get_type_hints(options)} - {"options"}
+    parameters = {*inspect.signature(function).parameters}
+    if "options" in parameters:
+        (options,) = get_args(get_type_hints(function)["options"])
+        parameters |= {*get_type_hints(options)} - {"options"}
+    return parameters
 
 
 def test_functions_and_arguments_of_the_table_exist() -> None:

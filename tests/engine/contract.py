@@ -17,7 +17,7 @@ from tablectl.delta.names import TableName, parse_table
 from tablectl.engine.spark import STAMP_KEY, SparkEngine, wrap_spark
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.errors import EngineError, LiveError, WindowError
-from tablectl.model.operations import ClusterBy, SetProperties, UnsetProperties, render
+from tablectl.model.operations import ClusterBy, SetProperties, UnsetProperties
 
 STAMP = '{"tablectl":{"plan":"p","run":"r"}}'
 
@@ -68,7 +68,7 @@ class EngineContract:
         self, session: Any, engine: SparkEngine, tmp_path: Path, text: str
     ) -> None:
         table = create(session, tmp_path / "t")
-        engine.execute(render(SetProperties((("owner.note", text),)), table))
+        engine.execute(SetProperties((("owner.note", text),)).sql(table))
         assert read_table(table, str(tmp_path / "t")).property("owner.note") == text
 
     @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ class EngineContract:
         self, session: Any, engine: SparkEngine, tmp_path: Path, key: str
     ) -> None:
         table = create(session, tmp_path / "t")
-        engine.execute(render(SetProperties(((key, "v"), ("other", "w"))), table))
+        engine.execute(SetProperties(((key, "v"), ("other", "w"))).sql(table))
         assert read_table(table, str(tmp_path / "t")).property(key) == "v"
-        engine.execute(render(UnsetProperties((key,)), table))
+        engine.execute(UnsetProperties((key,)).sql(table))
         live = read_table(table, str(tmp_path / "t"))
         assert live.property(key) is None
         assert live.property("other") == "w"
@@ -92,7 +92,7 @@ class EngineContract:
         self, session: Any, engine: SparkEngine, tmp_path: Path, name: str
     ) -> None:
         table = create(session, tmp_path / name)
-        engine.execute(render(SetProperties((("owner.note", name),)), table))
+        engine.execute(SetProperties((("owner.note", name),)).sql(table))
         assert read_table(table, str(tmp_path / name)).property("owner.note") == name
 
     @pytest.mark.parametrize("column", ["a b", "a.b", "a`b", "表", "select", "a-b", "A"])
@@ -103,7 +103,7 @@ class EngineContract:
         mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
         table = path_table(tmp_path / "t")
         session.sql(f"CREATE TABLE {table.sql} (`{quoted}` BIGINT, s STRUCT<`{quoted}`: BIGINT>) USING delta {mapped}")
-        engine.execute(render(ClusterBy(((column,), ("s", column))), table))
+        engine.execute(ClusterBy(((column,), ("s", column))).sql(table))
         assert read_table(table, str(tmp_path / "t")).clustering == ((column,), ("s", column))
 
     def test_every_commit_carries_the_stamp_and_the_users_session_stays_as_it_was(
@@ -112,7 +112,7 @@ class EngineContract:
         keys = (STAMP_KEY, "spark.sql.variable.substitute", "spark.sql.parser.escapedStringLiterals")
         before = {key: session.conf.get(key, None) for key in keys}
         table = create(session, tmp_path / "t")
-        engine.execute(render(SetProperties((("a", "b"),)), table))
+        engine.execute(SetProperties((("a", "b"),)).sql(table))
         session.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('c' = 'd')")
         theirs, ours = read_commits(str(tmp_path / "t"), after=0)
         assert (ours.operation, ours.user_metadata) == ("SET TBLPROPERTIES", STAMP)
@@ -142,7 +142,7 @@ class EngineContract:
     ) -> None:
         table = create(session, tmp_path / "t")
         with pytest.raises(EngineError, match="must be Serializable"):
-            engine.execute(render(SetProperties((("delta.isolationLevel", "WriteSerializable"),)), table))
+            engine.execute(SetProperties((("delta.isolationLevel", "WriteSerializable"),)).sql(table))
 
     def test_a_catalog_knows_where_its_tables_lie(self, session: Any, engine: SparkEngine, tmp_path: Path) -> None:
         session.sql("CREATE DATABASE IF NOT EXISTS engine_db")

@@ -13,7 +13,7 @@ from tablectl.delta.names import TableName, parse_column
 from tablectl.engine.spark import SparkEngine, wrap_spark
 from tablectl.log.reader import read_table
 from tablectl.model.errors import EngineError
-from tablectl.model.operations import ClusterBy, SetProperties, render
+from tablectl.model.operations import ClusterBy, SetProperties
 from tablectl.model.plan import TablePlan
 from tablectl.planning.plan_table import plan_table
 
@@ -71,7 +71,7 @@ def test_a_refused_clustering_is_refused_by_delta_too(
     assert planned is not None
     (refusal,) = planned.refusals
     with pytest.raises(EngineError) as caught:
-        engine.execute(render(ClusterBy((parse_column(column),)), planned.table))
+        engine.execute(ClusterBy((parse_column(column),)).sql(planned.table))
     assert caught.value.condition == refusal.condition
 
 
@@ -122,7 +122,7 @@ def test_the_protocol_a_plan_foresees_is_the_one_delta_makes(
     engine.execute(f"CREATE TABLE {table.sql} (id INT) USING delta {before}")
     planned = plan_table(Policy(properties={key: value}), read_table(table, str(tmp_path / "t")), "oss")
     assert planned is not None
-    engine.execute(render(SetProperties(((key, value),)), table))
+    engine.execute(SetProperties(((key, value),)).sql(table))
     assert read_table(table, str(tmp_path / "t")).protocol == planned.protocol_after.protocol()
 
 
@@ -137,7 +137,7 @@ def test_vectors_next_to_symlink_manifests_are_refused_by_both_and_taken_in_one_
     assert alone is not None
     (refusal,) = alone.refusals
     with pytest.raises(EngineError) as caught:
-        engine.execute(render(SetProperties((("delta.enableDeletionVectors", "true"),)), table))
+        engine.execute(SetProperties((("delta.enableDeletionVectors", "true"),)).sql(table))
     assert caught.value.condition == refusal.condition
     both = plan_table(Policy(deletion_vectors="enabled", properties={manifest: "false"}), live, "oss")
     assert both is not None

@@ -133,5 +133,5 @@ def test_a_failed_stream_tells_the_conflict_of_its_batch() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), _SparkError("[PARSE_SYNTAX_ERROR] near x", None)])
-def test_any_other_error_is_no_conflict(error: Exception) -> None:
+def test_any_other_error_is_not_a_conflict(error: Exception) -> None:
     assert conflict_in(error) == ""

@@ -60,7 +60,7 @@ def test_a_listing_that_lacks_facts(text: str, facts: dict[str, str] | None) -> 
     assert shown_facts(text) == facts
 
 
-def test_columns_are_no_facts() -> None:
+def test_columns_are_not_facts() -> None:
     rows = [
         ("Location", "string", None),
         ("Type", "bigint", None),
@@ -81,7 +81,7 @@ def test_columns_are_no_facts() -> None:
         ({"Type": "MANAGED"}, "not a Delta table (its provider is unknown)"),
     ],
 )
-def test_what_is_no_delta_table(facts: dict[str, str], says: str) -> None:
+def test_what_is_not_a_delta_table(facts: dict[str, str], says: str) -> None:
     with pytest.raises(LiveError) as caught:
         delta_location(ORDERS, facts)
     assert says in caught.value.message

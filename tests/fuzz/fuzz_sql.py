@@ -38,7 +38,6 @@ from tablectl.model.operations import (
     UnsetManaged,
     UnsetProperties,
     UpgradeUniform,
-    render,
 )
 from tablectl.model.table import LiveTable
 from tests.fuzz.hostile import hostile_text
@@ -104,7 +103,7 @@ def parses(random: Random, session: Any) -> str:
 
 
 def _statement(asked: Operation, name: TableName, parser: Any) -> str:
-    plan = parser.parsePlan(render(asked, name))
+    plan = parser.parsePlan(asked.sql(name))
     kind = str(plan.getClass().getSimpleName())
     assert kind == KINDS[type(asked)], (kind, asked)
     expected = ("delta", *name.parts) if name.is_path else (name.catalog, *name.parts)
@@ -133,7 +132,7 @@ def _check(asked: Operation, plan: Any) -> None:
 
 def _python(asked: Repartition, name: TableName) -> str:
     """The write that is shown: one expression, in which each literal is a name."""
-    (shown,) = ast.parse(render(asked, name)).body
+    (shown,) = ast.parse(asked.sql(name)).body
     assert isinstance(shown, ast.Expr)
     found = [each.value for each in ast.walk(shown) if isinstance(each, ast.Constant)]
     words = ["delta", "overwrite", "overwriteSchema", True]

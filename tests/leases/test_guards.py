@@ -48,7 +48,7 @@ def test_a_dead_guard_is_buried_with_the_beats_before_it_and_no_other(store: Rec
     assert store.names("") == tuple(names[2:])
 
 
-def test_a_burial_that_fails_is_no_ones_trouble() -> None:
+def test_a_dead_guard_that_cannot_be_deleted_raises_nothing() -> None:
     store = MemoryRecords()
     store.down = True
     delete_dead_guard(store, "0123abcd", 7)

@@ -234,5 +234,5 @@ def test_who_has_the_rights_is_checked_by_four_requests_that_change_nothing(s3: 
     assert records.names("") == before
 
 
-def test_other_failures_of_a_store_are_no_missing_right(s3: S3Server) -> None:
+def test_other_failures_of_a_store_are_not_a_missing_right(s3: S3Server) -> None:
     check_rights(open_records("s3://no-such-bucket/t"))

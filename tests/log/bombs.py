@@ -325,10 +325,10 @@ def peak_kilobytes() -> int:
 
 
 def main(folder: str) -> None:
-    import pyarrow.compute  # noqa: F401  # what reading a checkpoint imports is no cost of the bomb
+    import pyarrow.compute  # noqa: F401  # the bomb does not pay for what reading a checkpoint imports
 
     from tablectl.delta.names import TableName
-    from tablectl.log import checkpoint, file_counts  # noqa: F401
+    from tablectl.log import checkpoint, file_facts  # noqa: F401
     from tablectl.log.reader import ReadRequest, read_many
     from tablectl.model.errors import LiveError
     from tablectl.model.table import Depth

@@ -84,7 +84,7 @@ def test_what_was_never_otherwise_is_of_the_first_commit(put: Put, ask: Ask) -> 
     assert (since(team), team.known, since(unset)) == (0, False, 0)
 
 
-def test_values_that_mean_the_same_are_no_change(put: Put, ask: Ask) -> None:
+def test_values_that_mean_the_same_are_not_a_change(put: Put, ask: Ask) -> None:
     put(0, [info(), PLAIN, metadata(team="web")])
     put(1, [info(), metadata(team="pay")])
     put(2, [info(), metadata(team="PAY")])
@@ -164,7 +164,7 @@ def test_a_log_that_does_not_reach_back_says_so(put: Put, ask: Ask) -> None:
     assert (since(other), other.was) == (6, None)
 
 
-def test_a_history_that_cannot_be_read_is_no_error_of_the_table(put: Put, options: StoreOptions) -> None:
+def test_a_history_that_cannot_be_read_is_not_an_error_of_the_table(put: Put, options: StoreOptions) -> None:
     put(1, b"{")
     put(2, [info()])
     put(f"{2:020d}.checkpoint.parquet", parquet([PROTOCOL, METADATA]))

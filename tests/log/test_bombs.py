@@ -51,7 +51,7 @@ def test_a_bomb_costs_its_own_table_only(bombs: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HINTS)
-def test_a_history_does_not_open_a_hint_that_is_no_file(bombs: Path, name: str) -> None:
+def test_a_history_does_not_open_a_hint_that_is_not_a_file(bombs: Path, name: str) -> None:
     table = bombs / name / "bomb"
     with pytest.raises(LiveError, match=f"{table}/_delta_log/_last_checkpoint: cannot be read"):
         read_commits(str(table))

@@ -71,7 +71,7 @@ def test_a_pattern_finds_the_delta_tables_that_match() -> None:
     assert found(("sales", "nix*")) == {}
 
 
-def test_what_is_no_delta_table_is_named_if_a_pattern_matches_it() -> None:
+def test_what_is_not_a_delta_table_is_named_if_a_pattern_matches_it() -> None:
     catalog = FakeCatalog(LAKE)
     assert find_tables([CatalogPattern("lake", "sales", "*")], catalog).others == ("a view",)
     assert find_tables([CatalogPattern("lake", "sales", "o*")], catalog).others == ()
@@ -190,7 +190,7 @@ def test_ten_thousand_patterns_and_schemas_are_not_compared_with_each_other(monk
     assert compared() < 100_000
 
 
-def test_schemas_that_cannot_be_listed_are_no_product_of_failures() -> None:
+def test_schemas_that_cannot_be_listed_do_not_multiply_failures() -> None:
     class Locked(FakeCatalog):
         def tables(self, catalog: str, schema: str, like: str = "*") -> Mapping[TableName, str | TablectlError]:
             raise BROKEN

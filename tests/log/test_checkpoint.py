@@ -105,7 +105,7 @@ def test_state_lies_anywhere_among_the_files(put: Put, read: Read, place: int, *
         assert (table.files, table.vectors) == (9_000, 4_500)
 
 
-def test_what_is_no_checkpoint(put: Put, read: Read) -> None:
+def test_what_is_not_a_checkpoint(put: Put, read: Read) -> None:
     put(5, [{"commitInfo": {}}])
     for content in (b"", b"PAR1", b"PAR1" + b"x" * 50 + b"PAR1", parquet(STATE)[:-9], parquet(STATE)[9:], b"\0" * 999):
         put(checkpoint(5), content)

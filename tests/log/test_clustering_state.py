@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tablectl.attributes.clustering import Clustering
 from tablectl.delta.names import column_text
-from tablectl.log.clustering_state import mark_columns
+from tablectl.log.file_facts import mark_columns
 from tablectl.model.table import ClusteringState, FileGroup, LiveTable
 from tests.builders import live_table
 from tests.log.checkpoint_files import classic, v2_json, v2_json_inline

@@ -114,7 +114,7 @@ def test_schema_writers(operation: str, extra: dict[str, Any], expected: bool) -
     assert parse(info(operation), extra, ADD).commit.schema_writer is expected
 
 
-def test_row_tracking_marks_are_no_metadata_change() -> None:
+def test_row_tracking_marks_are_not_a_metadata_change() -> None:
     def domain(name: str) -> dict[str, Any]:
         return {"domainMetadata": {"domain": name, "configuration": "{}", "removed": False}}
 
@@ -237,14 +237,14 @@ def test_files_are_parsed_only_when_asked_for() -> None:
         (["\xff"], 1),
     ],
 )
-def test_what_is_no_commit_names_its_line(lines: list[Any], line: int) -> None:
+def test_what_is_not_a_commit_names_its_line(lines: list[Any], line: int) -> None:
     with pytest.raises(CommitSyntaxError) as caught:
         parse(*lines)
     assert caught.value.line == line
 
 
 @pytest.mark.parametrize("raw", [b"\xff", b"\xed\xa0\x80", b"\\ud800", b"\\uDFFF"])
-def test_half_a_character_is_no_text(raw: bytes) -> None:
+def test_half_a_character_is_not_text(raw: bytes) -> None:
     with pytest.raises(CommitSyntaxError, match="not valid Unicode"):
         parse_commit(0, [b'{"commitInfo":{"operation":"' + raw + b'"}}'])
 

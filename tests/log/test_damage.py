@@ -136,7 +136,7 @@ def test_damaged_pages_of_every_parquet_file(kind: str, name: str, data: st.Data
 def test_a_damaged_footer_is_an_error_and_never_the_end_of_the_process(
     kind: str, name: str, data: st.DataObject
 ) -> None:
-    """No checksum guards it, so a column that is called otherwise is no column; all else is found out."""
+    """No checksum guards it, so a column with another name is not read; all else is an error."""
     files = LOGS[kind]
     content = bytearray(files[name])
     content[data.draw(st.integers(footer(files[name]), len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))

@@ -12,8 +12,8 @@ import pytest
 from obstore.store import MemoryStore
 
 from tablectl.log import directories
+from tablectl.log.catalog import PatternMatches
 from tablectl.log.directories import find_paths
-from tablectl.log.pattern_matches import PatternMatches
 from tablectl.model import patterns as patterns_module
 from tablectl.model.errors import LiveError
 from tablectl.model.patterns import PathPattern, make_path_pattern
@@ -308,7 +308,7 @@ def test_ten_thousand_patterns_list_each_directory_once(monkeypatch: pytest.Monk
     assert compared < 50_000
 
 
-def test_directories_that_cannot_be_listed_are_no_product_of_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directories_that_cannot_be_listed_do_not_multiply_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     class Locked:
         def begun(self, _location: str) -> bool:
             return False

@@ -72,7 +72,7 @@ def test_a_local_disk_is_read_without_obstore(
     assert requests.asked == []
 
 
-def test_what_was_read_ahead_for_nothing_is_not_looked_at(put: Put, read: Read) -> None:
+def test_what_was_read_ahead_without_need_is_not_looked_at(put: Put, read: Read) -> None:
     put(0, b"damaged")
     put(1, [info("t1")])
     put(crc(1), checksum("t1", metadata(x="1"), [clustering("b")]))

@@ -94,7 +94,7 @@ def test_a_segment_is_always_contiguous(commits: set[int], checkpoints: set[int]
 
 
 @given(st.binary() | st.builds(lambda value: str(value).encode(), st.integers() | st.floats() | st.booleans()))
-def test_a_bad_hint_is_no_hint(raw: bytes) -> None:
+def test_a_bad_hint_is_not_a_hint(raw: bytes) -> None:
     assert parse_hint(raw) is None
 
 

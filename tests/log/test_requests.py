@@ -253,7 +253,7 @@ def test_a_checkpoint_that_was_not_fetched_ahead_is_read_all_the_same(
     assert read(options) == expected
 
 
-def test_large_commits_are_not_read_for_nothing(put: Put, options: StoreOptions, asked: list[str]) -> None:
+def test_large_commits_are_not_read_without_need(put: Put, options: StoreOptions, asked: list[str]) -> None:
     for version in range(25):
         put(version, [info(), PLAIN, metadata(comment="é" * 600_000)])
     asked.clear()

@@ -131,7 +131,7 @@ def test_a_folder_that_does_not_exist_is_unknown(tmp_path: Path) -> None:
     assert isinstance(read(tmp_path / "none"), UnknownStream)
 
 
-def test_names_that_are_no_batches_are_ignored(tmp_path: Path) -> None:
+def test_names_that_are_not_batches_are_ignored(tmp_path: Path) -> None:
     place = checkpoint(tmp_path / "c", [offset(3)])
     for name in ("9" * 40, "²", "1.tmp", "-1"):
         _write(place, f"offsets/{name}", "x")

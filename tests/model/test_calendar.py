@@ -288,7 +288,7 @@ def test_crons(text: str) -> None:
     "text",
     ["", "0", "* * * *", "* * * * * *", "60 * * * *", "x * * * *", "0 0 30 2 *", "@daily", "1," * 200, "9" * 5000],
 )
-def test_what_is_no_cron(text: str) -> None:
+def test_what_is_not_a_cron(text: str) -> None:
     with pytest.raises(ValueError, match="needs the five fields of cron"):
         check_cron(text)
 
@@ -304,6 +304,6 @@ def test_any_text_is_a_cron_or_a_value_error(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "Mars/Base", "../../etc/passwd", "/etc/localtime", "Europe", "\0", "x" * 5000])
-def test_what_is_no_time_zone(text: str) -> None:
+def test_what_is_not_a_time_zone(text: str) -> None:
     with pytest.raises(ValueError, match="needs the name of a time zone"):
         check_zone(text)

@@ -113,6 +113,6 @@ def test_what_is_refused_is_named(body: object, said: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b'{"name": "\\ud800"}'])
-def test_what_is_no_json(data: bytes) -> None:
+def test_what_is_not_json(data: bytes) -> None:
     with pytest.raises(ValueError):
         read_record(Whole, data)

@@ -103,7 +103,7 @@ def test_every_alter_writes_the_metadata_but_a_clustering_of_a_clustered_table()
     assert (again.metadata, again.protocol, again.domains) == (None, None, ("delta.clustering",))
 
 
-def test_a_purge_is_no_blind_append_and_an_alter_is_one() -> None:
+def test_a_purge_is_not_a_blind_append_and_an_alter_is_one() -> None:
     (purge,) = Purge().commits(_MODERN)
     assert (purge.blind, purge.data_change, len(purge.added), len(purge.removed)) == (False, False, 1, 1)
     (alter,) = SetProperties((("a", "1"),)).commits(_MODERN)

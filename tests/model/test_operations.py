@@ -19,7 +19,6 @@ from tablectl.model.operations import (
     SetProperties,
     UnsetProperties,
     UpgradeUniform,
-    render,
 )
 from tablectl.model.plan import Verb
 from tests.builders import make_basis
@@ -56,7 +55,7 @@ from tests.builders import make_basis
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
 def test_sql(operation: Operation, sql: str) -> None:
-    assert render(operation, parse_table("lake.s.t")) == sql
+    assert operation.sql(parse_table("lake.s.t")) == sql
 
 
 _NOTE = "\n  # shown, not run: tablectl makes this write, with the metadata"
@@ -67,20 +66,17 @@ _WRITE = "\n  .write.format('delta').mode('overwrite')\n  .option('overwriteSche
 def test_an_overwrite_is_shown_as_the_dataframe_write_that_it_is() -> None:
     begin, end = f"(spark.table('`lake`.`s`.`t`'){_NOTE}{_WRITE}", "\n  .saveAsTable('`lake`.`s`.`t`'))"
     table = parse_table("lake.s.t")
-    assert render(Repartition(()), table) == f"{begin}{end}"
-    assert render(Repartition(("day", "it's")), table) == f"{begin}\n  .partitionBy('day', \"it's\"){end}"
+    assert Repartition(()).sql(table) == f"{begin}{end}"
+    assert Repartition(("day", "it's")).sql(table) == f"{begin}\n  .partitionBy('day', \"it's\"){end}"
 
 
 def test_a_path_table_is_written_to_its_path() -> None:
     begin, end = f"(spark.read.format('delta').load('/lake/a b'){_NOTE}", "\n  .save('/lake/a b'))"
-    assert (
-        render(Repartition(("day",)), parse_table("delta.`/lake/a b`"))
-        == f"{begin}{_WRITE}\n  .partitionBy('day'){end}"
-    )
+    assert Repartition(("day",)).sql(parse_table("delta.`/lake/a b`")) == f"{begin}{_WRITE}\n  .partitionBy('day'){end}"
 
 
 def test_what_readers_would_not_see_is_spelled_out() -> None:
-    assert "'a\\u202eb'" in render(Repartition(("a\u202eb",)), parse_table("lake.s.t"))
+    assert "'a\\u202eb'" in Repartition(("a\u202eb",)).sql(parse_table("lake.s.t"))
 
 
 def test_every_operation_is_listed_with_a_verb_of_its_own() -> None:

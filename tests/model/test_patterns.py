@@ -61,7 +61,7 @@ def test_an_escaped_text_is_literal_and_matches_itself(text: str) -> None:
 
 
 @pytest.mark.parametrize("glob", ["a[b", "[]", "[!]", "a**", "***"])
-def test_what_is_no_glob(glob: str) -> None:
+def test_what_is_not_a_glob(glob: str) -> None:
     with pytest.raises(NameSyntaxError):
         check_glob(glob)
 
@@ -142,7 +142,7 @@ def test_a_literal_glob_is_one_table(glob: str, location: str) -> None:
         ("/a/[/]b", "never closed"),
     ],
 )
-def test_what_is_no_path_pattern(glob: str, words: str) -> None:
+def test_what_is_not_a_path_pattern(glob: str, words: str) -> None:
     with pytest.raises(NameSyntaxError, match=words):
         make_path_pattern(glob)
 

@@ -49,7 +49,7 @@ def test_any_stamp_reads_back(run: str, plan: str, proceed: str, override: str) 
     ],
     ids=lambda text: text[:20],
 )
-def test_what_someone_else_wrote_is_no_stamp(text: str) -> None:
+def test_what_someone_else_wrote_is_not_a_stamp(text: str) -> None:
     assert read_stamp(text) is None
 
 

@@ -27,7 +27,6 @@ from tablectl.model.operations import (
     UnsetManaged,
     UnsetProperties,
     UpgradeUniform,
-    render,
 )
 from tests.model.sql_forms import FORMS, form_of
 
@@ -89,7 +88,7 @@ def test_no_name_changes_the_form_of_a_statement(form: str, data: Any) -> None:
     operation = data.draw(EXAMPLES[form])
     assert operation.form.id == form
     assert operation.form in operation.forms
-    assert form_of(render(operation, data.draw(TABLES))) is operation.form
+    assert form_of(operation.sql(data.draw(TABLES))) is operation.form
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.id)

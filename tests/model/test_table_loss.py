@@ -30,7 +30,7 @@ def test_a_known_loss_has_168_hours() -> None:
         {},
     ],
 )
-def test_an_impossible_loss_is_no_loss(facts: dict[str, Any]) -> None:
+def test_an_impossible_loss_is_not_a_loss(facts: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"loss|hour"):
         TableLoss(writes=40, **facts)
 

@@ -12,8 +12,7 @@ from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
-from tablectl.planning.change_state import ChangeState, change_state, current, why_stale
-from tablectl.planning.diff import diff
+from tablectl.planning.diff import ChangeState, change_state, current, diff, why_stale
 
 Live = Callable[..., LiveTable]
 _KEY = "delta.enableDeletionVectors"

@@ -30,9 +30,8 @@ from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import NOTHING_SET, ClusteringState, FileGroup, HistoryTruncation, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.change_operations import operations_for
-from tablectl.planning.change_state import ChangeState, change_state, current
 from tablectl.planning.derive_statements import derive_table
-from tablectl.planning.diff import diff
+from tablectl.planning.diff import ChangeState, change_state, current, diff
 from tablectl.planning.plan_table import plan_table
 from tests.applying.fake_lake import changed_properties, parse_sql
 

@@ -70,7 +70,7 @@ def files(draw: st.DrawFn, policy: Policy) -> str:
 
 @settings(max_examples=150, deadline=None)
 @given(facts=tables(), policy=policies(), data=st.data())
-def test_what_is_adopted_is_no_drift_any_more(
+def test_what_is_adopted_no_longer_differs(
     live: Callable[..., LiveTable], facts: dict[str, Any], policy: Policy, data: st.DataObject
 ) -> None:
     table = live(**facts)

@@ -60,8 +60,8 @@ def test_shards_are_of_about_equal_size() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "1/1001", "a/b", "1/2/3", "-1/2", "01/2", "１/２"])
-def test_other_texts_are_no_shards(text: str) -> None:
-    with pytest.raises(UsageError, match="is no shard"):
+def test_other_texts_are_not_shards(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a shard"):
         Shard.parse(text)
 
 

@@ -284,7 +284,7 @@ def test_a_lie_without_one_is_not_even_shown(rich: Plan, lie: Callable[[Body], N
     ],
     ids=lambda text: text[:24],
 )
-def test_what_is_no_plan(text: str) -> None:
+def test_what_is_not_a_plan(text: str) -> None:
     _refused(text.encode())
     _refused(text.encode(), to_apply=False)
 

@@ -84,7 +84,7 @@ def test_a_long_value_of_a_key_that_an_attribute_speaks_for_is_not_put_back_eith
     assert "the value of delta.enableDeletionVectors" in planned.statements[0].undo_note
 
 
-def test_a_long_value_as_declared_is_no_change(live: Live) -> None:
+def test_a_long_value_as_declared_is_not_a_change(live: Live) -> None:
     same = live(properties={"owner.team": LONG})
     assert plan_table(Policy(properties={"owner.team": "v" * 5_000_000}), same, "oss") is None
     assert plan_table(Policy(properties={"owner.team": "v" * 4_999_999 + "w"}), same, "oss") is not None

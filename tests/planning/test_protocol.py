@@ -37,7 +37,7 @@ _NUMBERED = Protocol(1, 2)
             ],
         ),
         (_NUMBERED, {"clustering"}, [("P002", "writers need protocol 7 with clustering")]),
-        # What a numbered protocol implies is no news when it is written out.
+        # Writing out what a numbered protocol implies adds nothing.
         (
             Protocol(2, 5),
             {"deletionVectors"},
@@ -224,7 +224,7 @@ def test_two_versions_of_one_client_do_not_make_another_writer(live: Callable[..
         Commit(8, 1, "WRITE", client=_SPARK, changes_data=True, user_metadata='{"tablectl":{"plan":"p","run":"r"}}'),
     ],
 )
-def test_clients_that_only_alter_or_optimize_are_no_writers(live: Callable[..., LiveTable], other: Commit) -> None:
+def test_clients_that_only_alter_or_optimize_are_not_writers(live: Callable[..., LiveTable], other: Commit) -> None:
     table = live()
     mine = Commit(7, 1, "WRITE", client=_DELTA_RS, changes_data=True)
     (refusal,) = planned(replace(table, history=(other, mine))).refusals

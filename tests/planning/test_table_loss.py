@@ -59,7 +59,7 @@ def test_fewer_than_thirty_writes_tell_nothing(live: Live, table_plan: TablePlan
     loss = table_plan(replace(live(), past=nightly(29)), isolation="Serializable").loss
     assert loss is not None
     assert (loss.failed, loss.quietest) == ((), None)
-    assert loss.unknown == "29 writes in 30 days, and an estimate needs 30"
+    assert loss.unknown == "29 writes in 30 days; an estimate needs 30 writes"
 
 
 def test_a_history_that_was_not_read_tells_nothing(live: Live, table_plan: TablePlanner) -> None:

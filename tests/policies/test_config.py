@@ -246,7 +246,7 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
             "window: {before: x}",
             "1:10: `window.before` takes a list, not text\n  hint: put each of its items behind a dash",
         ),
-        ("window: {after: ['a \"b']}", "1:18: `window.after.1` is no command: no closing quotation"),
+        ("window: {after: ['a \"b']}", "1:18: `window.after.1` is not a command: no closing quotation"),
         (
             "window: {after: [[a, {b: c}]]}",
             "1:18: `window.after.1` needs a command, not a list\n  hint: for example [./pause.sh, nightly]",

@@ -55,7 +55,7 @@ def test_location_and_tags(read: Read) -> None:
         ),
         (
             "unmanaged: [isolatio]",
-            ('3:21: "isolatio" is no attribute and no inherited property\n  hint: did you mean `isolation`?'),
+            ('3:21: "isolatio" is neither an attribute nor an inherited property\n  hint: did you mean `isolation`?'),
         ),
         (
             "unmanaged: [delta.appendOnl]",

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.delta.names import NameSyntaxError, parse_column, parse_table
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import NameSyntaxError, parse_column, parse_table, quote_name
 from tablectl.policies.identifiers import read_column, read_location, read_table, why_unusable
 from tablectl.policies.variables import Variables
 
@@ -45,7 +44,7 @@ def test_tables(text: str, sql: str) -> None:
         ("", "empty part"),
     ],
 )
-def test_what_is_no_table(text: str, words: str) -> None:
+def test_what_is_not_a_table(text: str, words: str) -> None:
     with pytest.raises(NameSyntaxError, match=words):
         read_table(text, NONE, "lake")
 
@@ -61,7 +60,7 @@ def test_a_name_is_read_back_from_its_own_text(catalog: str, schema: str, table:
     assert parse_table(name.text).key == name.key
 
 
-def test_a_schema_called_delta_is_no_path() -> None:
+def test_a_schema_called_delta_is_not_a_path() -> None:
     name = read_table("spark_catalog.delta.orders", NONE, "spark_catalog")
     assert parse_table(name.text) == name
 

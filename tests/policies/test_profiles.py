@@ -85,7 +85,10 @@ def test_profiles_that_contradict_each_other_are_an_error(wrong: Wrong) -> None:
         ("version: 1\nprofiles: {gold: [a]}\n", "a profile takes a map of attributes, not a list"),
         ("version: 1\nprofiles: [gold]\n", "`profiles` takes a map of profiles, not a list"),
         ("version: 1\nprofiles: {'a b': {}}\n", '"a b" is not the name of a profile'),
-        ("version: 1\nprofiles: {gold: {unmanaged: [isolatio]}}\n", "is no attribute and no inherited property"),
+        (
+            "version: 1\nprofiles: {gold: {unmanaged: [isolatio]}}\n",
+            "is neither an attribute nor an inherited property",
+        ),
     ],
 )
 def test_errors_in_profiles(wrong: Wrong, text: str, problem: str) -> None:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.delta.names import NameSyntaxError, TableName
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import NameSyntaxError, TableName, quote_name
 from tablectl.model.patterns import CatalogPattern, PathPattern
 from tablectl.policies.identifiers import read_table_key
 from tablectl.policies.variables import UndefinedVariableError, Variables
@@ -67,7 +66,7 @@ def test_keys(text: str, target: object) -> None:
         ("lake." + "a" * 5000 + "*", "at most 4096"),
     ],
 )
-def test_what_is_no_key(text: str, words: str) -> None:
+def test_what_is_not_a_key(text: str, words: str) -> None:
     with pytest.raises(NameSyntaxError, match=words):
         read_table_key(text, VARIABLES, "engine")
 

@@ -20,7 +20,7 @@ def test_a_text_with_its_variables() -> None:
     assert here.problems == []
 
 
-def test_what_is_no_text() -> None:
+def test_what_is_not_text() -> None:
     here = reading()
     nodes = (Scalar("", "null", PLACE), Scalar("=", "value", PLACE), ListNode((), PLACE), Scalar("${B}", "str", PLACE))
     assert [here.text(node, "it", "`it: so`") for node in nodes] == [None] * 4

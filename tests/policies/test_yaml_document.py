@@ -34,7 +34,7 @@ def test_every_node_knows_its_place(parse: Parse) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"# only a comment\n"])
-def test_an_empty_file_is_no_tree_and_no_problem(parse: Parse, data: bytes) -> None:
+def test_an_empty_file_is_neither_a_tree_nor_a_problem(parse: Parse, data: bytes) -> None:
     assert parse(data) == (None, [])
 
 
@@ -62,7 +62,7 @@ def test_a_byte_order_mark_is_passed_over(parse: Parse) -> None:
     ],
     ids=["latin1", "utf16", "bell", "two documents", "10 MB"],
 )
-def test_what_is_no_policy_file(parse: Parse, data: bytes, problem: str) -> None:
+def test_what_is_not_a_policy_file(parse: Parse, data: bytes, problem: str) -> None:
     assert parse(data) == (None, [problem])
 
 

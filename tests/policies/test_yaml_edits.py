@@ -98,5 +98,5 @@ def test_what_others_share_is_left_alone(text: str, keys: str, why: str) -> None
         spliced(text, keys, ("y",) if "[" in text else "y")
 
 
-def test_a_literal_dollar_is_no_variable() -> None:
+def test_a_literal_dollar_is_not_a_variable() -> None:
     assert spliced("a: $${X}\n", "a", "y") == "a: y\n"

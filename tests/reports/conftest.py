@@ -237,7 +237,7 @@ def _run() -> RunReport:
                 name="lake.sales.unanswered",
                 outcome=RunOutcome.UNKNOWN,
                 message="the connection was reset; what became of the statement is unknown",
-                hint="the same command again ends it in the engine first, or waits for its end",
+                hint="run the same command again: it interrupts the statement, or waits until it has ended",
             ),
             TableRun(
                 name="lake.sales.paused",

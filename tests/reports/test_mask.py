@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tablectl.applying.run_report import RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.attributes.masked_values import HIDDEN
-from tablectl.delta.sql import quote_name, quote_text
+from tablectl.delta.names import quote_name, quote_text
 from tablectl.model.errors import PlanFileError
 from tablectl.model.plan import Finding, Phase, Plan, Refusal, TablePlan
 from tablectl.model.table import Commit
@@ -90,7 +90,7 @@ def test_masked_json_names_its_plan_and_is_none(secret: Plan) -> None:
     body = json.loads(render_plan(secret, ReportFormat.JSON, Style(), MASK, Context()))
     assert body["sha256"] == json.loads(dump_plan(secret))["sha256"]
     assert body["masked"] == ["*password*", "owner.?ey"]
-    with pytest.raises(PlanFileError, match="a report with masked values, and no plan"):
+    with pytest.raises(PlanFileError, match="a report with masked values; it cannot be applied"):
         load_plan(json.dumps(body).encode(), "p.json")
 
 

@@ -112,6 +112,6 @@ def test_values_of_others_stay_on_their_line(table_planned: Planned) -> None:
     assert all(line.isprintable() for line in comparison_text(odd, plan, Style()).split("\n"))
 
 
-def test_a_list_of_groups_with_an_endless_number_is_no_list() -> None:
+def test_a_list_of_groups_with_an_endless_number_is_not_a_list() -> None:
     packed = b64encode(zlib.compress(b'{"a": ["weight", "title", Infinity, "tables"]}')).decode()
     assert read_groups(f"<!-- tablectl groups: {packed} -->") is None

@@ -61,7 +61,7 @@ def test_what_is_worst_comes_first(plan: Plan) -> None:
         ("refused", "error", "lake.sales.sessions"),
     ]
     assert [level for _, level, _ in found] == ["error"] * 3 + ["warning"] + ["note"] * 3
-    assert not [rule for rule, _, _ in found if rule == "pending"], "wanted changes are no alerts"
+    assert not [rule for rule, _, _ in found if rule == "pending"], "wanted changes are not alerts"
 
 
 def test_a_run(run_report: RunReport) -> None:

@@ -66,7 +66,7 @@ def test_a_run(run_body: Any) -> None:
         (["tables", 0, "findings", 0, "severity"], "terrible"),
     ],
 )
-def test_what_is_no_plan(plan_body: Any, path: list[str | int], value: object) -> None:
+def test_what_is_not_a_plan(plan_body: Any, path: list[str | int], value: object) -> None:
     inner = plan_body
     for key in path[:-1]:
         inner = inner[key]
@@ -74,7 +74,7 @@ def test_what_is_no_plan(plan_body: Any, path: list[str | int], value: object) -
     assert problems(plan_schema(), plan_body)
 
 
-def test_what_is_no_run(run_body: Any) -> None:
+def test_what_is_not_a_run(run_body: Any) -> None:
     for key, value in (("exit_code", 2), ("exit_code", None), ("tables", {}), ("more", 1)):
         assert problems(run_schema(), {**run_body, key: value})
     del run_body["run"]

@@ -55,7 +55,7 @@ def test_times_that_are_none_are_only_in_the_table() -> None:
     assert [each.when for each in line.events].count("unknown") == 3
 
 
-def test_one_commit_alone_is_no_picture() -> None:
+def test_one_commit_alone_is_not_a_picture() -> None:
     alone = timeline(run(gates=(), statements=()))
     assert (alone.drawn, len(alone.events)) == (False, 1)
     assert timeline(run(gates=(), statements=(), foreign=(commit(4, 10),))).drawn

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.commands.app import run_cli
+from tablectl.commands.command_line import run_cli
 
 
 @dataclass(frozen=True)

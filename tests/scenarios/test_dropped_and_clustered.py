@@ -93,7 +93,7 @@ def test_data_follows_new_columns_after_a_stop_in_between(lake: Lake) -> None:  
     assert lake.since(start + 1) == ["CLUSTER BY", "WRITE", "OPTIMIZE"]
     assert lake.commit(start + 4)["add"]["tags"]["ZCUBE_ZORDER_BY"] == '["two"]'
     lake.sql("INSERT INTO {t} SELECT 101, 202")
-    assert tablectl.plan(lake.root / "p.yaml", directory=lake.root).tables == (), "new data asks for nothing"
+    assert tablectl.plan(lake.root / "p.yaml", directory=lake.root).tables == (), "new data needs no statement"
     assert lake.rows() == deltalake_rows(lake.table) == [*before, (100, 200), (101, 202)]
     lake.sql("INSERT OVERWRITE {t} SELECT id, id FROM range(3)")
     (drifted,) = tablectl.drift(lake.root / "p.yaml", directory=lake.root).tables

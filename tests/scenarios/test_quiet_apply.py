@@ -50,7 +50,7 @@ class PassingHours(SystemClock):
 
 def _write_past(table: Path, busy: datetime) -> None:
     """For 20 days, a MERGE of a whole hour in each of two hours of the day. Their files do not exist: a last commit,
-    which has the stamp of an apply and is no write, removes them.
+    which has the stamp of an apply and is not a write, removes them.
     """
     log = Log(table)
     version = log.newest()

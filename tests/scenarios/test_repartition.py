@@ -16,9 +16,8 @@ from deltalake import DeltaTable
 import tablectl.workflow.apply
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
-from tablectl.delta.columns import differences, own_metadata
-from tablectl.delta.names import parse_table
-from tablectl.delta.sql import quote_name
+from tablectl.delta.names import parse_table, quote_name
+from tablectl.delta.schema import differences, own_metadata
 from tablectl.engine.spark import wrap_spark
 from tablectl.log.reader import read_table
 from tablectl.model.errors import EngineError

@@ -145,7 +145,7 @@ def test_a_lost_answer_is_found_in_the_log(lake: Lake, monkeypatch: pytest.Monke
     assert len(lake.history(lake.blue)) == 1 + landed
 
 
-def test_a_nested_type_that_was_widened_before_is_no_difference(lake: Lake) -> None:
+def test_a_nested_type_that_was_widened_before_is_not_a_difference(lake: Lake) -> None:
     """Delta drops the history of nested types when it writes all files again."""
     path = lake.blue.parent / "nested"
     lake.spark.sql(

@@ -57,7 +57,7 @@ def test_commits_that_are_too_large_together_fail_before_the_first_of_them_is_re
 
 
 @pytest.mark.parametrize("name", ["gone", "file", "nul\0l"])
-def test_a_location_that_is_no_directory_is_named_by_every_reader(tmp_path: Path, name: str) -> None:
+def test_a_location_that_is_not_a_directory_is_named_by_every_reader(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
     stores, location = Stores(StoreOptions()), f"{tmp_path}/{name}"
     calls = (lambda: stores.data_files(location, 10), lambda: newest_row_version(stores, location))

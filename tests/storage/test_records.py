@@ -134,7 +134,7 @@ def test_what_a_process_remembers_is_bounded(
     assert requested == tables * 2
 
 
-def test_a_key_that_is_no_plain_name_becomes_one() -> None:
+def test_a_key_that_is_not_a_plain_name_becomes_one() -> None:
     assert key_folder("hdfs://nn/lake/Sales Orders") == "hdfs-nn-lake-sales-orders-7117d56ae3d685ff"
     assert key_folder("/lake/a") != key_folder("/lake/A") != key_folder("/lake-a")
     assert "/" not in key_folder("/lake/a/lease")
@@ -167,7 +167,7 @@ def test_all_spellings_of_a_local_path_are_one_place(tmp_path: Path, form: str) 
     assert open_records(form.format(tmp_path / "link")).names("") == ("lease/1.json",)
 
 
-def test_what_a_kill_left_half_written_is_no_record(tmp_path: Path) -> None:
+def test_what_a_kill_left_half_written_is_not_a_record(tmp_path: Path) -> None:
     records = open_records(str(tmp_path))
     records.create("lease/1.json", b"one")
     (tmp_path / "_tablectl" / "lease" / ".0123").write_bytes(b"half")

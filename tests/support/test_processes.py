@@ -36,7 +36,7 @@ def test_a_command_gets_its_input_to_the_end() -> None:
     assert run("import sys; print(len(sys.stdin.read()))", given=b"x" * 300_000).out == b"300000\n"
 
 
-def test_a_command_that_does_not_read_its_input_is_no_failure() -> None:
+def test_a_command_that_does_not_read_its_input_is_not_a_failure() -> None:
     assert run("pass", given=b"x" * 300_000).why == ""
 
 

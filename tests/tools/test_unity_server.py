@@ -47,7 +47,7 @@ def test_the_servers_dependencies_have_the_versions_of_the_checkout() -> None:
 
 
 @pytest.mark.parametrize("text", [None, 'ThisBuild / version := "0.7.0-SNAPSHOT"'])
-def test_a_folder_that_is_no_release_is_named(tmp_path: Path, text: str | None) -> None:
+def test_a_folder_that_is_not_a_release_is_named(tmp_path: Path, text: str | None) -> None:
     if text:
         (tmp_path / "version.sbt").write_text(text)
     with pytest.raises(ValueError, match="not a checkout of a release of Unity Catalog"):

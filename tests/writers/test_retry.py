@@ -123,7 +123,7 @@ def test_they_are_random_from_nothing_on(monkeypatch: pytest.MonkeyPatch) -> Non
     assert bounds == [(0, 0.5)]
 
 
-def test_one_attempt_is_no_retry(sleeps: list[float]) -> None:
+def test_one_attempt_is_not_a_retry(sleeps: list[float]) -> None:
     work, runs = failing(MetadataChangedException())
     with pytest.raises(MetadataChangedException):
         tablectl.retry_on_conflict(attempts=1)(work)(1)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
-from tablectl.conflicts.rules.client_rules import ClientRules, worst
 from tablectl.conflicts.rules.delta_spark import RELEASES, decide_spark
 from tablectl.conflicts.transactions import (
+    ClientRules,
     Conflict,
     ConflictOutcome,
     ConflictResult,
@@ -21,6 +21,7 @@ from tablectl.conflicts.transactions import (
     Platform,
     commits,
     fails,
+    worst,
 )
 from tablectl.delta.client_families import DATABRICKS
 from tablectl.delta.keys import ROW_TRACKING_DOMAIN
@@ -236,7 +237,7 @@ def _shared(committed: CommittedTransaction, current: CurrentTransaction) -> Con
 
 def _undocumented(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
     kind = current.kind if committed.kind in _GROUPS else committed.kind
-    # "The OSS rules, marked not documented" (D98): a failure under them is a warning, a commit is no promise.
+    # "The OSS rules, marked not documented" (D98): a failure under them is a warning, a commit promises nothing.
     oss = decide_spark([committed], replace(current, client=RELEASES[-1]))
     source = f"{NOT_DOCUMENTED}, {oss.source}"
     if oss.succeeds:

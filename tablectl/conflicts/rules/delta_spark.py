@@ -9,8 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from tablectl.conflicts.rules.client_rules import ClientRules
-from tablectl.conflicts.transactions import Conflict, ConflictOutcome, CurrentTransaction, Level, commits, fails
+from tablectl.conflicts.transactions import (
+    ClientRules,
+    Conflict,
+    ConflictOutcome,
+    CurrentTransaction,
+    Level,
+    commits,
+    fails,
+)
 from tablectl.delta import keys
 from tablectl.delta.client_families import DELTA_SPARK
 from tablectl.delta.keys import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.insight.advice.records import Advice, LakeAdvice, TableAdvice
+from tablectl.insight.advice.facts import Advice, LakeAdvice, TableAdvice
 from tablectl.json_text import write_json
 from tablectl.model.code_block import Code
 from tablectl.model.text import time_text
@@ -95,7 +95,7 @@ def _blocks(table: TableAdvice, read: str) -> Iterator[Block]:
         yield Heading("Declare it")
         yield Listing((Code("yaml", tuple(table.yaml.rstrip("\n").split("\n"))),))
     if table.untold:
-        yield Heading("Cannot tell, or cannot be done")
+        yield Heading("Unknown, or not possible")
         yield Facts(tuple(("note", text) for text in table.untold))
 
 

@@ -8,11 +8,9 @@ from typing import Any
 
 from tablectl.attributes.policy import Policy
 from tablectl.insight.advice.conflict_advice import conflict_advice
-from tablectl.insight.advice.facts import TableFacts
+from tablectl.insight.advice.facts import BENEFITS, Advice, Declared, TableFacts
 from tablectl.insight.advice.layout_advice import layout_advice
-from tablectl.insight.advice.protocol_advice import protocol_advice
-from tablectl.insight.advice.records import BENEFITS, Advice, Declared
-from tablectl.insight.advice.safety_advice import ledger_advice, retention_advice
+from tablectl.insight.advice.settings_advice import ledger_advice, protocol_advice, retention_advice
 from tablectl.model.plan import TablePlan
 from tablectl.model.text import size_text
 from tablectl.planning.plan_table import plan_table
@@ -24,7 +22,7 @@ _LAYOUT = frozenset({"partitioning", "clustering"})
 def advise(
     facts: TableFacts, masked: Callable[[TablePlan], TablePlan] = lambda table: table
 ) -> tuple[tuple[Advice, ...], tuple[str, ...]]:
-    """The advice for a table, the best first, and what cannot be told. ``masked`` hides the values of a plan that no
+    """The advice for a table, the best first, and what is unknown. ``masked`` hides the values of a plan that no
     report may show: its texts become part of the advice.
     """
     conflicts, untold = conflict_advice(facts)
@@ -47,7 +45,7 @@ def advise(
 
 def _history(facts: TableFacts) -> Iterator[str]:
     if facts.jobs is None and facts.past.commits:
-        yield "the commits have no usable times: nothing can be told about conflicts"
+        yield "the commits have no usable times: conflicts are unknown"
     if facts.past.cut:
         yield f"only the newest {len(facts.past.commits):,} commits were read"
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from tablectl.delta.dialects import dialect_of
 from tablectl.frozen import frozen
 from tablectl.insight.advice.conflict_loss import ConflictLoss, Layout, conflict_loss
-from tablectl.insight.advice.facts import LEAST_WRITES, TableFacts, enough
+from tablectl.insight.advice.facts import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of, enough
 from tablectl.insight.advice.jobs import Job, Jobs
-from tablectl.insight.advice.records import Advice, Declared, confidence_of
 from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
 from tablectl.model.commits import Kind
 from tablectl.model.text import size_text
@@ -76,7 +75,7 @@ class _Found:
 
 
 def conflict_advice(facts: TableFacts) -> tuple[list[Advice], list[str]]:
-    """The advice on conflicts, and what cannot be told."""
+    """The advice on conflicts, and what is unknown."""
     if facts.jobs is None or not facts.jobs.jobs or facts.jobs.weeks <= 0:
         return [], []
     jobs, layout = facts.jobs, Layout.of(facts.live, facts.jobs)
@@ -99,7 +98,7 @@ def _untold(facts: TableFacts, jobs: Jobs, model: ConflictLoss) -> list[str]:
     if facts.past.unnamed is not None or not model.conflicting or busy < _BUSY:
         return []
     why = "jobs of this table conflict if they run at the same time, and failed writes leave no commit"
-    return [f"{why}: how many failed cannot be told without --list-files"]
+    return [f"{why}: how many failed is unknown without --list-files"]
 
 
 def failed_attempts(facts: TableFacts, jobs: Jobs) -> float | None:

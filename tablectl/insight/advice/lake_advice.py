@@ -8,9 +8,8 @@ from dataclasses import replace
 from tablectl.delta.names import TableName, parse_table
 from tablectl.frozen import frozen
 from tablectl.insight.advice.advise import advise
-from tablectl.insight.advice.facts import TableFacts
+from tablectl.insight.advice.facts import Advice, LakeAdvice, TableAdvice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
-from tablectl.insight.advice.records import Advice, LakeAdvice, TableAdvice
 from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import ReadRequest, read_many

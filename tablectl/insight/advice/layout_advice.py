@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tablectl.attributes.statistics import has_order, has_statistics
+from tablectl.attributes.column_lists import has_order, has_statistics
 from tablectl.conflicts.past_writers import metric_seconds
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
 from tablectl.insight.advice.conflict_loss import Layout, conflict_loss
-from tablectl.insight.advice.facts import LEAST_WRITES, TableFacts, enough
+from tablectl.insight.advice.facts import LEAST_WRITES, Advice, TableFacts, confidence_of, enough
 from tablectl.insight.advice.jobs import Job
-from tablectl.insight.advice.records import Advice, confidence_of
 from tablectl.model.text import size_text
 
 _SMALL = 16_000_000

@@ -7,10 +7,8 @@ from dataclasses import replace
 
 from tablectl.insight.matrix.conflict_report import ConflictReport, ContextComparison
 from tablectl.insight.matrix.conflicts_json import conflicts_json
-from tablectl.insight.matrix.fixes import BY_APPLY, fixes_for
-from tablectl.insight.matrix.matrix import CellVerdict, Matrix, MatrixCell
+from tablectl.insight.matrix.matrix import BY_APPLY, CellVerdict, Matrix, MatrixCell, fixes_for, row_levels
 from tablectl.insight.matrix.operations import OperationGroup, TableOperation
-from tablectl.insight.matrix.row_level import row_levels
 from tablectl.json_text import write_json
 from tablectl.model.text import value_text
 from tablectl.reports.document import (

@@ -11,10 +11,8 @@ from tablectl.delta.dialects import dialect_for
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.conflict_report import ConflictReport, ContextComparison
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.fixes import fixes_for
-from tablectl.insight.matrix.matrix import Matrix, MatrixCell, compare
+from tablectl.insight.matrix.matrix import Matrix, MatrixCell, RowLevel, compare, fixes_for, row_levels
 from tablectl.insight.matrix.operations import TableOperation
-from tablectl.insight.matrix.row_level import RowLevel, row_levels
 
 
 def conflicts_json(report: ConflictReport) -> dict[str, Any]:

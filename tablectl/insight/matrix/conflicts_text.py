@@ -12,10 +12,18 @@ from tablectl.delta.protocol import Client
 from tablectl.frozen import frozen
 from tablectl.insight.matrix.conflict_report import ConflictReport, ContextComparison
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.fixes import BY_APPLY, IN_TURN, fixes_for
-from tablectl.insight.matrix.matrix import CellVerdict, Matrix, MatrixCell, MatrixDifference, compare
+from tablectl.insight.matrix.matrix import (
+    BY_APPLY,
+    IN_TURN,
+    CellVerdict,
+    Matrix,
+    MatrixCell,
+    MatrixDifference,
+    compare,
+    fixes_for,
+    row_levels,
+)
 from tablectl.insight.matrix.operations import OperationGroup, TableOperation
-from tablectl.insight.matrix.row_level import row_levels
 from tablectl.model.text import printable, value_text
 from tablectl.reports.style import Style, plural, wrapped
 

@@ -2,20 +2,30 @@
 
 Each pair is decided twice: once where both touch the same partition or file, or are one stream run twice; and once
 where they touch different ones as far as possible. No outcome is stated here: ``rules.decide_all`` decides each of
-them.
+them. A fix is found by deciding the same pair again, with one fact changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from types import MappingProxyType
 
-from tablectl.conflicts.rules.decide import decide_all
-from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult, CurrentTransaction
+from tablectl.conflicts.rules.databricks import NOT_DOCUMENTED, row_level, row_level_limits
+from tablectl.conflicts.rules.decide import decide_all, rules_of
+from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult, CurrentTransaction, Level
 from tablectl.frozen import frozen
-from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.operations import OperationGroup, Place, TableOperation, Transaction, operations_of
+from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
+from tablectl.insight.matrix.operations import (
+    OPERATIONS,
+    OperationGroup,
+    Place,
+    TableOperation,
+    Transaction,
+    operation,
+    operations_of,
+)
 from tablectl.model.commits import CommittedTransaction
 
 
@@ -160,3 +170,142 @@ def _equal(difference: MatrixDifference) -> bool:
     if before is None or after is None:
         return False
     return (before.verdict, before.overlapping.conflict) == (after.verdict, after.overlapping.conflict)
+
+
+STATEMENTS = ("update", "delete", "merge")
+"""The operations with row-level concurrency. An INSERT that reads the table counts as a MERGE (D36)."""
+_LIMITS: Mapping[str, str] = MappingProxyType(
+    {
+        "D41": "the runtime is not known: it begins with 13.3 for clustered tables, with 14.2 for others",
+        "D42": "the table is partitioned",
+        "D43": "deletion vectors are off",
+        "D44": "the conditions use structs, arrays, maps, subqueries or nondeterministic expressions",
+        "D45": "on 14.2 a MERGE needs Photon and a filter on its target",
+        "D47": "the runtime is older than 13.3",
+        "D48": "runtime 13.3 has it for clustered tables only",
+        "D49": "runtimes 14.0 and 14.1 have it for clustered tables, and for others where the preview is on",
+        "D50": "the table has no deletion vectors",
+        "D51": "the table has no deletion vectors",
+        "D99": "runtimes before 14.2 without Photon have it for DELETE only",
+    }
+)
+
+
+@frozen
+class RowLevel:
+    """The answer for one statement."""
+
+    statement: str
+    """The key of its operation."""
+    holds: bool | None
+    """Whether row-level concurrency applies; ``None`` is unknown."""
+    sources: str
+    """The ids of the facts that say so."""
+
+    limits: tuple[str, ...]
+    """The ids of the facts that prevent it."""
+
+    @property
+    def why_not(self) -> str:
+        """What prevents it; empty if it applies."""
+        return "; ".join(dict.fromkeys(_LIMITS[each] for each in self.limits))
+
+
+def row_levels(setting: ConflictContext) -> tuple[RowLevel, ...]:
+    """The answer for each statement on a Databricks table. Clients without row-level concurrency (delta-3) get an empty
+    result.
+    """
+    if not setting.client.family.row_level:
+        return ()
+    asked = ((key, operation(key).transactions(setting, "a")[0].current(setting)) for key in STATEMENTS)
+    return tuple(RowLevel(key, *row_level(current), row_level_limits(current)) for key, current in asked)
+
+
+BY_APPLY = "run it with `tablectl apply`: guarded writers wait for it"
+IN_TURN = "run one after the other, or retry the one that fails (tablectl.retry_on_conflict)"
+"""The fix that always works; it is not repeated for each pair."""
+_BY_TABLECTL = frozenset(
+    each.key
+    for each in OPERATIONS
+    if each.key in {"set", "unset", "isolation", "vectors-on", "vectors-off", "cluster", "purge"}
+    or each.key.startswith(("checkpoints-", "timestamps-"))
+)
+"""Changes that a policy can declare, so that an apply makes them in its window."""
+
+
+def fixes_for(cell: MatrixCell, setting: ConflictContext) -> tuple[str, ...]:
+    """The changes with which the current transaction would commit, the least intrusive first.
+
+    Empty if it commits already, and if only running one after the other helps.
+    """
+    return () if cell.overlapping.succeeds else tuple(_found(cell, setting))
+
+
+def _found(cell: MatrixCell, setting: ConflictContext) -> Iterator[str]:
+    if cell.separate.succeeds:
+        yield _separate(cell, setting)
+    elif not setting.partitioned and not setting.clustered:
+        split = replace(setting, partitioned=True)
+        if _fit(cell, split) and decide_pair(split, cell.committed, cell.current).separate.succeeds:
+            yield "partition by a column that both filter by, and name it with literals in both conditions"
+    plain = (_without_zorder(cell.committed), _without_zorder(cell.current))
+    if plain != (cell.committed, cell.current) and decide_pair(setting, *plain).overlapping.succeeds:
+        yield "remove ZORDER BY"
+    yield from _newer(cell, setting)
+    if setting.client.family.row_level:
+        yield from _on_databricks(cell, setting)
+    if cell.committed.key in _BY_TABLECTL:
+        yield BY_APPLY
+
+
+def _separate(cell: MatrixCell, setting: ConflictContext) -> str:
+    if cell.current.key == cell.committed.key == "stream":
+        return "never run two queries on one checkpoint"
+    if "restore" in (cell.current.key, cell.committed.key):
+        return "restore a version with the same schema and settings"
+    if setting.partitioned:
+        return "name the partition columns with literals in both conditions, so that they use different partitions"
+    return "make the two use different files"
+
+
+def _without_zorder(each: TableOperation) -> TableOperation:
+    return operation("optimize") if each.key == "zorder" else each
+
+
+def _newer(cell: MatrixCell, setting: ConflictContext) -> Iterator[str]:
+    rules = rules_of(setting.client)
+    for release in rules.releases if rules else ():
+        if release.version > setting.client.version[:2]:
+            then = replace(setting, client=release)
+            if decide_pair(then, cell.committed, cell.current).overlapping.succeeds:
+                yield f"upgrade the writer that fails to {release.text()}"
+                return
+
+
+def _on_databricks(cell: MatrixCell, setting: ConflictContext) -> Iterator[str]:
+    if setting.level is Level.SERIALIZABLE:
+        weaker = setting.with_property(LEVEL, "WriteSerializable")
+        if decide_pair(weaker, cell.committed, cell.current).overlapping.succeeds:
+            yield "isolation: WriteSerializable"
+    if setting.vectors is not True:
+        marked = setting.with_property(VECTORS, "true")
+        if decide_pair(marked, cell.committed, cell.current).overlapping.succeeds:
+            yield "deletion_vectors: enabled"
+        elif _by_rows(cell, marked) and not _by_rows(cell, setting):
+            yield "deletion_vectors: enabled, after which only rows that both touch conflict"
+
+
+def _by_rows(cell: MatrixCell, setting: ConflictContext) -> bool:
+    if (
+        cell.current.group is not OperationGroup.ROWS
+        or cell.committed.group is not OperationGroup.ROWS
+        or cell.separate.conflict is None
+    ):
+        return False
+    if cell.overlapping.source.startswith(NOT_DOCUMENTED):
+        return False  # no rule says that rows would count there
+    return all(row_level(each.current(setting))[0] for each in cell.current.transactions(setting, "a"))
+
+
+def _fit(cell: MatrixCell, setting: ConflictContext) -> bool:
+    return cell.current.fits(setting) and cell.committed.fits(setting)

@@ -10,7 +10,22 @@ from typing import Literal
 from tablectl.delta.names import ColumnPath
 from tablectl.frozen import frozen
 from tablectl.model.commits import Kind
+from tablectl.model.errors import TablectlError
 from tablectl.model.operations import Operation
+from tablectl.model.text import printable
+
+_MOST_SHOWN = 50
+
+
+class StatementError(TablectlError):
+    """A text that is not a statement whose conflicts can be determined."""
+
+
+def shown_start(sql: str) -> str:
+    """The beginning of a statement, in quotes and on one line."""
+    text = printable(" ".join(sql.split()))
+    return f"'{text if len(text) <= _MOST_SHOWN else f'{text[: _MOST_SHOWN - 1]}…'}'"
+
 
 ColumnAspect = Literal[
     "comment", "type", "not null", "nullable", "position", "default", "sync identity", "rename", "drop", "replace"

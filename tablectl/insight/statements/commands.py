@@ -29,9 +29,10 @@ from tablectl.insight.statements.actions import (
     Replace,
     Restore,
     Send,
+    StatementError,
     Vacuum,
+    shown_start,
 )
-from tablectl.insight.statements.errors import StatementError, shown_start
 from tablectl.insight.statements.tokens import Token, TokenKind, first_word, tokens_of
 from tablectl.model.commits import Kind
 from tablectl.model.operations import ClusterBy, DropFeature, SetProperties, UnsetProperties, UpgradeUniform

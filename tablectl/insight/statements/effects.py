@@ -32,9 +32,9 @@ from tablectl.insight.statements.actions import (
     Replace,
     Restore,
     Send,
+    StatementError,
     Vacuum,
 )
-from tablectl.insight.statements.errors import StatementError
 from tablectl.insight.statements.footprint import Footprint, check_table, footprint
 from tablectl.insight.statements.parse import ParsedStatement
 from tablectl.insight.statements.predicates import admits, registered_by_scan
@@ -225,7 +225,7 @@ def _stored(key: str, value: str, setting: ConflictContext) -> bool:
 
 
 def _raises(key: str) -> bool:
-    """Whether a key is no property, but raises the protocol."""
+    """Whether a key is not a property, but raises the protocol."""
     return key.lower().startswith(_FEATURE) or key.lower() in _VERSIONS
 
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects import Databricks
 
 from tablectl.frozen import frozen
-from tablectl.insight.statements.errors import StatementError
+from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.literals import literal_of, stored
 from tablectl.insight.statements.parse import ParsedStatement, partition_of
 from tablectl.insight.statements.predicates import (
@@ -109,7 +109,7 @@ def footprint(statement: ParsedStatement, subject: StatementTable, *, documented
     """
     check_table(statement, subject)
     if statement.action is not None:
-        raise StatementError(f"{statement.verb} is no statement that changes rows")
+        raise StatementError(f"{statement.verb} is not a statement that changes rows")
     try:
         return _footprint(statement, subject, documented=documented)
     except RecursionError:

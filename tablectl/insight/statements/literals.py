@@ -17,8 +17,8 @@ from typing import Literal
 
 from sqlglot import exp
 
+from tablectl.delta.names import quote_text
 from tablectl.delta.schema import Field
-from tablectl.delta.sql import quote_text
 from tablectl.frozen import frozen
 from tablectl.insight.statements.regions import NOT_NULL, Interval, Value, Values
 

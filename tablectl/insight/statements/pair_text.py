@@ -10,12 +10,17 @@ from itertools import groupby
 
 from tablectl.conflicts.transactions import ConflictResult
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.fixes import BY_APPLY, IN_TURN
-from tablectl.insight.statements.compare import ClientComparison, Comparison
+from tablectl.insight.matrix.matrix import BY_APPLY, IN_TURN
+from tablectl.insight.statements.compare import (
+    ClientComparison,
+    Comparison,
+    RewrittenStatement,
+    SuggestedPartitioning,
+    Suggestions,
+)
 from tablectl.insight.statements.effects import Footprints
 from tablectl.insight.statements.footprint import Footprint
 from tablectl.insight.statements.pair import EVERYWHERE, PairOutcome, StatementPair, main_footprint, region_text
-from tablectl.insight.statements.suggestions import RewrittenStatement, SuggestedPartitioning, Suggestions
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.text import printable
 from tablectl.reports.style import Style

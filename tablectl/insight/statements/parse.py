@@ -17,10 +17,9 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tablectl.frozen import frozen
-from tablectl.insight.statements.actions import Action
+from tablectl.insight.statements.actions import Action, StatementError
+from tablectl.insight.statements.actions import shown_start as _start
 from tablectl.insight.statements.commands import Command, parse_command
-from tablectl.insight.statements.errors import StatementError
-from tablectl.insight.statements.errors import shown_start as _start
 from tablectl.insight.statements.tokens import TokenKind, first_word, tokens_of
 from tablectl.model.commits import Kind
 from tablectl.model.text import printable
@@ -166,7 +165,7 @@ def _check_text(sql: str) -> None:
             "give one statement; a long list of values can be cut to a few of them",
         )
     if "\x00" in sql or any(0xD800 <= ord(char) < 0xE000 for char in sql):
-        raise StatementError(f"the statement {_start(sql)} holds a character that is no text (NUL, or half of a pair)")
+        raise StatementError(f"the statement {_start(sql)} holds a character that is not text (NUL, or half of a pair)")
     if "${" in sql:
         raise StatementError(
             f"the statement {_start(sql)} holds a variable (${{…}}), which Spark replaces before it reads it",
@@ -280,7 +279,7 @@ def partition_of(node: exp.Expr) -> tuple[exp.Expr, ...]:
 
 
 def _other(sql: str, verb: str) -> StatementError:
-    return StatementError(f"cannot tell what {_start(sql)} conflicts with: {verb} is none of {_TAKEN}", _matrix())
+    return StatementError(f"cannot tell what {_start(sql)} conflicts with: {verb} is not one of {_TAKEN}", _matrix())
 
 
 def _too_deep() -> StatementError:

@@ -350,7 +350,11 @@ def why_passed_over(part: exp.Expr, scope: Scope) -> str:
         return "compares with the source"
     if ConditionPlace.DATA in places:
         names = sorted({each.name for each in part.find_all(exp.Column) if scope.place(each) is ConditionPlace.DATA})
-        return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} no partition column{'s'[: len(names) - 1]}"
+        return (
+            f"{names[0]} is not a partition column"
+            if len(names) == 1
+            else f"{', '.join(names)} are not partition columns"
+        )
     return _why_unclear(part, scope)
 
 

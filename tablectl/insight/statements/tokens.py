@@ -10,7 +10,7 @@ import re
 from enum import Enum, auto
 
 from tablectl.frozen import frozen
-from tablectl.insight.statements.errors import StatementError, shown_start
+from tablectl.insight.statements.actions import StatementError, shown_start
 
 
 class TokenKind(Enum):

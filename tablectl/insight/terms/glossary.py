@@ -1,4 +1,5 @@
-"""The terms of conflicts: exceptions and error classes, isolation levels, and conditions that stop a stream.
+"""The words that ``tablectl explain`` knows: those of the tool, and the terms of conflicts, which are exceptions, error
+classes, isolation levels, and conditions that stop a stream.
 
 Which operations cause an exception is not stated here: the matrix of a table states it. The sources are those of the
 rules. The parts of error classes (``….ROW_LEVEL_CHANGES``) are those that Databricks documents; open-source Delta has
@@ -13,7 +14,6 @@ from types import MappingProxyType
 from tablectl.conflicts.transactions import Conflict, Level
 from tablectl.delta.client_families import COMMIT_FAILED, DELTA_RS
 from tablectl.frozen import frozen
-from tablectl.insight.terms.sources import FACTS, SECTIONS, page_of
 
 
 @frozen
@@ -29,8 +29,6 @@ class Term:
     level: Level | None = None
     detail: str = ""
     """The meaning of the part of the error class that was asked for: ``ROW_LEVEL_CHANGES``."""
-    page: str = ""
-    """The public page of a source."""
 
     @property
     def title(self) -> str:
@@ -230,36 +228,6 @@ _CLIENTS: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
         ),
     }
 )
-_PHASES: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
-    {
-        "safe": (
-            (
-                "A phase of an apply. Its statements conflict with no write that the table's history gives reason to "
-                "expect: concurrent writes continue. Plan files and JSON call it free."
-            ),
-            ("only writers that change the schema wait",),
-            "docs/window.md",
-        ),
-        "rewrite": (
-            (
-                "A phase of an apply. Its statements rewrite data files without changing rows: concurrent UPDATE, "
-                "DELETE and MERGE fail once, appends continue."
-            ),
-            ("put tablectl.guard around writes: an apply waits for them, and they wait for it",),
-            "docs/window.md",
-        ),
-        "blocking": (
-            (
-                "A phase of an apply. Its statements change metadata or the protocol, so all concurrent writes fail "
-                "once. Plan files and JSON call it closed."
-            ),
-            ("put tablectl.guard around writes: an apply waits for them, and they wait for it",),
-            "docs/window.md",
-        ),
-    }
-)
-_SYNONYMS: Mapping[str, str] = MappingProxyType({"free": "safe", "closed": "blocking"})
-"""What plan files call a phase, by the word that people read."""
 _PARTS: Mapping[str, str] = MappingProxyType(
     {
         "ALLOTTED_TIME_EXCEEDED": "Row-level resolution exceeded its time limit: retry.",
@@ -279,15 +247,13 @@ _PARTS: Mapping[str, str] = MappingProxyType(
 
 
 def find_term(text: str) -> Term | None:
-    """The term of an exception, an error class with or without its part, an isolation level, a phase, or a source.
+    """The term of an exception, an error class with or without its part, or an isolation level; else ``None``.
 
-    ``None`` for what is none of these.
     Letter case, brackets around a class and packages before an exception do not matter. Of ``deltalake``, whose
     exception is the same for every conflict, the text tells which one it is.
     """
     told = _of_message(text)
     word = told.value.casefold() if told else text.strip().strip("[]").casefold()
-    word = _SYNONYMS.get(word, word)
     class_, _, part = word.partition(".")
     for term in _terms():
         conflict = term.conflict
@@ -302,7 +268,7 @@ def find_term(text: str) -> Term | None:
                 conflict,
                 detail=_PARTS[part.upper()],
             )
-    return _source(word)
+    return None
 
 
 def _of_message(text: str) -> Conflict | None:
@@ -310,19 +276,6 @@ def _of_message(text: str) -> Conflict | None:
     for condition, message in DELTA_RS.commit_messages:
         if message.rpartition(": ")[2].rstrip(".").casefold() in text.casefold():
             return Conflict(condition)
-    return None
-
-
-def _source(word: str) -> Term | None:
-    """The entry of a source in an outcome: ``D37``, ``delta-2.2``, or ``delta-2.2, Kernel`` (the word after it is
-    ignored).
-    """
-    fact, section = word.upper(), word.split(" ", maxsplit=1)[0].rstrip(",")
-    if fact in FACTS:
-        return Term(fact, FACTS[fact], (), "documented by Databricks", page=page_of(fact))
-    if section in SECTIONS:
-        found = SECTIONS[section]
-        return Term(section, found.text, (), f"open-source Delta; docs/reference/delta.md#{section}", page=found.page)
     return None
 
 
@@ -345,5 +298,102 @@ def _terms() -> Iterator[Term]:
         yield Term(conflict.value, meaning, ways, source, conflict)
     for level, (meaning, ways, source) in _LEVELS.items():
         yield Term(level.value, meaning, ways, source, level=level)
-    for name, (meaning, ways, source) in (*_STREAMS.items(), *_CLIENTS.items(), *_PHASES.items()):
+    for name, (meaning, ways, source) in (*_STREAMS.items(), *_CLIENTS.items()):
         yield Term(name, meaning, ways, source)
+
+
+@frozen
+class ToolTerm:
+    """One word."""
+
+    name: str
+    meaning: str
+    page: str
+    """A page of the documentation, from the root of the repository."""
+    also: tuple[str, ...] = ()
+    """Other spellings."""
+
+
+_WORDS = (
+    ToolTerm("safe", "The phase of statements that no concurrent write conflicts with.", "docs/window.md", ("free",)),
+    ToolTerm(
+        "rewrite",
+        "The phase of statements that rewrite files: concurrent UPDATE, DELETE and MERGE may fail once. "
+        "Appends continue.",
+        "docs/window.md",
+    ),
+    ToolTerm(
+        "blocking",
+        "The phase of statements that make every concurrent write fail once. Writers with a guard wait instead.",
+        "docs/window.md",
+        ("closed",),
+    ),
+    ToolTerm(
+        "full rewrite",
+        "All data of a table is rewritten: for other partition columns, without column mapping, or for Iceberg.",
+        "docs/reports.md",
+    ),
+    ToolTerm("lockout", "A client that writes the table can no longer do so after the change.", "docs/reports.md"),
+    ToolTerm(
+        "irreversible",
+        "The change upgrades the protocol or deletes history, so a rollback does not restore everything.",
+        "docs/reports.md",
+    ),
+    ToolTerm(
+        "phase",
+        "When a statement runs, and with it which writers must wait: safe, rewrite, blocking.",
+        "docs/window.md",
+    ),
+    ToolTerm(
+        "gate", "Which writes may start during an apply: all, no schema changes, appends only, none.", "docs/window.md"
+    ),
+    ToolTerm("guard", "A writer's record that it is writing. An apply waits for it.", "docs/guards.md"),
+    ToolTerm(
+        "lease", "The exclusive right of an apply to change a table, as numbered records.", "docs/object-stores.md"
+    ),
+    ToolTerm("epoch", "The number of a lease.", "docs/object-stores.md"),
+    ToolTerm("drain", "Waiting for the guards of writers that a gate stops.", "docs/window.md"),
+    ToolTerm(
+        "window", "The time in which an apply changes a table, with everything that protects writers.", "docs/window.md"
+    ),
+    ToolTerm("hook", "A command of yours before or after the window of a table.", "docs/window.md"),
+    ToolTerm("calendar", "The times at which windows may open.", "docs/window.md"),
+    ToolTerm("stamp", "Run and plan in the userMetadata of each commit that an apply makes.", "docs/window.md"),
+    ToolTerm(
+        "stale",
+        "A change whose table has neither the value before it nor the value after it: it changed since the plan. "
+        "The table is left alone.",
+        "docs/plan-file.md",
+    ),
+    ToolTerm("pending", "A change whose table still has the value before it.", "docs/plan-file.md"),
+    ToolTerm("drift", "Differences between policies and live tables.", "docs/drift-and-import.md"),
+    ToolTerm(
+        "refused", "A change that is not made. Nothing on its table changes; the plan names the fix.", "docs/reports.md"
+    ),
+    ToolTerm(
+        "not readable", "A table whose log cannot be read. The report says why.", "docs/reports.md", ("unreadable",)
+    ),
+    ToolTerm("invalid", "An error in a policy or in tablectl.yaml, at a line and a column.", "docs/reports.md"),
+    ToolTerm(
+        "failed", "A statement failed during an apply, or the table is not as declared after it.", "docs/reports.md"
+    ),
+    ToolTerm("undone", "A change that was applied and verified, and that others changed since.", "docs/reports.md"),
+    ToolTerm(
+        "possible failure",
+        "A writer that may have failed once during an apply, because the apply did not wait for it.",
+        "docs/reports.md",
+        ("possible-failure",),
+    ),
+    ToolTerm("finding", "A note, warning or error about a table, with a code such as P001.", "docs/README.md"),
+)
+_BY_NAME = {name: word for word in _WORDS for name in (word.name, *word.also)}
+
+
+def find_tool_term(text: str) -> ToolTerm | None:
+    """A word in any letter case."""
+    return _BY_NAME.get(" ".join(text.lower().split()))
+
+
+def tool_terms() -> tuple[str, ...]:
+    """All words and their other spellings."""
+    return tuple(_BY_NAME)

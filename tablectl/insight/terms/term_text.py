@@ -7,8 +7,7 @@ from typing import Any
 from tablectl.conflicts.transactions import ConflictResult
 from tablectl.insight.matrix.conflicts_text import in_words, pairs_lines
 from tablectl.insight.matrix.matrix import CellVerdict, matrix
-from tablectl.insight.terms.anomaly_example import AnomalyExample
-from tablectl.insight.terms.explain_term import TermContext, TermExplanation
+from tablectl.insight.terms.explain_term import AnomalyExample, TermContext, TermExplanation
 from tablectl.model.text import printable
 from tablectl.reports.style import Style, wrapped
 
@@ -18,7 +17,6 @@ def term_text(view: TermExplanation, style: Style) -> str:
     term = view.term
     lines = [style.paint(term.title, "bold"), *wrapped(term.detail, 2, style)]
     lines += wrapped(f"{term.meaning} ({term.source})", 2, style)
-    lines += [f"  {term.page}"] if term.page else []
     if view.places:
         where = f" on {view.live.name.text}" if view.live else ""
         lines += ["", style.paint(printable(f"What causes it{where}"), "bold")]
@@ -81,7 +79,6 @@ def term_json(view: TermExplanation) -> dict[str, Any]:
         "meaning": term.meaning,
         "detail": term.detail or None,
         "source": term.source,
-        "page": term.page or None,
         "ways": list(term.ways),
         "table": view.live.name.text if view.live else None,
         "causes": [

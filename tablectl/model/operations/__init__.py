@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tablectl.delta.names import TableName
 from tablectl.model.operations.base import PARTITIONS, UNVERIFIED, Operation, StatementForm, TableState
 from tablectl.model.operations.catalog_settings import OptimizationWord, SetManaged, SetOptimization, UnsetManaged
 from tablectl.model.operations.clustering import ClusterBy, OptimizeData
@@ -32,7 +31,6 @@ __all__ = [
     "UnsetManaged",
     "UnsetProperties",
     "UpgradeUniform",
-    "render",
 ]
 
 OPERATIONS: tuple[type[Operation], ...] = (
@@ -51,8 +49,3 @@ OPERATIONS: tuple[type[Operation], ...] = (
     UnsetManaged,
 )
 """Every operation."""
-
-
-def render(operation: Operation, table: TableName) -> str:
-    """The statement as text. The engine runs this text, unless the operation is a DataFrame write."""
-    return operation.code(table).text

@@ -14,7 +14,6 @@ from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Protocol
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Evidence, Rewrite, Verb
 
@@ -100,8 +99,12 @@ class Operation(ABC):
         return self.form.evidence(dialect) if self.form else ""
 
     @abstractmethod
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         """The statement with the table on the first line and the change below it, for readable reviews."""
+
+    def sql(self, table: TableName) -> str:
+        """The statement as text. The engine runs this text, unless the operation is a DataFrame write."""
+        return "\n".join(self.lines(table))
 
     @abstractmethod
     def effect(self, basis: Basis) -> CommitEffect:
@@ -153,6 +156,6 @@ def clauses(verb: str, items: list[str]) -> tuple[str, ...]:
     return (f"{verb} (", *(f"  {item}," for item in items[:-1]), f"  {items[-1]}", ")")
 
 
-def alter(table: TableName, *lines: str) -> Code:
+def alter(table: TableName, *lines: str) -> tuple[str, ...]:
     """An ``ALTER TABLE``."""
-    return Code("sql", (f"ALTER TABLE {table.sql}", *lines))
+    return (f"ALTER TABLE {table.sql}", *lines)

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, get_args
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.operations.base import DATABRICKS_DOCS, NOWHERE, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
@@ -80,7 +79,7 @@ class SetOptimization(_CatalogSetting, Operation):
     def form(self) -> StatementForm:
         return _OPTIMIZATION[self.setting]
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         return alter(table, f"{self.setting} PREDICTIVE OPTIMIZATION")
 
 
@@ -94,7 +93,7 @@ class SetManaged(_CatalogSetting, Operation):
     turn: ClassVar[int] = 5
     moves: ClassVar[bool] = True
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         return alter(table, self.verb)
 
 
@@ -108,5 +107,5 @@ class UnsetManaged(_CatalogSetting, Operation):
     turn: ClassVar[int] = 5
     moves: ClassVar[bool] = True
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         return alter(table, self.verb)

@@ -11,7 +11,6 @@ from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import ColumnPath, TableName, column_sql
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
@@ -69,7 +68,7 @@ class ClusterBy(Operation):
     def form(self) -> StatementForm:
         return _AUTO if self.automatic else _BY_COLUMNS if self.columns else _NONE
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         return alter(table, f"CLUSTER BY {clustering_sql(self.columns, automatic=self.automatic) or 'NONE'}")
 
     def effect(self, basis: Basis) -> CommitEffect:
@@ -120,8 +119,8 @@ class OptimizeData(Operation):
     def form(self) -> StatementForm:
         return _OPTIMIZE_FULL if self.full else _OPTIMIZE
 
-    def code(self, table: TableName) -> Code:
-        return Code("sql", (f"OPTIMIZE {table.sql}{' FULL' * self.full}",))
+    def lines(self, table: TableName) -> tuple[str, ...]:
+        return (f"OPTIMIZE {table.sql}{' FULL' * self.full}",)
 
     def effect(self, basis: Basis) -> CommitEffect:
         return CommitEffect(rewrites_files=True, clusters=True)

@@ -7,11 +7,9 @@ from typing import ClassVar
 
 from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
-from tablectl.delta.names import TableName
+from tablectl.delta.names import TableName, quote_name
 from tablectl.delta.protocol import PROTECTION, needs_protection
-from tablectl.delta.sql import quote_name
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
@@ -51,7 +49,7 @@ class DropFeature(Operation):
     def form(self) -> StatementForm:
         return _TRUNCATING if self.truncate_history else _DROP
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         return alter(table, f"DROP FEATURE {quote_name(self.name)}{' TRUNCATE HISTORY' * self.truncate_history}")
 
     def effect(self, basis: Basis) -> CommitEffect:

@@ -12,7 +12,6 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import ColumnPath, TableName
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import (
     DATABRICKS_DOCS,
@@ -66,13 +65,13 @@ class Repartition(Operation):
     def evidence(self, dialect: str) -> Evidence:
         return "" if dialect_of(dialect).rewrite_measured else UNVERIFIED
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         """The write as Python. It is only shown: the engine makes the write from the operation."""
         name = _python(table.parts[0]) if table.is_path else _python(table.sql)
         read = f"spark.read.format('delta').load({name})" if table.is_path else f"spark.table({name})"
         save = f"save({name})" if table.is_path else f"saveAsTable({name})"
         parts = (f"  .partitionBy({', '.join(map(_python, self.columns))})",) if self.columns else ()
-        lines = (
+        return (
             f"({read}",
             "  # shown, not run: tablectl makes this write, with the metadata",
             "  # of columns; as it is, generated ones would become plain",
@@ -81,7 +80,6 @@ class Repartition(Operation):
             *parts,
             f"  .{save})",
         )
-        return Code("python", lines)
 
     def effect(self, basis: Basis) -> CommitEffect:
         return CommitEffect(rewrites_files=True, repartitions=True, domains=self._domains(basis))
@@ -138,7 +136,7 @@ class ReplacePartitions(Operation):
     def form(self) -> StatementForm:
         return _BY_AUTO if self.automatic else _BY_COLUMNS
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         columns = clustering_sql(self.columns, automatic=self.automatic)
         return alter(table, f"REPLACE PARTITIONED BY WITH CLUSTER BY {columns}")
 

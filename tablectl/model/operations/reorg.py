@@ -8,7 +8,6 @@ from typing import ClassVar
 from tablectl.delta import keys
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState
 from tablectl.model.operations.table_properties import mapped_schema
@@ -39,7 +38,7 @@ class Purge(Operation):
     word: ClassVar[str] = "reorg"
     forms: ClassVar[tuple[StatementForm, ...]] = (_PURGE,)
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         return _reorg(table, "APPLY (PURGE)")
 
     def effect(self, basis: Basis) -> CommitEffect:
@@ -67,7 +66,7 @@ class UpgradeUniform(Operation):
     forms: ClassVar[tuple[StatementForm, ...]] = (_UPGRADE,)
     turn: ClassVar[int] = 2
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         return _reorg(table, f"APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = {self.version}))")
 
     def effect(self, basis: Basis) -> CommitEffect:
@@ -134,5 +133,5 @@ class UpgradeUniform(Operation):
         return self.version > 1 and basis.files != 0
 
 
-def _reorg(table: TableName, line: str) -> Code:
-    return Code("sql", (f"REORG TABLE {table.sql}", line))
+def _reorg(table: TableName, line: str) -> tuple[str, ...]:
+    return (f"REORG TABLE {table.sql}", line)

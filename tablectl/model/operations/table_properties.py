@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from tablectl.delta import keys
-from tablectl.delta.names import TableName
+from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.properties import feature_of
-from tablectl.delta.sql import quote_text
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState, alter, clauses
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
@@ -47,7 +45,7 @@ class SetProperties(Operation):
     word: ClassVar[str] = "set"
     forms: ClassVar[tuple[StatementForm, ...]] = (_SET,)
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         return alter(table, *_set_clause(self.values))
 
     def effect(self, basis: Basis) -> CommitEffect:
@@ -127,7 +125,7 @@ class UnsetProperties(Operation):
     word: ClassVar[str] = "unset"
     forms: ClassVar[tuple[StatementForm, ...]] = (_UNSET,)
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         """Without an error for a key that is not set."""
         return alter(table, *clauses("UNSET TBLPROPERTIES IF EXISTS", [quote_text(key) for key in self.keys]))
 
@@ -158,7 +156,7 @@ class RemoveMapping(Operation):
     forms: ClassVar[tuple[StatementForm, ...]] = (_SET,)
     turn: ClassVar[int] = 2
 
-    def code(self, table: TableName) -> Code:
+    def lines(self, table: TableName) -> tuple[str, ...]:
         return alter(table, *_set_clause(_NO_MAPPING))
 
     def effect(self, basis: Basis) -> CommitEffect:

@@ -11,9 +11,8 @@ import pytest
 
 from tablectl.attributes.policy import Policy
 from tablectl.insight.advice.advise import advise
-from tablectl.insight.advice.facts import TableFacts
+from tablectl.insight.advice.facts import Advice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
-from tablectl.insight.advice.records import Advice
 from tablectl.model.table import ClusteringState, FileGroup, PartitionLayout
 from tablectl.model.table_options import NO_OPTIONS
 from tests.builders import read_path
@@ -131,7 +130,7 @@ def test_what_a_plan_would_refuse_is_not_advised_and_says_why(tmp_path: Path) ->
     assert any(each.startswith("partition by region") and "a plan refuses it, because" in each for each in untold)
 
 
-def test_used_and_implied_features_are_no_surplus(tmp_path: Path) -> None:
+def test_used_and_implied_features_are_not_surplus(tmp_path: Path) -> None:
     used = JobLog(tmp_path / "t", features=("deletionVectors",), properties={"delta.enableDeletionVectors": "true"})
     assert codes(used) == []
     assert codes(JobLog(tmp_path / "u")) == [], "a protocol by numbers lists no features"
@@ -141,4 +140,4 @@ def test_commits_without_times_tell_nothing(tmp_path: Path) -> None:
     log = JobLog(tmp_path / "t")
     for file in (log.path / "_delta_log").glob("*.json"):
         file.write_text(file.read_text().replace('"timestamp"', '"no"'))
-    assert advised(log)[1] == ("the commits have no usable times: nothing can be told about conflicts",)
+    assert advised(log)[1] == ("the commits have no usable times: conflicts are unknown",)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.insight.advice.predicates import Condition, read_predicate
+from tablectl.insight.advice.jobs import Condition, read_predicate
 
 _TEXT = st.text(alphabet="()ANDOR =<>#1Laé'`,. \n", max_size=60)
 
@@ -48,7 +48,7 @@ def test_a_condition_is_read_as_spark_prints_it(text: str, found: tuple[Conditio
         "x" * 9_999 + "…",
     ],
 )
-def test_text_that_cannot_be_read_is_no_condition(text: str) -> None:
+def test_text_that_cannot_be_read_is_not_a_condition(text: str) -> None:
     assert read_predicate(text) == ()
 
 

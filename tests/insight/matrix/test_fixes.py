@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.fixes import BY_APPLY, fixes_for
-from tablectl.insight.matrix.matrix import decide_pair, matrix
+from tablectl.insight.matrix.matrix import BY_APPLY, decide_pair, fixes_for, matrix
 from tablectl.insight.matrix.operations import operation
 from tests.insight.matrix.settings import EVERYWHERE, VECTORS, setting
 

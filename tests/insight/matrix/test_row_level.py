@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.row_level import row_levels
+from tablectl.insight.matrix.matrix import row_levels
 from tests.insight.matrix.settings import VECTORS, setting
 
 

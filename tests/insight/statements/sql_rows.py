@@ -18,7 +18,7 @@ from tablectl.insight.statements.target import StatementTable
 Row = tuple[object, ...]
 
 COLUMNS = ("p", "n", "d", "b", "x")
-"""A text, a number, a date, a boolean, and a number that is no partition column."""
+"""A text, a number, a date, a boolean, and a number that is not a partition column."""
 SUBJECT = StatementTable(
     name=TableName("spark_catalog", ("s", "t")),
     location="/lake/t",

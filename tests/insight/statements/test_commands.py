@@ -8,9 +8,8 @@ import pytest
 
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.statements.actions import ChangeColumns, Rearrange, Replace, Send
+from tablectl.insight.statements.actions import ChangeColumns, Rearrange, Replace, Send, StatementError
 from tablectl.insight.statements.effects import commits_of
-from tablectl.insight.statements.errors import StatementError
 from tablectl.insight.statements.parse import DEEPEST, parse_statement
 from tablectl.model.commits import Kind
 from tests.insight.statements.sql_rows import SUBJECT
@@ -132,7 +131,7 @@ def test_any_spelling_of_the_table(written: str, sql: str) -> None:
         ("COPY INTO s.t FROM '/x'", "accepted is COPY INTO table FROM … FILEFORMAT = …"),
     ],
 )  # fmt: skip
-def test_what_is_no_such_statement_and_which_form_is(sql: str, said: str) -> None:
+def test_what_is_not_such_a_statement_and_which_form_is(sql: str, said: str) -> None:
     assert said in refusal(sql)
 
 

@@ -13,9 +13,9 @@ from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
+from tablectl.insight.statements.compare import SuggestedPartitioning, Suggestions, suggest
 from tablectl.insight.statements.pair import StatementPair, between, region_text
 from tablectl.insight.statements.parse import parse_statement
-from tablectl.insight.statements.suggestions import SuggestedPartitioning, Suggestions, suggest
 from tablectl.insight.statements.target import StatementTable
 from tests.insight.statements.sql_rows import CONDITIONS, SUBJECT, Rows
 
@@ -240,7 +240,7 @@ def test_parts_that_narrow_nothing_are_named_with_the_reason() -> None:
         "t.id = s.id": "compares with the source",
         "t.date = s.date": "compares with the source",
         "t.country = 5": "country is a STRING: write the value as one",
-        "t.amount > 1": "amount is no partition column",
+        "t.amount > 1": "amount is not a partition column",
         "s.x = 2": "compares with the source",
     }
 

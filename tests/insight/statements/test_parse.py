@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.effects import commits_of
-from tablectl.insight.statements.errors import StatementError
 from tablectl.insight.statements.parse import DEEPEST, LONGEST, parse_statement
 from tests.insight.statements.sql_rows import SUBJECT
 
@@ -59,16 +59,16 @@ def test_statements(sql: str, verb: str, parts: tuple[str, ...]) -> None:
         ("DELETE FROM s.t WHERE p = 'a", "cannot be read"),
         ("DELETE FROM s.t WHERE (p = 'a'", "cannot be read"),
         ("DELETE FROM s.t WHERE p = 'a'; DELETE FROM s.t", "holds 2"),
-        ("SELECT * FROM s.t", "SELECT is none of"),
-        ("DROP TABLE s.t", "DROP is none of"),
+        ("SELECT * FROM s.t", "SELECT is not one of"),
+        ("DROP TABLE s.t", "DROP is not one of"),
         ("CREATE TABLE s.t AS SELECT 1", "accepted is CREATE OR REPLACE TABLE"),
-        ("WITH c AS (SELECT 1) SELECT * FROM c", "SELECT is none of"),
-        ("FROM u INSERT INTO s.t SELECT *", "is none of"),
+        ("WITH c AS (SELECT 1) SELECT * FROM c", "SELECT is not one of"),
+        ("FROM u INSERT INTO s.t SELECT *", "is not one of"),
         ("INSERT INTO s.t DEFAULT VALUES", "DEFAULT is not known here"),
         ("DELETE FROM IDENTIFIER('s.t')", "cannot tell which table"),
         ("DELETE FROM s.t WHERE p = ${day}", "write the value in its place"),
-        ("DELETE FROM s.t WHERE p = 'a\x00'", "no text"),
-        ("DELETE FROM s.t WHERE p = '\ud800'", "no text"),
+        ("DELETE FROM s.t WHERE p = 'a\x00'", "not text"),
+        ("DELETE FROM s.t WHERE p = '\ud800'", "not text"),
         ("DELETE FROM s.other", "writes s.other, not s.t"),
         ("DELETE FROM u.t", "writes u.t, not s.t"),
         ("DELETE FROM lake.s.t", "writes lake.s.t, not s.t"),
@@ -77,7 +77,7 @@ def test_statements(sql: str, verb: str, parts: tuple[str, ...]) -> None:
         ("MERGE INTO lake.orders t USING s ON t.id = s.id", "lacks something"),
     ],
 )
-def test_what_is_no_such_statement(sql: str, said: str) -> None:
+def test_what_is_not_such_a_statement(sql: str, said: str) -> None:
     assert said in refusal(sql)
 
 

@@ -5,8 +5,9 @@ import pytest
 from tablectl.conflicts.streaming_readers import stream_reader
 from tablectl.conflicts.transactions import Conflict, Level
 from tablectl.insight.matrix.operations import OPERATIONS
+from tablectl.insight.terms.facts import find_fact
 from tablectl.insight.terms.glossary import find_term, looks_like_a_term, term_names
-from tablectl.insight.terms.sources import FACTS, SECTIONS
+from tests.docs.sources import FACTS, SECTIONS
 from tests.insight.matrix.settings import setting
 
 
@@ -48,7 +49,7 @@ def test_a_part_of_a_class_says_more() -> None:
 
 
 @pytest.mark.parametrize("text", ["", ".", "lake.sales.orders", "DELTA_", "Exception", "[]"])
-def test_what_is_no_topic(text: str) -> None:
+def test_what_is_not_a_topic(text: str) -> None:
     assert find_term(text) is None
 
 
@@ -65,31 +66,13 @@ def test_names_are_found() -> None:
         assert find_term(name), name
 
 
-def test_a_source_says_what_it_is() -> None:
-    fact, section = find_term("d34"), find_term("delta-2.2, Kernel")
-    assert fact is not None
-    assert "OPTIMIZE" in fact.meaning
-    assert section is not None
-    assert (section.name, section.ways) == ("delta-2.2", ())
-    assert find_term("D999") is None
-    assert find_term("delta-9.9") is None
-
-
 @pytest.mark.parametrize("name", [*FACTS, *SECTIONS])
 def test_a_source_names_a_public_page(name: str) -> None:
-    term = find_term(name)
-    assert term is not None
+    fact = find_fact(name)
+    assert fact is not None
     delta = "https://github.com/delta-io/delta/blob/v4.4.0/"
     kernel = "https://github.com/delta-io/delta-kernel-rs/blob/"  # what delta-rs reads properties with
-    assert term.page.startswith((delta, kernel, "https://docs.databricks.com/"))
-
-
-@pytest.mark.parametrize(("word", "name"), [("free", "safe"), ("Closed", "blocking"), ("rewrite", "rewrite")])
-def test_a_phase_is_known_by_both_of_its_names(word: str, name: str) -> None:
-    found = find_term(word)
-    assert found is not None
-    assert found.name == name
-    assert find_term(name) == found
+    assert fact.source.startswith((delta, kernel, "https://docs.databricks.com/"))
 
 
 def test_a_message_of_deltalake_is_the_conflict_that_it_reports() -> None:

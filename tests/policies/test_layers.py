@@ -114,7 +114,7 @@ def test_where_both_are_defaults_it_is_said_once_and_there(wrong: Wrong) -> None
     ]
 
 
-def test_no_property_left_is_no_properties() -> None:
+def test_without_a_property_left_there_are_no_properties() -> None:
     here = SourceFile("f", 1, 1)
     own, defaults = (
         Layer(kind=LayerKind.TABLE, source=here, unmanaged={"properties": Cancelled("properties", here)}),

@@ -1,11 +1,11 @@
-"""The rules of delta-rs, the Python package ``deltalake``."""
+"""The rules of Delta Kernel (Flink and others) and of delta-rs, which decide for each commit alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from tablectl.conflicts.rules.client_rules import ClientRules, worst
 from tablectl.conflicts.transactions import (
+    ClientRules,
     Conflict,
     ConflictOutcome,
     ConflictResult,
@@ -13,13 +13,30 @@ from tablectl.conflicts.transactions import (
     Level,
     commits,
     fails,
+    worst,
 )
-from tablectl.delta.client_families import DELTA_RS
+from tablectl.delta.client_families import DELTA_RS, KERNEL
 from tablectl.delta.keys import ROW_TRACKING_DOMAIN
 from tablectl.delta.protocol import Client
 from tablectl.model.commits import CommittedTransaction, Kind
 
+_KERNEL = "delta-2.2, Kernel"
 _DELTA_RS = "delta-2.2, delta-rs"
+
+
+def decide_kernel(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
+    """Delta Kernel does not resolve metadata or protocol changes, and does not check added files at all."""
+    if committed.protocol is not None:
+        return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _KERNEL)
+    if committed.metadata is not None:
+        return fails(Conflict.METADATA_CHANGED, "it fails on every metadata change", _KERNEL)
+    if set(committed.app_ids) & set(current.app_ids):
+        return fails(Conflict.TRANSACTION, "two runs of one idempotent write at the same time", _KERNEL)
+    if set(committed.domains) & set(current.domains) - {ROW_TRACKING_DOMAIN}:
+        return fails(Conflict.WRITE, "both write the same metadata domain", _KERNEL)
+    if {file.path for file in committed.removed} & set(current.removes):
+        return fails(Conflict.WRITE, "both remove or rewrite the same file", _KERNEL)
+    return commits("the other commit removed no file that it removes too", _KERNEL)
 
 
 def decide_delta_rs(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
@@ -63,8 +80,11 @@ def _delta_rs_ids(committed: CommittedTransaction, current: CurrentTransaction) 
     return commits("the other commit touched nothing that it reads or removes", _DELTA_RS)
 
 
-def _decide_all(all_committed: Sequence[CommittedTransaction], current: CurrentTransaction) -> ConflictOutcome:
-    return worst([decide_delta_rs(committed, current) for committed in all_committed])
+def _one_by_one(
+    decide: Callable[[CommittedTransaction, CurrentTransaction], ConflictOutcome],
+) -> Callable[[Sequence[CommittedTransaction], CurrentTransaction], ConflictOutcome]:
+    return lambda all_committed, current: worst([decide(committed, current) for committed in all_committed])
 
 
-RULES = ClientRules(family=DELTA_RS, decide=_decide_all, strictest=Client(DELTA_RS.name))
+KERNEL_RULES = ClientRules(family=KERNEL, decide=_one_by_one(decide_kernel), strictest=Client(KERNEL.name))
+DELTA_RS_RULES = ClientRules(family=DELTA_RS, decide=_one_by_one(decide_delta_rs), strictest=Client(DELTA_RS.name))

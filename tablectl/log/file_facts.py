@@ -1,21 +1,27 @@
-"""The clustering of a table's data, from the tags that OPTIMIZE writes into the ``add`` of each file that it clusters.
+"""Facts about all files of a version, by log replay: how many there are, the partitions they lie in, and the clustering
+of their data.
 
-Delta Spark marks such a file with ``clusteringProvider`` ``liquid`` and the tags ``ZCUBE_ID`` and ``ZCUBE_ZORDER_BY``,
-a JSON list of logical column names, in backticks where a name is no plain identifier (measured with Delta 4.4). Other
-writers do not copy these marks, so files that they rewrite count as not clustered.
+Clustering shows in the tags that OPTIMIZE writes into the ``add`` of each file that it clusters. Delta Spark marks such
+a file with ``clusteringProvider`` ``liquid`` and the tags ``ZCUBE_ID`` and ``ZCUBE_ZORDER_BY``, a JSON list of logical
+column names, in backticks where a name is no plain identifier (measured with Delta 4.4). Other writers do not copy
+these marks, so files that they rewrite count as not clustered.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 
 from tablectl.delta.names import NameSyntaxError, column_text, parse_column
+from tablectl.delta.schema import Schema
 from tablectl.json_text import read_json
+from tablectl.log.actions import Counts, FileAction, Partition
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
-from tablectl.log.listing import commit_name, parse_listing
-from tablectl.model.table import ClusteringState, FileGroup
-from tablectl.storage.table_log import VanishedError
+from tablectl.log.listing import Segment, commit_name, parse_listing
+from tablectl.model.table import ClusteringState, FileGroup, PartitionLayout
+from tablectl.storage.table_log import TableLog, VanishedError
 
 MOST_COMMITS = 1000
 """The maximum number of commits to search for the one that set the clustering columns."""
@@ -29,10 +35,7 @@ def find_clustering_state(history: History) -> ClusteringState:
     live: list[tuple[str, int, str]] = []
     for version in range(segment.version, segment.base, -1):
         commits[version] = read_commit(log, commit_name(version), version, with_files=True)
-        for file in reversed(commits[version].files):
-            if file.added and file.key not in seen:
-                live.append((file.key[0], file.size, file.cluster))
-            seen.add(file.key)
+        live += [(file.key[0], file.size, file.cluster) for file in _added(commits[version], seen)]
     if segment.checkpoint:
         # Only a checkpoint needs pyarrow, which is slow to import.
         from tablectl.log.checkpoint import MARKS, checkpoint_files  # noqa: PLC0415
@@ -95,3 +98,60 @@ def _column(text: str) -> str:
         return column_text(parse_column(text))
     except NameSyntaxError:
         return text
+
+
+def replay(log: TableLog, segment: Segment) -> Counts:
+    """The totals of a version's files. The cost grows with the log, so this runs only on request."""
+    seen: set[tuple[str, str]] = set()
+    total = Counts()
+    versions = range(segment.version, segment.base, -1)
+    log.check_sizes(map(commit_name, versions))
+    for commit in log.each(lambda each: read_commit(log, commit_name(each), each, with_files=True), versions):
+        for file in _added(commit, seen):
+            total = total.plus(Counts(1, file.size, 1 if file.key[1] else 0))
+    if segment.checkpoint is None:
+        return total
+    # Only a checkpoint needs pyarrow, which is slow to import.
+    from tablectl.log.checkpoint import count_files  # noqa: PLC0415
+
+    return total.plus(count_files(log, segment.checkpoint, seen))
+
+
+def measure_layout(
+    log: TableLog, segment: Segment, columns: tuple[str, ...], schema: Schema, most: int
+) -> PartitionLayout | None:
+    """The layout of a version by its partition columns; ``None`` without files, and with more than ``most`` files."""
+    sizes: Counter[Partition] = Counter()
+    files = 0
+    for file in islice(_files(log, segment), most + 1):
+        sizes[file.partition] += file.size
+        files += 1
+    if not files or files > most:
+        return None
+    stored = zip(columns, schema.physical_names(columns), strict=True)
+    values = {column: {dict(each).get(name) for each in sizes} for column, name in stored}
+    return PartitionLayout(
+        partitions=len(sizes),
+        median=sorted(sizes.values())[(len(sizes) - 1) // 2],
+        values=tuple((column, len(found)) for column, found in values.items()),
+    )
+
+
+def _files(log: TableLog, segment: Segment) -> Iterator[FileAction]:
+    """Each file of the version once, by its newest action."""
+    seen: set[tuple[str, str]] = set()
+    for version in range(segment.version, segment.base, -1):
+        yield from _added(read_commit(log, commit_name(version), version, with_files=True), seen)
+    if segment.checkpoint:
+        # Only a checkpoint needs pyarrow, which is slow to import.
+        from tablectl.log.checkpoint import PARTITIONS, checkpoint_files  # noqa: PLC0415
+
+        yield from checkpoint_files(log, segment.checkpoint, seen, PARTITIONS)
+
+
+def _added(commit: ParsedCommit, seen: set[tuple[str, str]]) -> Iterator[FileAction]:
+    """The files that a commit adds and of which no newer action was ``seen``. All its files are seen from now on."""
+    for file in reversed(commit.files):
+        if file.added and file.key not in seen:
+            yield file
+        seen.add(file.key)

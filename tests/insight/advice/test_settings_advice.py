@@ -10,9 +10,8 @@ import pytest
 
 from tablectl.attributes.policy import Policy
 from tablectl.insight.advice.advise import advise
-from tablectl.insight.advice.facts import TableFacts
+from tablectl.insight.advice.facts import Advice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
-from tablectl.insight.advice.records import Advice
 from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
 from tablectl.model.table_options import NO_OPTIONS
 from tests.builders import read_path

@@ -1,7 +1,7 @@
 """The sources of outcomes: rules in Delta's own code (``delta-2.2``) and facts documented by Databricks (``D37``).
 
-``delta-2.2`` is section 2.2 of ``docs/reference/delta.md``, ``D37`` a row of ``docs/reference/databricks.md``.
-``tablectl explain`` prints either with the public page behind it, so users do not need the repository.
+``delta-2.2`` is section 2.2 of ``docs/reference/delta.md``, ``D37`` a row of ``docs/reference/databricks.md``. The
+pages that are published from them name the public page behind each.
 """
 
 from __future__ import annotations

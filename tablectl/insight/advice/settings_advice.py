@@ -1,4 +1,6 @@
-"""Advice on what could be lost: rows that a stream has not read yet, and an order of commits that a ledger needs."""
+"""Advice on settings: history that a stream has not read yet, an order of commits that a ledger needs, features that
+nothing uses.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,13 @@ from collections.abc import Iterator
 
 from tablectl.conflicts.transactions import Level
 from tablectl.delta import keys
+from tablectl.delta.clients import LockedOut, judge, known_clients, newest_version
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
-from tablectl.insight.advice.facts import LEAST_WRITES, TableFacts
-from tablectl.insight.advice.records import Advice, confidence_of
+from tablectl.delta.protocol import Protocol
+from tablectl.insight.advice.facts import LEAST_WRITES, Advice, TableFacts, confidence_of
 from tablectl.model.commits import Kind
 from tablectl.model.streams import StreamPosition, UnknownStream
+from tablectl.model.table import LiveTable
 
 _DAY = 86_400.0
 _SPARE = 2
@@ -20,7 +24,7 @@ _SPARE = 2
 
 def retention_advice(facts: TableFacts) -> tuple[list[Advice], list[str]]:
     """At most one advice for a table whose declared streams are further behind than its history is kept; and what
-    cannot be told of streams.
+    is unknown of streams.
     """
     untold = [f"the stream {each.name} {each.text}" for each in facts.streams if isinstance(each, UnknownStream)]
     lags = [found for each in facts.streams if isinstance(each, StreamPosition) and (found := _lag(facts, each))]
@@ -106,3 +110,57 @@ def ledger_advice(facts: TableFacts) -> Iterator[Advice]:
 
 def _overlaps(read: int | None, version: int) -> bool:
     return read is not None and read < version - 1
+
+
+_VECTORS = "deletionVectors"
+
+
+def protocol_advice(facts: TableFacts) -> Iterator[Advice]:
+    """At most one advice: the features to drop."""
+    live = facts.live
+    unused = tuple(each for each in sorted(live.protocol.features) if _unused(live, each))
+    if not unused or live.catalog is not None or not live.protocol.lists_features:
+        return
+    after = Protocol(
+        live.protocol.reader,
+        live.protocol.writer,
+        live.protocol.reader_features - set(unused),
+        live.protocol.writer_features - set(unused),
+    )
+    gained = sorted(
+        f"{each.client} {each.version} can {each.access} it"
+        for data in known_clients()
+        for each in judge(data.name, ".".join(map(str, newest_version(data))), after, live.protocol)
+        if isinstance(each, LockedOut)
+    )
+    if not gained:
+        return
+    others = [each for each in unused if each != _VECTORS]
+    yield Advice(
+        code="A12",
+        title=f"drop {', '.join(unused)}: supported, and not used",
+        declare=(("deletion_vectors", "", "dropped"),) if _VECTORS in unused else (),
+        do="; ".join(f"ALTER TABLE {live.name.text} DROP FEATURE {each}" for each in others),
+        evidence=(f"no property, column or file of the table uses {', '.join(unused)}", *gained),
+        benefit="clients",
+        amount=len(gained),
+        cost=("writers fail once for each feature, and checkpointProtection is added (docs/deletion-vectors.md)",),
+        observations=len(unused),
+        confidence="high",
+        computed="the protocol without these features, for the newest known version of each client",
+    )
+
+
+def _unused(live: LiveTable, feature: str) -> bool:
+    """Whether a feature that can be dropped leaves no trace in the table's state."""
+    match feature:
+        case "deletionVectors":
+            return (live.property(keys.DELETION_VECTORS) or "").lower() != "true" and live.vectors == 0
+        case "v2Checkpoint":
+            return (live.property(keys.CHECKPOINT_POLICY) or "classic").lower() == "classic"
+        case "inCommitTimestamp":
+            return (live.property(keys.IN_COMMIT_TIMESTAMPS) or "").lower() != "true"
+        case "checkConstraints":
+            return not any(key.lower().startswith("delta.constraints.") for key in live.properties)
+        case _:
+            return False

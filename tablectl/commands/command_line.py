@@ -1,0 +1,146 @@
+"""The command line. The module of a command is loaded when the command is called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from io import StringIO
+from typing import Any
+
+import click
+from click.shell_completion import shell_complete
+
+from tablectl.commands.list import COMMANDS
+from tablectl.commands.output import Output, flush_streams
+from tablectl.model.errors import ExitCode, TablectlError
+from tablectl.one_table import error_of
+from tablectl.version import __version__
+
+_COMPLETE = "_TABLECTL_COMPLETE"
+"""Set by the script that the shell runs for a completion."""
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run a command line; the exit code is the command's (docs/exit-codes.md), 64 for wrong usage."""
+    if _COMPLETE in environ:
+        return shell_complete(program(), {}, "tablectl", _COMPLETE, environ[_COMPLETE])
+    out = Output(environ)
+    try:
+        # Not the library's ``main``, which turns Ctrl-C into 130 and a closed pipe into an exit.
+        with program().make_context("tablectl", list(args), obj=out) as context:
+            return int(context.command.invoke(context) or 0)
+    except click.ClickException as error:
+        # The library would exit 2, which means "changes are pending" here.
+        said = StringIO()
+        error.show(said)
+        out.usage(said.getvalue())
+        return ExitCode.USAGE
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except _legacy_exit() as error:
+        return _legacy_code(error, out)
+    except (click.Abort, KeyboardInterrupt, EOFError):
+        out.fail(TablectlError("interrupted"))
+        return ExitCode.ERROR
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): nothing is wrong with the tables.
+        return ExitCode.ERROR
+    except BaseException as error:  # noqa: BLE001  # see ``error_of``
+        found = error_of("tablectl", error)
+        out.fail(found)
+        return found.exit_code
+    finally:
+        flush_streams()
+
+
+def _legacy_exit() -> Any:
+    if "tablectl.commands.app" not in sys.modules:
+        return ()
+    from tablectl.commands.app import LEGACY  # noqa: PLC0415
+
+    return LEGACY
+
+
+def _legacy_code(error: Any, out: Output) -> int:
+    if hasattr(error, "show"):
+        said = StringIO()
+        error.show(said)
+        out.usage(said.getvalue())
+        return ExitCode.USAGE
+    return int(error.exit_code)
+
+
+def program() -> click.Group:
+    """The program with all commands, of which none is loaded."""
+    whole = _Group(
+        "tablectl",
+        help="Manage table policies for Delta Lake: plan the difference from the live tables and apply it in one "
+        "protected window.\n\nExample: tablectl plan --out plans/today.json",
+        params=[
+            click.Option(
+                ["--version"],
+                is_flag=True,
+                expose_value=False,
+                is_eager=True,
+                callback=_version,
+                help="Print the version.",
+            )
+        ],
+        no_args_is_help=True,
+        context_settings=_HELP,
+    )
+    window = _Group(
+        "window",
+        help="Show or release the lease on a table.\n\nExample: tablectl window show lake.sales.orders",
+        no_args_is_help=True,
+    )
+    for path in COMMANDS:
+        group, _, name = path.rpartition(" ")
+        (window if group else whole).add_command(_Listed(path), name)
+    whole.add_command(window)
+    return whole
+
+
+class _Group(click.Group):
+    """Commands in the order of the list."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        del ctx
+        return list(self.commands)
+
+
+def _version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001  # of click
+    if value and not context.resilient_parsing:
+        sys.stdout.write(f"tablectl {__version__}\n")
+        context.exit()
+
+
+class _Listed(click.Command):
+    """A command of the list, whose module is loaded when the command is called."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._module, summary = COMMANDS[path]
+        super().__init__(path.rpartition(" ")[2], help=summary)
+
+    @cached_property
+    def loaded(self) -> Any:
+        """The command itself."""
+        if not self._module:
+            return _legacy(self._path)
+        from tablectl.commands.parameters import loaded_command  # noqa: PLC0415  # the list of commands needs no options
+
+        return loaded_command(self.name or "", f"tablectl.commands.{self._module}")
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        """The context of the command itself."""
+        return self.loaded.make_context(*args, **more)  # type: ignore[no-any-return]
+
+
+def _legacy(path: str) -> Any:
+    from tablectl.commands.app import app, typer_command  # noqa: PLC0415  # until all commands are in the list
+
+    return typer_command(app, path)

@@ -1,0 +1,32 @@
+"""Every command: its module, and the first sentence of its help. A new command is a line here and its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "validate": ("validate", "Check policies without reading any table."),
+        "plan": ("plan", "Show the changes that the policies require."),
+        "lint": ("lint", "Check tables for risky settings."),
+        "show": ("", "Show a saved plan."),
+        "apply": ("apply", "Run a plan in one protected window."),
+        "drift": ("", "Show differences from the policies and the commit that caused each."),
+        "rename": ("", "Give the policy of a table that moved its new name."),
+        "runs": ("", "List earlier applies from the tables' logs: time, user, plan and commits."),
+        "undo": ("", "Undo a run: put the values from before it into the policies, and plan them."),
+        "import": ("", "Write policies from live tables."),
+        "explain": ("", "Explain the effective policy of a table, or a term: an exception, an isolation level, …"),
+        "conflicts": ("", "Show which concurrent operations on a table conflict and how to avoid it."),
+        "status": ("", "Show the state of every table: policy, drift, last apply, protocol, debt, retention."),
+        "advise": ("", "Say from the logs which settings would save failed writes, bytes and files, and why."),
+        "init": ("", "Start a repository: configuration, policies, a CI workflow, a pre-commit hook."),
+        "doctor": ("", "Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock."),
+        "lock": ("", "Write the files from which CI installs this version of tablectl."),
+        "schema": ("", "Print the JSON Schema of policies or tablectl.yaml, for editors; or of results, for programs."),
+        "demo": ("", "Build a small lake of real Delta tables and run plan, apply and plan on it."),
+        "window show": ("", "Show who holds the lease on a table, and since when."),
+        "window break": ("", "Release the lease on a table by force."),
+    }
+)

@@ -1,0 +1,178 @@
+"""The options that several commands and Python functions share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tablectl.commands.report_files import ReportFiles
+from tablectl.model.plan import Plan
+from tablectl.model.table_options import parse_size
+from tablectl.planning.plan_limits import PlanLimits
+from tablectl.policies.config import ServerSettings
+from tablectl.policies.fields import ListOf, MapOf, Text, Word, flag, whole
+from tablectl.policies.repository import Paths
+from tablectl.policies.settings import setting
+from tablectl.policies.variables import is_variable
+from tablectl.project import EngineSource, Project, silent
+from tablectl.reports.formats import SUFFIXES, ReportFormat
+
+EVERY_FORMAT = tuple(ReportFormat)
+TEXT_AND_JSON = (ReportFormat.TEXT, ReportFormat.JSON)
+OF_STATUS = (ReportFormat.TEXT, ReportFormat.JSON, ReportFormat.MARKDOWN, ReportFormat.HTML)
+
+
+def path_list(paths: Paths) -> list[Path]:
+    """Given paths, without those of the configuration."""
+    return [Path(each) for each in ([paths] if isinstance(paths, str | Path) else paths or ())]
+
+
+def policy_paths() -> Any:
+    """The argument ``PATHS``."""
+    about = "Policy files or folders. Default: `policies` of tablectl.yaml."
+    return setting((), ListOf(of=Text(parse=Path), description=about), metavar="PATHS")
+
+
+def output_format(known: Sequence[ReportFormat], note: str = " With json, errors are JSON too.") -> Any:
+    """The option ``--format`` of a command that has some formats."""
+    meaning = {each.value: each for each in known}
+    takes = Word(words=tuple(meaning), meaning=meaning, description=f"Output format.{note}")
+    return setting(ReportFormat.TEXT, takes, "--format")
+
+
+def report_files() -> Any:
+    """The option ``--report``."""
+    about = f"Also write a report; the file name sets its format: {SUFFIXES}. Repeatable."
+    return setting((), ListOf(of=Text(parse=Path), description=about), "--report", metavar="FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place(ServerSettings):
+    """Where the policies and the tables are."""
+
+    variables: Mapping[str, str] = setting(
+        {},
+        MapOf(
+            of=Text(),
+            why_not=lambda name: "" if is_variable(name) else "is not a name",
+            description="Value of ${NAME} in policies. Default: the variable TABLECTL_VAR_NAME. Repeatable.",
+        ),
+        "--var",
+        metavar="NAME=VALUE",
+    )
+    env: str | None = setting(
+        None,
+        Text(description="Environment of tablectl.yaml. Default: the variable TABLECTL_ENV."),
+        "--env",
+        metavar="NAME",
+        empty="name an environment of tablectl.yaml, or leave it out",
+    )
+    """An empty text stands for the top level of ``tablectl.yaml`` alone."""
+    directory: str | Path = "."
+    """The directory of ``tablectl.yaml``."""
+    cache: bool = setting(
+        True, flag("Read every table from its log alone, and keep nothing for the next command."), "--no-cache"
+    )
+    """Whether what is read of tables is kept for the next call. ``apply`` never uses it."""
+    spark: Any = None
+    """A Spark session, by default a new one. It is used only to list and locate catalog tables, and to apply."""
+    given: Mapping[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The options that were given, by name: settings among them override ``tablectl.yaml``."""
+
+    def open(
+        self,
+        on_start: Callable[[str], None] = silent,
+        *,
+        plan: Plan | None = None,
+        driver: str | None = None,
+        env: str | None = None,
+    ) -> Project:
+        """The repository, in the environment of a saved plan if there is one. Raises as ``Project.open``."""
+        return Project.open(
+            self.directory,
+            env=self.env if env is None else env,
+            variables=self.variables,
+            source=EngineSource(self.spark, driver, on_start),
+            plan=plan,
+            cached=self.cache,
+            settings=self.given,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables(Place):
+    """Which tables a command selects: those that match any glob and any tag; all if there are none."""
+
+    select: Sequence[str] = setting(
+        (),
+        ListOf(of=Text(), description="Include only tables whose name matches. Repeatable."),
+        "--select",
+        metavar="GLOB",
+    )
+    exclude: Sequence[str] = setting(
+        (), ListOf(of=Text(), description="Exclude tables whose name matches. Repeatable."), "--exclude", metavar="GLOB"
+    )
+    tags: Sequence[str] = setting(
+        (), ListOf(of=Text(), description="Include only tables with this tag. Repeatable."), "--tag", metavar="TAG"
+    )
+
+
+@dataclass(frozen=True)
+class PolicyTables(Tables):
+    """The tables of some policies."""
+
+    paths: Paths = policy_paths()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedTables(PolicyTables):
+    """The tables of some policies, or those of them whose policies changed."""
+
+    changed_since: str = setting(
+        "",
+        Text(description="Include only tables whose policy differs from that at a Git commit."),
+        "--changed-since",
+        metavar="REF",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The maximum size of a plan."""
+
+    max_tables: int | None = setting(
+        None,
+        whole(0, 1_000_000_000, "Refuse a plan that changes more than N tables."),
+        "--max-tables",
+        metavar="N",
+    )
+    max_bytes: int | None = setting(
+        None,
+        Text(
+            parse=parse_size,
+            noun="a size",
+            example="20GB",
+            description="Refuse a plan that rewrites more data, for example 20GB.",
+        ),
+        "--max-bytes",
+        metavar="SIZE",
+    )
+
+    def check(self, plan: Plan) -> None:
+        """Raises ``LimitError`` for a plan that is larger than the options allow."""
+        PlanLimits(self.max_tables, self.max_bytes).check(plan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """How the result of a command is shown."""
+
+    format: ReportFormat = output_format(EVERY_FORMAT)
+    report: Sequence[Path] = report_files()
+    verbose: bool = setting(False, flag("Show each table with its SQL, reasons and rollback."), "--verbose", "-v")
+
+    def reports(self, plan: Path | None = None, known: Collection[ReportFormat] = EVERY_FORMAT) -> ReportFiles:
+        """The reports of the command; ``plan`` is the file of the plan itself. Raises as ``ReportFiles.of``."""
+        return ReportFiles.of(self.format, self.report, plan, known)

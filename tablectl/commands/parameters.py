@@ -1,0 +1,121 @@
+"""The options and arguments of a command, made from the settings of its record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import MISSING, Field
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import click
+
+from tablectl.commands.command import CliCommand, options_of
+from tablectl.model.errors import UsageError
+from tablectl.policies.config import OVERRIDDEN
+from tablectl.policies.fields import ListOf, MapOf, Text, Word
+from tablectl.policies.settings import Setting, settings_of
+
+_FORMAT = "format"
+
+
+def loaded_command(name: str, module: str) -> click.Command:
+    """The command of a module."""
+    values = vars(import_module(module)).values()
+    return _Loaded(name, next(each for each in values if isinstance(each, CliCommand)))
+
+
+class _Loaded(click.Command):
+    """A command with its options."""
+
+    def __init__(self, name: str, made: CliCommand) -> None:
+        options = [each for each in settings_of(made.options) if each[0].name not in made.without]
+        super().__init__(
+            name,
+            params=[_parameter(*each, made.options) for each in options],
+            help=made.run.__doc__,
+            callback=partial(_run, made),
+        )
+        self._arguments = [(about.metavar, about.takes.description) for _, about in options if not about.flags]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the arguments with what they are, then the options."""
+        if self._arguments:
+            with formatter.section("Arguments"):
+                formatter.write_dl(self._arguments)
+        super().format_options(ctx, formatter)
+
+
+def _run(made: CliCommand, **values: Any) -> int:
+    given = {name: value for name, value in values.items() if value is not None and value not in ((), {})}
+    return made.run(options_of(made.options, given), click.get_current_context().obj)
+
+
+def _parameter(each: Field[Any], about: Setting, record: type[Any]) -> click.Parameter:
+    takes, required = about.takes, each.default is MISSING and each.default_factory is MISSING
+    if not about.flags:
+        several = isinstance(takes, ListOf)
+        read = partial(_read, about, about.metavar)
+        shown = about.metavar if required or about.metavar.startswith("[") else f"[{about.metavar}]"
+        return click.Argument([each.name], metavar=shown, nargs=-1 if several else 1, required=required, callback=read)
+    return click.Option(
+        [each.name, *about.flags],
+        metavar=about.metavar or None,
+        help=_help(each, about, record),
+        required=required,
+        default=None,
+        is_eager=each.name == _FORMAT,  # the format of errors
+        callback=partial(_read, about, about.flags[0]),
+        **_kind(each, takes),
+    )
+
+
+def _kind(each: Field[Any], takes: Any) -> dict[str, Any]:
+    if isinstance(takes, Word) and takes.is_flag:
+        return {"is_flag": True, "flag_value": each.default is not True} if each.default is not None else {}
+    if isinstance(takes, Word):
+        return {"type": click.Choice(takes.words)}
+    return {"multiple": isinstance(takes, ListOf | MapOf)}
+
+
+def _help(each: Field[Any], about: Setting, record: type[Any]) -> str:
+    place = next((name for base, name in OVERRIDDEN.items() if each.name in base.__annotations__), "")
+    if place and issubclass(record, tuple(OVERRIDDEN)):
+        return f"{about.takes.description} Default: `{place}.{each.name}`."
+    numbers = about.takes.values if isinstance(about.takes, Text) else {}
+    notes = [f"default: {each.default}"] if isinstance(each.default, int | str) and _tells(each.default) else []
+    notes += [f"x>={numbers['minimum']}"] if "minimum" in numbers else []
+    extra = f"  [{'; '.join(notes)}]" if notes else ""
+    return f"{about.takes.description}{extra}"
+
+
+def _tells(default: Any) -> bool:
+    return default != "" and not isinstance(default, bool)
+
+
+def _read(about: Setting, name: str, context: click.Context, _parameter: click.Parameter, given: Any) -> Any:
+    """The value of an option. Raises ``UsageError`` for a wrong one."""
+    if given is None or given == ():
+        return None
+    if isinstance(about.takes, MapOf):
+        return _pairs(name, given, about.takes)
+    if isinstance(about.takes, ListOf):
+        return tuple(about.parsed(name, each) for each in given)
+    if isinstance(about.takes, Word):
+        value = about.takes.meaning.get(given, given)
+        if _parameter.name == _FORMAT:
+            context.obj.json = given == "json"
+        return value
+    return about.parsed(name, given)
+
+
+def _pairs(flag: str, given: Sequence[str], takes: MapOf) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not equals or takes.why_not(name):
+            raise UsageError(f"{flag} {pair!r} is not NAME=VALUE", f"for example {flag} LAKE=/data/lake")
+        if name in found:
+            raise UsageError(f"{flag} {name} is given twice")
+        found[name] = value
+    return found

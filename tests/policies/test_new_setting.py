@@ -1,0 +1,119 @@
+"""A new setting is one declaration: a copy of tablectl with such a setting takes it from everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tablectl
+
+_BEFORE = "    soak: float = setting("
+_DECLARATION = """    pauses: int = setting(
+        3, whole(1, 9, "How many pauses an apply makes."), "--pauses", metavar="N"
+    )
+"""
+_SCRIPT = """
+import inspect, json, os, pathlib, sys
+import tablectl
+from tablectl.commands import apply
+from tablectl.commands.command_line import run_cli
+from tablectl.model.errors import InputError, UsageError
+from tablectl.policies.config_file import load_config
+from tablectl.policies.schemas import config_schema
+
+here, file, seen = pathlib.Path(), pathlib.Path("tablectl.yaml"), []
+pathlib.Path("policies.yaml").write_text("version: 1\\ntables: {}\\n")
+
+def run(project, plan, control, options, approve):
+    seen.append(project.config.window.pauses)
+    return done(project, plan, control, options, approve)
+
+done, apply.run = apply.run, run
+file.write_text("{policies: policies.yaml, window: {pauses: 5}}")
+found = {"file": load_config(here, {}).window.pauses}
+found["variable"] = load_config(here, {"TABLECTL_WINDOW_PAUSES": "6"}).window.pauses
+run_cli(["apply", "--yes", "--pauses", "7"], {})
+run_cli(["apply", "--yes"], {})
+tablectl.apply(pauses=8)
+found["applied"] = seen
+found["schema"] = config_schema()["properties"]["window"]["properties"]["pauses"]
+found["parameter"] = inspect.signature(tablectl.apply).parameters["pauses"].default
+try:
+    tablectl.apply(pauses=10)
+except UsageError as error:
+    found["python"] = error.message
+print(json.dumps(found))
+file.write_text("window:\\n  pauses: 0\\n")
+try:
+    load_config(here, {})
+except InputError as error:
+    print(json.dumps([[each.line, each.message] for each in error.problems]))
+run_cli(["apply", "--pauses", "ten"], {})
+run_cli(["apply", "--help"], {})
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """What a copy of tablectl with one more declaration says."""
+    root = tmp_path_factory.mktemp("copy")
+    shutil.copytree(Path(tablectl.__file__).parent, root / "tablectl", ignore=shutil.ignore_patterns("__pycache__"))
+    file = root / "tablectl" / "policies" / "config.py"
+    text = file.read_text(encoding="utf-8")
+    assert text.count(_BEFORE) == 1
+    file.write_text(text.replace(_BEFORE, _DECLARATION + _BEFORE), encoding="utf-8")
+    (root / "here").mkdir()
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TABLECTL_")}
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT],
+        cwd=root / "here",
+        env={**environ, "PYTHONPATH": str(root), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture
+def found(ran: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    line = next(line for line in ran.stdout.splitlines() if line.startswith('{"file"'))
+    parsed: dict[str, Any] = json.loads(line)
+    return parsed
+
+
+def test_the_file_and_a_variable_set_it(found: dict[str, Any]) -> None:
+    assert (found["file"], found["variable"]) == (5, 6)
+
+
+def test_a_flag_and_a_parameter_override_the_file(found: dict[str, Any]) -> None:
+    assert found["applied"] == [7, 5, 8]
+    assert found["parameter"] == 3
+
+
+def test_editors_know_it(found: dict[str, Any]) -> None:
+    assert found["schema"] == {
+        "description": "How many pauses an apply makes.",
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 9,
+    }
+
+
+def test_wrong_values_get_the_usual_errors(found: dict[str, Any], ran: subprocess.CompletedProcess[str]) -> None:
+    assert found["python"] == "`pauses` needs at most 9, not '10'"
+    assert '[[2, "`window.pauses` needs at least 1, not \\"0\\""]]' in ran.stdout
+    assert "--pauses needs a whole number, not 'ten'" in ran.stderr
+
+
+def test_the_help_of_the_command_says_what_it_is(ran: subprocess.CompletedProcess[str]) -> None:
+    assert "--pauses N" in ran.stdout
+    assert "How many pauses an apply makes. Default: `window.pauses`." in " ".join(ran.stdout.split())
