@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from tablectl.applying.past_runs import PastRun, PastRuns, past_runs, stamped
 from tablectl.frozen import frozen
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
@@ -13,6 +12,7 @@ from tablectl.model.errors import BrokenTableError, TablectlError, one_line
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Commit, Depth
 from tablectl.one_table import of_table
+from tablectl.planning.past_runs import PastRun, PastRuns, past_runs, stamped
 from tablectl.planning.undo import TableUndo, changes_between, combined, table_undo
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from tablectl.applying.past_runs import PastRun, PastRuns
 from tablectl.model.plan import Value
 from tablectl.model.table import Commit
 from tablectl.model.text import printable, time_text, value_text
+from tablectl.planning.past_runs import PastRun, PastRuns
 from tablectl.planning.undo import TableUndo, ValueUndo
 from tablectl.reports.findings_text import failure_lines
 from tablectl.reports.mask import Mask
