@@ -194,8 +194,8 @@ def import_tables(tables: str | Sequence[str], **options: Unpack[_Place]) -> Imp
     file.
 
     Options: ``variables``, ``env``, ``directory``, ``spark``. Tables with an entry in the policies of ``directory`` are
-    left out. Raises ``UsageError`` for text that is neither an identifier nor a pattern. A table that cannot be read is
-    in ``Imported.failures``.
+    left out. Raises ``UsageError`` for text that is neither an identifier nor a pattern. A table that cannot be read
+    is in ``Imported.failures``.
     """
     with _PlaceOptions(**options).open() as project:
         asked = requested_tables(_texts(tables), project.catalog, project.variables)

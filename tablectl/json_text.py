@@ -101,7 +101,8 @@ def json_form(record: object) -> Any:
     """The JSON object of a record, whose values may be records; the text of a time."""
     if isinstance(record, datetime):
         return record.isoformat().replace("+00:00", "Z")
-    names, omitted = _keys_of(type(record))
+    kind: type[Any] = type(record)
+    names, omitted = _keys_of(kind)
     if names is None:
         return dict(record)  # type: ignore[call-overload]
     found = {name: getattr(record, name) for name in names}

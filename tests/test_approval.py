@@ -27,7 +27,7 @@ from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
 from tablectl.model.table_options import CONSENTS
 from tablectl.model.table_window import TableWindow
 from tablectl.planning.derive_statements import derive_table
-from tablectl.planning.plan_file import _digest, dump_plan
+from tablectl.planning.plan_file import _canonical, _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
 from tablectl.planning.protocol import added_features
 from tablectl.policies.schemas import policy_schema
@@ -431,7 +431,7 @@ def edits(value: Any, words: Sequence[Any] = ()) -> Iterator[Any]:
 
 def sealed(body: Body) -> bytes:
     rest = {key: value for key, value in body.items() if key != "sha256"}
-    return json.dumps({**rest, "sha256": _digest(rest)}).encode()
+    return json.dumps({**rest, "sha256": _digest(_canonical(rest))}).encode()
 
 
 def completed(body: Body) -> bytes | None:

@@ -30,6 +30,7 @@ _HEAVY = ("pyspark", "delta", "pyarrow", "deepdiff", "databricks", "py4j", "pand
 
 _BY_NAME = {
     "tablectl/__init__.py": "the functions of the package, each loaded on its first use",
+    "tablectl/commands/parameters.py": "the commands of the list, each loaded when it is called",
     "tablectl/engine/executors.py": "the work of an executor, whose Python may lack tablectl",
     "tablectl/engine/spark.py": "a module of Delta that some versions lack; its import registers errors",
     "tablectl_guard/inject/sitecustomize.py": "the environment's own sitecustomize, which has the same name",

@@ -253,7 +253,7 @@ class TableJob:
     began: float = 0.0
     """When the run began, on the clock's ``monotonic``."""
     tried_since: float | None = None
-    """When the first attempt ended in vain, from which ``--wait`` counts; ``None`` before."""
+    """When the first attempt ended without success, from which ``--wait`` counts; ``None`` before."""
 
     def left(self, now: float) -> float:
         """Seconds for which they are tried again."""

@@ -223,7 +223,7 @@ class DeadStatements(Wait):
 
 
 def engine_gone(window: RunContext) -> bool:
-    """Whether no engine of the run answers any more, so that waiting is in vain."""
+    """Whether no engine of the run answers any more, so that waiting does not help."""
     return not any(each.alive() for each in (window.engine, *window.others))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from tablectl.applying.run_report import RunReport
 from tablectl.commands.command import command, function
 from tablectl.commands.notify import send_notification
-from tablectl.commands.options import Limits, Shown, Tables, path_list
+from tablectl.commands.options import PlanSize, Shown, Tables, path_list
 from tablectl.commands.output import Output
 from tablectl.commands.plan_place import saved_plan
 from tablectl.commands.plan_reports import plan_context, streams_of
@@ -44,7 +44,7 @@ from tablectl.workflow.tables import OnRead, ignore_progress
 
 
 @dataclass(frozen=True)
-class ApplyOptions(RunOptions, Limits, Tables):
+class ApplyOptions(RunOptions, PlanSize, Tables):
     """What to apply, and how."""
 
     plan_or_paths: Plan | Paths = setting(

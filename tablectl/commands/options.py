@@ -139,7 +139,7 @@ class ChangedTables(PolicyTables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class PlanSize:
     """The maximum size of a plan."""
 
     max_tables: int | None = setting(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, Field
 from functools import partial
 from importlib import import_module
+from inspect import cleandoc
 from typing import Any
 
 import click
@@ -33,7 +34,7 @@ class _Loaded(click.Command):
         super().__init__(
             name,
             params=[_parameter(*each, made.options) for each in options],
-            help=made.run.__doc__,
+            help=cleandoc(made.run.__doc__ or ""),
             callback=partial(_run, made),
         )
         self._arguments = [(about.metavar, about.takes.description) for _, about in options if not about.flags]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tablectl.cluster_plan import plan_on_cluster
 from tablectl.commands.command import command, function
-from tablectl.commands.options import ChangedTables, Limits, Shown, path_list
+from tablectl.commands.options import ChangedTables, PlanSize, Shown, path_list
 from tablectl.commands.output import Output
 from tablectl.commands.plan_place import new_plan, saved_plan
 from tablectl.commands.plan_reports import Started, chosen_tables, lines_of_plan, plan_context
@@ -42,7 +42,7 @@ def _json_file(name: str) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanCommandOptions(ChangedTables, Limits, Shown):
+class PlanCommandOptions(ChangedTables, PlanSize, Shown):
     """The options of ``plan``."""
 
     out: Path | None = setting(
@@ -181,7 +181,7 @@ def _shown(
     return plan_exit_code(plan, detailed=options.detailed_exitcode)
 
 
-def _limit_exceeded(options: Limits, plan: Plan) -> LimitError | None:
+def _limit_exceeded(options: PlanSize, plan: Plan) -> LimitError | None:
     """The limit that a plan exceeds. The plan is shown anyway, so that its reader sees what made it large."""
     try:
         options.check(plan)

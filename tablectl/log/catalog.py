@@ -36,7 +36,7 @@ class PatternMatches:
     """Failed lookups, by the name of a table or the text of a pattern."""
 
     others: tuple[str, ...] = ()
-    """Why what matches is no Delta table: a sentence for each view and each table of another format."""
+    """Why what matches is not a Delta table: a sentence for each view and each table of another format."""
 
     @staticmethod
     def all(parts: Iterable[PatternMatches]) -> PatternMatches:

@@ -107,10 +107,10 @@ def test_the_limit_is_in_the_configuration(cli: Cli, nightly: Repository, fake_s
     ("options", "message"),
     [
         (["--within", "6h"], "--within is for --when quiet"),
-        (["--when", "night"], "--when night: there is only `quiet`"),
-        (["--when", "quiet", "--within", "soon"], "--within soon needs a duration, such as 2h30m or 1d"),
-        (["--when", "quiet", "--within", "8d"], "--within 8d needs a duration of at most 7d"),
-        (["--when", "quiet", "--within", "0m"], "--within 0m needs a duration longer than nothing"),
+        (["--when", "night"], "'night' is not 'quiet'"),
+        (["--when", "quiet", "--within", "soon"], "--within needs a duration, such as 2h30m or 1d"),
+        (["--when", "quiet", "--within", "8d"], "--within needs a duration of at most 7d"),
+        (["--when", "quiet", "--within", "0m"], "--within needs a duration longer than nothing"),
     ],
 )
 def test_wrong_options_are_said_before_anything_is_read(

@@ -15,7 +15,7 @@ from zlib import crc32
 import pytest
 
 from tablectl.commands import list as listed
-from tablectl.commands.request import CommandRequest
+from tablectl.commands.options import Place
 from tablectl.one_table import DEBUG
 from tests.commands.conftest import Cli, FakeSpark, Repository, Result
 from tests.commands.log_lake import Logged, append
@@ -230,13 +230,13 @@ def test_what_concerns_no_table_is_a_line_without_a_traceback(
     def broken(*_: object, **__: object) -> None:
         raise error("a bug")
 
-    monkeypatch.setattr(CommandRequest, "open", broken)
+    monkeypatch.setattr(Place, "open", broken)
     done = lake.cli("plan")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(f"error: unexpected error: {error.__name__}: a bug\n")
 
 
 def test_an_exit_ends_the_command(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CommandRequest, "open", lambda *_, **__: sys.exit(7))
+    monkeypatch.setattr(Place, "open", lambda *_, **__: sys.exit(7))
     with pytest.raises(SystemExit, match="7"):
         lake.cli("plan")

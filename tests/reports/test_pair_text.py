@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tablectl.insight.statements.errors import StatementError
 
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import Assumption
+from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.compare import Comparison, compare_statements
 from tablectl.insight.statements.pair_json import between_json
 from tablectl.insight.statements.pair_text import between_text

@@ -79,7 +79,7 @@ def _card(table: TableAdvice) -> Card:
     since = f" since {time_text(table.since)}" if table.since else ""
     return Card(
         (table.table,),
-        plural(count, "recommendation") if count else "cannot tell",
+        plural(count, "recommendation") if count else "unknown",
         "pending" if count else "quiet",
         "*" if count else "?",
         brief=tuple(_blocks(table, f"from {plural(table.commits, 'commit')}{since}")),
