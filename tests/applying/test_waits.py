@@ -65,12 +65,12 @@ def test_a_stop_names_what_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
     assert (table.outcome, table.message) == (RunOutcome.INTERRUPTED, "stopped while it waited for the full moon")
 
 
-def test_the_progress_counts_the_waits_under_a_lease_too() -> None:
-    run = Run(parallel=1, terms=WindowSettings(drain=60)).tables("ab")
+def test_the_events_of_waits_under_a_lease_say_what_is_awaited_too() -> None:
+    run = Run(terms=WindowSettings(drain=60)).tables("a")
     FakeGuard(run.stores["/lake/a"], ttl=600)
     run.apply()
-    told = [event.words for event in run.told if event.step == PROGRESS]
-    assert "0 of 2 tables done, 1 waiting (1 for writers up to 60 s)" in told
+    told = [event for event in run.told if event.step == "draining"]
+    assert {(event.awaited, event.most) for event in told} == {("for writers", 60.0)}
 
 
 # Tables that wait for the statement of a dead apply
