@@ -33,7 +33,7 @@ _BY_NAME = {
     "tablectl/commands/parameters.py": "the commands of the list, each loaded when it is called",
     "tablectl/engine/executors.py": "the work of an executor, whose Python may lack tablectl",
     "tablectl/engine/spark.py": "a module of Delta that some versions lack; its import registers errors",
-    "tablectl/lint_rules/__init__.py": "the rules of its own folder, one file each",
+    "tablectl/lint_rules/__init__.py": "its own modules, so that a file is enough to add a rule",
     "tablectl_guard/inject/sitecustomize.py": "the environment's own sitecustomize, which has the same name",
 }
 """The files that import a module by a name in a text, which no contract sees, and what they import so."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tablectl.support.processes import Invocation, Limits, run_lines
+from tablectl.support.processes import Invocation, ProcessLimits, run_lines
 
 
 class RunHook(Protocol):
@@ -47,7 +47,7 @@ def hook_runner(directory: Path, timeout: float, grace: float = 5.0) -> RunHook:
         said: Callable[[str], None],
         stopped: Callable[[], bool],
     ) -> str:
-        limits = Limits(timeout, "window.hook_timeout", grace, stopped)
+        limits = ProcessLimits(timeout, "window.hook_timeout", grace, stopped)
         return run_lines(Invocation(command, directory, {**os.environ, **environ}), said, limits)
 
     return run
