@@ -104,7 +104,7 @@ def json_form(record: object) -> Any:
     """
     if isinstance(record, datetime):
         return record.isoformat().replace("+00:00", "Z")
-    kind: type[Any] = type(record)
+    kind: Any = type(record)
     names, omitted = _keys_of(kind)
     if names is None:
         return getattr(record, kind.WRITTEN_AS) if hasattr(kind, "WRITTEN_AS") else dict(record)  # type: ignore[call-overload]
