@@ -105,7 +105,7 @@ def json_form(record: object) -> Any:
     if isinstance(record, datetime):
         return record.isoformat().replace("+00:00", "Z")
     kind: type[Any] = type(record)
-    names, omitted = _keys_of(kind)
+    names, omitted = _keys_of(kind)  # type: ignore[arg-type]  # mypy takes types for unhashable
     if names is None:
         return getattr(record, kind.WRITTEN_AS) if hasattr(kind, "WRITTEN_AS") else dict(record)  # type: ignore[call-overload]
     found = {name: getattr(record, name) for name in names}
