@@ -11,7 +11,7 @@ from functools import cache
 from pkgutil import get_data
 
 from tablectl.frozen import frozen
-from tablectl.json_text import read_json
+from tablectl.json_text import in_json, read_json
 
 
 @frozen
@@ -24,6 +24,7 @@ class Fact:
     """The address of the public page or source file behind it; empty if a section has none of its own."""
 
     @property
+    @in_json
     def page(self) -> str:
         """The page of this project's documentation."""
         return f"docs/reference/{'databricks' if self.id.startswith('D') else 'delta'}.md#{self.id}"
