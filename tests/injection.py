@@ -55,7 +55,7 @@ SHOWN = {
 }
 """Functions that show the name of any table, of one that failed, too."""
 CALLERS = {
-    *(("applying/run.py", name) for name in ("_with_owed_hooks", "_key", "_size", "_plain", "_Task._merged")),
+    *(("applying/run.py", name) for name in ("_with_owed_hooks", "_key", "_size", "_plain", "_noted")),
     ("log/reader.py", "read_each.<locals>.one"),
     ("lake_advice.py", "collect_advice.<locals>.one"),
     ("run_history.py", "_histories.<locals>.one"),

@@ -35,7 +35,7 @@ from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease
-from tablectl.model.errors import PlanFileError, TablectlError
+from tablectl.model.errors import ExitCode, PlanFileError, TablectlError
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import minutes_text
 from tablectl.one_table import no_panic, of_table
@@ -343,7 +343,7 @@ class _Task:
     def _merge(self, runs: Sequence[TableRun]) -> None:
         """Add the runs of an attempt to those of earlier ones, with what the waits have to report of it."""
         for wait in (*self.under_lease, *self.before_lease):
-            runs = [wait.note(run) for run in runs]
+            runs = [_noted(wait, run) for run in runs]
         merged = {run.name: run.following(self.runs[run.name]) if run.name in self.runs else run for run in runs}
         self.runs = merged or self.runs
 
@@ -353,6 +353,15 @@ class _Task:
         took = round((self.job.window.clock.monotonic() - self.first) * 1000)
         driver, paced = self.driver.driver.name, round(self.paced_for * 1000)
         return {name: replace(run, took_ms=took, driver=driver, paced_ms=paced) for name, run in self.runs.items()}
+
+
+def _noted(wait: Wait, run: TableRun) -> TableRun:
+    """A run with what a wait has to report of it; not verified where that failed unexpectedly."""
+    found = of_table(run.name, partial(wait.note, run))
+    if isinstance(found, TableRun):
+        return found
+    outcome = run.outcome if run.code is not ExitCode.DONE else RunOutcome.UNVERIFIED
+    return replace(run, outcome=outcome, message=run.message or found.message, hint=run.hint or found.hint)
 
 
 def _run_together(window: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
