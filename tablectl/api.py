@@ -17,14 +17,12 @@ from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
-from tablectl.planning.drift import Drift
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.effective_policy import explain as explain_table
 from tablectl.policies.repository import Paths, declared_already, requested_tables
 from tablectl.project import EngineSource, Project
 from tablectl.reports.status import LakeStatus
 from tablectl.selection import Selection
-from tablectl.workflow.drift import find_drift
 from tablectl.workflow.import_tables import Imported, import_policies
 
 
@@ -148,17 +146,6 @@ class _ConflictReportOptions(_PlaceOptions):
 def _texts(given: Sequence[str]) -> tuple[str, ...]:
     """A single text counts as one item, not as a sequence of letters."""
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def drift(paths: Paths = None, **options: Unpack[DriftOptions]) -> Drift:
-    """The differences from the policies, and the commit that caused each. Changes nothing.
-
-    Options and errors as in ``plan``, and ``look_back``: the maximum number of commits to search per table that
-    differs.
-    """
-    given = _DriftOptions(**options)
-    with given.open() as project:
-        return find_drift(project, project.policies(paths), given.selection, given.look_back)
 
 
 def status(paths: Paths = None, **options: Unpack[StatusOptions]) -> LakeStatus:

@@ -51,11 +51,12 @@ def planned(*given: TableSpec, catalog: Mapping[str, Path] | None = None) -> Pla
 _BY_PROCESSES = """
 import sys
 from dataclasses import replace
+from functools import partial
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log import parallel, worker_processes
 from tablectl.project import Project
 from tablectl.selection import Selection
-from tablectl.workflow.drift import find_drift
+from tablectl.commands.drift import find_drift
 from tablectl.workflow.import_tables import import_policies
 from tablectl.commands.lint import LintOptions, lint_tables
 from tablectl.workflow.plan import make_plan
@@ -72,7 +73,7 @@ def found(processes):
     project = replace(opened, config=replace(opened.config, stores=stores))
     specs, told = project.policies(), []
     results = [make(project, specs, Selection(), on_read=lambda *done: told.append(done))
-               for make in (make_plan, find_drift)]
+               for make in (make_plan, partial(find_drift, look_back=20))]
     results.append(lint_tables(project, LintOptions(), on_read=lambda *done: told.append(done))[0])
     results.append(import_policies(project, specs, {}))
     return [*results, collect_status(project, specs, None, Selection(), StatusDepth(look_back=20, now=0)), told]

@@ -21,14 +21,13 @@ from tablectl.commands.formats import (
     check_format,
 )
 from tablectl.commands.output import Output
-from tablectl.commands.plan_place import new_plan, saved_plan
+from tablectl.commands.plan_place import new_plan
 from tablectl.commands.program import program_for
 from tablectl.commands.report_files import FILES, ReportFiles
 from tablectl.commands.request import (
     BreakOptions,
     CommandRequest,
     ConflictOptions,
-    DriftCommandOptions,
     ImportOptions,
     RunsOptions,
     UndoOptions,
@@ -190,71 +189,6 @@ def root(
     ] = False,
 ) -> None:
     """Hold the options of the program itself."""
-
-
-@app.command()
-def show(
-    ctx: typer.Context,
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="Plan file written by `tablectl plan --out`.")],
-    format: FormOpt = ReportFormat.TEXT,  # noqa: A002
-    against: Annotated[
-        Path | None, typer.Option("--against", metavar="OTHER", help="Show only what changed since this plan file.")
-    ] = None,
-    report: ReportOpt = None,
-    verbose: VerboseOpt = False,
-    var: VarOpt = None,
-) -> int:
-    """Show a saved plan.
-
-    Example: tablectl show plans/today.json
-    """
-    from tablectl.commands.show import show_command  # noqa: PLC0415
-
-    request = replace(_request(None, var), verbose=verbose)
-    plan_file = saved_plan(plan_file)
-    against = saved_plan(against) if against else None
-    if against is not None:
-        from tablectl.commands.show import compare_command  # noqa: PLC0415
-
-        if format is not ReportFormat.TEXT or report:
-            raise UsageError("--against prints text only", "leave --format and --report out")
-        return compare_command(plan_file, against, request, ctx.obj)
-    return show_command(plan_file, request, ctx.obj, ReportFiles.of(format, report, plan_file))
-
-
-@app.command()
-def drift(
-    ctx: typer.Context,
-    paths: PathsArg = None,
-    adopt: Annotated[
-        bool, typer.Option("--adopt", help="Write the live values into the policies, after showing the change.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Adopt without asking for confirmation.")] = False,
-    look_back: Annotated[
-        int,
-        typer.Option("--look-back", metavar="COMMITS", min=1, help="Number of commits of a table to search."),
-    ] = 1000,
-    select: SelectOpt = None,
-    exclude: ExcludeOpt = None,
-    tag: TagOpt = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: FormOpt = ReportFormat.TEXT,  # noqa: A002
-    report: ReportOpt = None,
-    verbose: VerboseOpt = False,
-    no_cache: NoCacheOpt = False,
-    remote: RemoteOpt = None,
-) -> int:
-    """Show differences from the policies and the commit that caused each. Exits with code 2 if there are any.
-
-    Example: tablectl drift --select 'lake.sales.*'
-    """
-    from tablectl.commands.drift import drift_command  # noqa: PLC0415
-
-    if yes and not adopt:
-        raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
-    request = replace(_request(paths, var, env, remote, (select, tag, exclude)), verbose=verbose, no_cache=no_cache)
-    return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftCommandOptions(look_back, adopt, yes))
 
 
 @app.command()

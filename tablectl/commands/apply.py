@@ -37,7 +37,6 @@ from tablectl.reports.notification import error_notification, run_notification
 from tablectl.reports.style import Style
 from tablectl.reports.wording import outcome_text
 from tablectl.saved_plan import read_plan
-from tablectl.selection import Selection
 from tablectl.workflow.apply import Control, RunOptions, approval_of, run
 from tablectl.workflow.plan import make_plan
 from tablectl.workflow.tables import OnRead, ignore_progress
@@ -186,8 +185,7 @@ def _plan_to_apply(
     specs = None
     if target.plan is None:
         specs = project.policies(target.paths)
-        selection = Selection(tuple(options.select), tuple(options.tags), tuple(options.exclude))
-        plan = make_plan(project, specs, selection, on_read)
+        plan = make_plan(project, specs, options.selection, on_read)
     else:
         plan = target.plan
         specs = None if options.without_policies else project.policies_of_plan(target.paths)

@@ -18,6 +18,7 @@ from tablectl.policies.settings import setting
 from tablectl.policies.variables import is_variable
 from tablectl.project import EngineSource, Project, silent
 from tablectl.reports.formats import SUFFIXES, ReportFormat
+from tablectl.selection import Selection
 
 EVERY_FORMAT = tuple(ReportFormat)
 TEXT_AND_JSON = (ReportFormat.TEXT, ReportFormat.JSON)
@@ -118,12 +119,26 @@ class Tables(Place):
         (), ListOf(of=Text(), description="Include only tables with this tag. Repeatable."), "--tag", metavar="TAG"
     )
 
+    @property
+    def selection(self) -> Selection:
+        """The tables that these options select."""
+        return Selection(tuple(self.select), tuple(self.tags), tuple(self.exclude))
+
 
 @dataclass(frozen=True)
 class PolicyTables(Tables):
     """The tables of some policies."""
 
     paths: Paths = policy_paths()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookBack:
+    """How far back a command searches the logs of tables."""
+
+    look_back: int = setting(
+        1000, whole(1, 1_000_000_000, "Number of commits of a table to search."), "--look-back", metavar="COMMITS"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

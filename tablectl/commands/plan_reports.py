@@ -48,7 +48,7 @@ def chosen_tables(
     project: Project, options: ChangedTables, shard: Shard | None = None, *, whole: bool = False
 ) -> tuple[Specs, Selection]:
     """The policies that a command reads, and the tables that it selects. ``whole`` reads all policies."""
-    selection = Selection(tuple(options.select), tuple(options.tags), tuple(options.exclude), shard)
+    selection = replace(options.selection, shard=shard)
     if not options.changed_since:
         return project.policies(options.paths), selection
     specs, changed = project.changed_since(options.changed_since, options.paths, whole=whole)

@@ -76,15 +76,6 @@ class BreakOptions:
 
 
 @frozen
-class DriftCommandOptions:
-    """The options of ``drift``."""
-
-    look_back: int
-    adopt: bool = False
-    yes: bool = False
-
-
-@frozen
 class RunsOptions:
     """The options of ``runs``."""
 
