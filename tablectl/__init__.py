@@ -17,11 +17,11 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.api import conflict_report as conflict_report
     from tablectl.api import explain as explain
     from tablectl.api import import_tables as import_tables
-    from tablectl.api import status as status
     from tablectl.commands.apply import apply as apply
     from tablectl.commands.drift import drift as drift
     from tablectl.commands.lint import lint as lint
     from tablectl.commands.plan import plan as plan
+    from tablectl.commands.status import status as status
     from tablectl.model.errors import TablectlError as TablectlError
     from tablectl.model.own_rules import TableToLint as TableToLint
     from tablectl.writers.batch import guard_batch as guard_batch
@@ -65,7 +65,7 @@ def __getattr__(name: str) -> Any:
         "import_tables": "api",
         "lint": "commands.lint",
         "conflict_report": "api",
-        "status": "api",
+        "status": "commands.status",
         "advise": "api",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import time
 from typing import Any, TypedDict, Unpack
 
 from tablectl.delta.protocol import Client
@@ -13,15 +12,12 @@ from tablectl.insight.advice.facts import LakeAdvice
 from tablectl.insight.advice.lake_advice import DEFAULT_DAYS, MOST_DAYS, AdviceDepth, collect_advice
 from tablectl.insight.matrix.conflict_report import ConflictReport, read_conflicts
 from tablectl.insight.matrix.context import Assumption
-from tablectl.lake_status import StatusDepth, collect_status
-from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.effective_policy import explain as explain_table
 from tablectl.policies.repository import Paths, declared_already, requested_tables
 from tablectl.project import EngineSource, Project
-from tablectl.reports.status import LakeStatus
 from tablectl.selection import Selection
 from tablectl.workflow.import_tables import Imported, import_policies
 
@@ -51,22 +47,6 @@ class _Tables(_Place, total=False):
     tags: Sequence[str]
     exclude: Sequence[str]
     """Globs of tables to leave out."""
-
-
-class DriftOptions(_Tables, total=False):
-    """The options of ``drift``."""
-
-    look_back: int
-    """The maximum number of commits to search per table that differs."""
-
-
-class StatusOptions(DriftOptions, total=False):
-    """The options of ``status``."""
-
-    tables: Sequence[str]
-    """Further tables: identifiers and patterns, which need no policy."""
-    debt: bool
-    """Whether to count files and unclustered data from the whole log. It takes longer."""
 
 
 class AdviseOptions(_Tables, total=False):
@@ -120,17 +100,6 @@ class _TableOptions(_PlaceOptions):
 
 
 @frozen
-class _DriftOptions(_TableOptions):
-    look_back: int = MOST_COMMITS
-
-
-@frozen
-class _StatusOptions(_DriftOptions):
-    tables: Sequence[str] = ()
-    debt: bool = False
-
-
-@frozen
 class _AdviseOptions(_TableOptions):
     tables: Sequence[str] = ()
     days: int = DEFAULT_DAYS
@@ -146,18 +115,6 @@ class _ConflictReportOptions(_PlaceOptions):
 def _texts(given: Sequence[str]) -> tuple[str, ...]:
     """A single text counts as one item, not as a sequence of letters."""
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def status(paths: Paths = None, **options: Unpack[StatusOptions]) -> LakeStatus:
-    """The state of every table of the policies, and of further ``tables`` (``tablectl status``). Changes nothing.
-
-    Options and errors as in ``drift``. A table that cannot be read is a row with its error.
-    """
-    given = _StatusOptions(**options)
-    with given.open() as project:
-        others = project.requested(_texts(given.tables))
-        depth = StatusDepth(look_back=given.look_back, debt=given.debt, now=int(time() * 1000))
-        return collect_status(project, project.any_policies(paths), others, given.selection, depth)
 
 
 def advise(paths: Paths = None, **options: Unpack[AdviseOptions]) -> LakeAdvice:

@@ -52,11 +52,11 @@ _BY_PROCESSES = """
 import sys
 from dataclasses import replace
 from functools import partial
-from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log import parallel, worker_processes
 from tablectl.project import Project
 from tablectl.selection import Selection
 from tablectl.commands.drift import find_drift
+from tablectl.commands.status import StatusOptions, collect_status
 from tablectl.workflow.import_tables import import_policies
 from tablectl.commands.lint import LintOptions, lint_tables
 from tablectl.workflow.plan import make_plan
@@ -76,7 +76,7 @@ def found(processes):
                for make in (make_plan, partial(find_drift, look_back=20))]
     results.append(lint_tables(project, LintOptions(), on_read=lambda *done: told.append(done))[0])
     results.append(import_policies(project, specs, {}))
-    return [*results, collect_status(project, specs, None, Selection(), StatusDepth(look_back=20, now=0)), told]
+    return [*results, replace(collect_status(project, StatusOptions(look_back=20)), at=0), told]
 
 alone = found(1)
 print(started, [len(each.tables) for each in alone[:3]], len(alone[0].failures))

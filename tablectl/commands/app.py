@@ -21,7 +21,6 @@ from tablectl.commands.formats import (
     check_format,
 )
 from tablectl.commands.output import Output
-from tablectl.commands.plan_place import new_plan
 from tablectl.commands.program import program_for
 from tablectl.commands.report_files import FILES, ReportFiles
 from tablectl.commands.request import (
@@ -29,8 +28,6 @@ from tablectl.commands.request import (
     CommandRequest,
     ConflictOptions,
     ImportOptions,
-    RunsOptions,
-    UndoOptions,
     environment,
     variables,
 )
@@ -210,71 +207,6 @@ def rename(
     return rename_command((old, new), _request(paths, var, env), ctx.obj, yes=yes)
 
 
-@app.command()
-def runs(
-    ctx: typer.Context,
-    paths: PathsArg = None,
-    days: Annotated[
-        int | None, typer.Option("--days", metavar="DAYS", min=1, help="Only the commits of the last DAYS of a table.")
-    ] = None,
-    look_back: Annotated[
-        int, typer.Option("--look-back", metavar="COMMITS", min=1, help="Number of commits of a table to search.")
-    ] = 1000,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all tables of each run.")] = False,
-    select: SelectOpt = None,
-    exclude: ExcludeOpt = None,
-    tag: TagOpt = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
-    remote: RemoteOpt = None,
-) -> int:
-    """List earlier applies from the tables' logs: time, user, plan and commits.
-
-    Example: tablectl runs --select 'lake.sales.*' --days 30
-    """
-    from tablectl.commands.runs import runs_command  # noqa: PLC0415
-
-    request = _request(paths, var, env, remote, (select, tag, exclude))
-    return runs_command(request, ctx.obj, format, RunsOptions(look_back, days, verbose))
-
-
-@app.command()
-def undo(
-    ctx: typer.Context,
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or its beginning (`tablectl runs`).")],
-    paths: PathsArg = None,
-    write: Annotated[bool, typer.Option("--write", help="Write the policies, after showing the change.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for confirmation.")] = False,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save the plan of the undo.")] = None,
-    look_back: Annotated[
-        int, typer.Option("--look-back", metavar="COMMITS", min=1, help="Number of commits of a table to search.")
-    ] = 1000,
-    table: Annotated[
-        list[str] | None, typer.Option("--table", metavar="GLOB", help="Undo the run only on these tables.")
-    ] = None,
-    exclude: ExcludeOpt = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
-    remote: RemoteOpt = None,
-) -> int:
-    """Undo a run: put the values from before it into the policies, and plan them. Changes no table.
-
-    Values that were changed after the run are not undone. Review the policies and the plan, and apply them like any
-    other.
-
-    Example: tablectl undo 3f2a9c41d7e0 --write --out plans/undo.json
-    """
-    from tablectl.commands.runs import undo_command  # noqa: PLC0415
-
-    if (yes or out) and not write:
-        raise UsageError(f"{'--yes' if yes else '--out'} needs --write", "add --write, or leave it out")
-    out = new_plan(out) if out else None
-    request = _request(paths, var, env, remote, (table, None, exclude))
-    return undo_command(request, ctx.obj, format, UndoOptions(run, look_back, write, yes, out))
-
-
 @app.command("import")
 def import_(
     ctx: typer.Context,
@@ -430,55 +362,6 @@ def conflicts(
     options = ConflictOptions(tuple(client or ()), operation or "", everything, between, auto_compact)
     with one_table(table):
         return conflicts_command(table, request, ctx.obj, format, options)
-
-
-@app.command()
-def status(
-    ctx: typer.Context,
-    tables: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TABLES",
-            help="Further tables and patterns; they need no policy.",
-        ),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
-    debt: Annotated[
-        bool, typer.Option("--debt", help="Count files and unclustered data from the whole log. Takes longer.")
-    ] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with all rows.")
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="LOCATION", help="Append the rows to a Delta table (needs the extra `status`)."),
-    ] = None,
-    look_back: Annotated[
-        int,
-        typer.Option("--look-back", metavar="COMMITS", min=1, help="Number of commits of a table to search."),
-    ] = 1000,
-    select: SelectOpt = None,
-    exclude: ExcludeOpt = None,
-    tag: TagOpt = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: StatusFormatOpt = ReportFormat.TEXT,  # noqa: A002
-    report: ReportOpt = None,
-    no_cache: NoCacheOpt = False,
-    remote: RemoteOpt = None,
-) -> int:
-    """Show the state of every table: policy, drift, last apply, protocol, debt, retention.
-
-    Example: tablectl status --html lake.html 'lake.sales.*'
-    """
-    from tablectl.commands.status import StatusRequest, status_command  # noqa: PLC0415
-
-    reports = ReportFiles.of(format, [*(report or ()), *([html] if html else [])])
-    for _, each in reports.files:
-        check_format("status", each, OF_STATUS)
-    request = replace(_request(None, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
-    asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, to)
-    return status_command(request, ctx.obj, reports, asked)
 
 
 @app.command()

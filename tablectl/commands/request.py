@@ -76,28 +76,6 @@ class BreakOptions:
 
 
 @frozen
-class RunsOptions:
-    """The options of ``runs``."""
-
-    look_back: int
-    days: int | None = None
-    verbose: bool = False
-
-
-@frozen
-class UndoOptions:
-    """The options of ``undo``."""
-
-    run: str
-    """The run's id, or its beginning."""
-    look_back: int
-    write: bool = False
-    yes: bool = False
-    save: Path | None = None
-    """The plan file to write."""
-
-
-@frozen
 class ImportOptions:
     """The options of ``import``."""
 
