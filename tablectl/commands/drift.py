@@ -31,7 +31,6 @@ from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
 from tablectl.reports.documents import document_of_drift
-from tablectl.reports.drift_json import adoption_fact
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import drift_notification
 from tablectl.selection import Selection, depth_for, failure_of
@@ -78,10 +77,7 @@ def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
     adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
     asked = adoptable_values(found)
     adoption = adopter.adopt(repository.texts(), [each for each in asked if not mask.hides_wish(each)])
-    hidden = tuple(
-        (mask.wish(each), "reports.mask hides its value: write it yourself") for each in asked if mask.hides_wish(each)
-    )
-    adoption = replace(adoption, left=(*adoption.left, *hidden))
+    adoption = replace(adoption, left=(*adoption.left, *mask.left(asked)))
     if reports.form is ReportFormat.TEXT:
         out.result(shown(ReportFormat.TEXT, out.style))
 
@@ -91,7 +87,7 @@ def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
     written = bool(found.tables) and agreed(adoption, repository, secret, out, reports.form, yes=options.yes)
     if written:
         write_adoption(repository, adoption, out)
-    make = partial(make, adoption=adoption_fact(adoption, written=written))
+    found = replace(found, adoption=replace(adoption, written=written))
     shown = report_of(found, make, context, verbose=options.verbose)
     (reports.keep if reports.form is ReportFormat.TEXT else reports.write)(shown, out)
     if not written or adoption.left:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from tablectl.applying.past_runs import PastRun, PastRuns, past_runs, stamped
 from tablectl.commands.adoption import agreed, write_adoption
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, LookBack, PolicyTables, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.plan_place import new_plan
-from tablectl.frozen import frozen
 from tablectl.leases.clock import SystemClock
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
@@ -25,19 +22,29 @@ from tablectl.model.plan import TableFailure
 from tablectl.model.table import Commit, Depth
 from tablectl.one_table import of_table
 from tablectl.planning.plan_file import dump_plan
-from tablectl.planning.undo import TableUndo, changes_between, combined, table_undo
+from tablectl.planning.undo import (
+    PastRuns,
+    RunUndo,
+    TableUndo,
+    changes_between,
+    combined,
+    past_runs,
+    stamped,
+    table_undo,
+)
 from tablectl.policies.adopt import Adopter, Adoption
 from tablectl.policies.fields import ListOf, Text, flag, whole
 from tablectl.policies.repository import Repository
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
-from tablectl.reports.adoption_text import adoption_text
 from tablectl.reports.context import Context
+from tablectl.reports.document import Document
+from tablectl.reports.document_text import document_text
 from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render
-from tablectl.reports.runs_text import runs_json, runs_text, undo_json, undo_text
+from tablectl.reports.runs_document import document_of_adoption, document_of_runs, document_of_undo
 from tablectl.selection import LocatedTable, Selection, failure_of, locate
 from tablectl.support.written_files import write_file
 from tablectl.workflow.plan import make_plan
@@ -74,17 +81,6 @@ class UndoOptions(LookBack, PolicyTables):
     format: ReportFormat = output_format(TEXT_AND_JSON)
 
 
-@frozen(kw_only=True)
-class _RunUndo:
-    """What a run changed, table by table, and what an undo makes of it."""
-
-    run: PastRun
-    tables: tuple[TableUndo, ...]
-    """By name."""
-    failures: tuple[TableFailure, ...]
-    """Tables that cannot be read. The run may have changed them, too."""
-
-
 @command(RunsOptions, without=("cache",))
 def runs_command(options: RunsOptions, out: Output) -> ExitCode:
     """List earlier applies from the tables' logs: time, user, plan and commits.
@@ -94,10 +90,7 @@ def runs_command(options: RunsOptions, out: Output) -> ExitCode:
     within = timedelta(days=options.days) if options.days else None
     with options.open(out.note) as project:
         found = _runs(project, project.policies(options.paths), options, within)
-    if options.format is ReportFormat.JSON:
-        out.result(json.dumps(runs_json(found), indent=2) + "\n")
-    else:
-        out.result(runs_text(found, out.style, verbose=options.verbose))
+        out.document(document_of_runs(found, project.mask), options.format, verbose=options.verbose)
     return ExitCode.ERROR if found.failures else ExitCode.DONE
 
 
@@ -117,10 +110,7 @@ def undo_command(options: UndoOptions, out: Output) -> ExitCode:
         repository, specs = project.repository(options.paths)
         found = _find(project, specs, options)
         mask = project.mask
-        if form is ReportFormat.JSON:
-            out.result(json.dumps(undo_json(found.run, found.tables, mask), indent=2) + "\n")
-        else:
-            out.result(undo_text(found.run, found.tables, mask, out.style))
+        out.document(document_of_undo(found, mask), form)
         for failure in found.failures:
             out.note(f"warning: {failure.name} cannot be read: {failure.message}")
         adoption = _adoption(project, repository, found)
@@ -132,7 +122,7 @@ def undo_command(options: UndoOptions, out: Output) -> ExitCode:
             return mask.text(text, specs.declarations)
 
         if not options.write:
-            _show(secret(adoption_text(adoption, repository.texts(), out.style)), out, form)
+            _show(document_of_adoption(adoption, repository.texts(), secret), out, form)
             out.note("to write these policies and plan the undo, add --write")
         elif agreed(adoption, repository, secret, out, form, yes=options.yes) or not adoption.texts:
             write_adoption(repository, adoption, out)
@@ -141,7 +131,7 @@ def undo_command(options: UndoOptions, out: Output) -> ExitCode:
         return _code(found)
 
 
-def _find(project: Project, specs: Specs, options: UndoOptions) -> _RunUndo:
+def _find(project: Project, specs: Specs, options: UndoOptions) -> RunUndo:
     try:
         found = _undo_of(project, specs, options)
     except LookupError as error:
@@ -154,24 +144,23 @@ def _find(project: Project, specs: Specs, options: UndoOptions) -> _RunUndo:
     return found
 
 
-def _adoption(project: Project, repository: Repository, found: _RunUndo) -> Adoption:
+def _adoption(project: Project, repository: Repository, found: RunUndo) -> Adoption:
     """The policies that declare the values from before the run. Masked values are left to the user."""
     adoptable_values = [wish for table in found.tables for wish in table.adoptable_values]
     hidden = [wish for wish in adoptable_values if project.mask.hides_wish(wish)]
     adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
     adoption = adopter.adopt(repository.texts(), [wish for wish in adoptable_values if wish not in hidden])
-    why = "reports.mask hides its value: write it yourself"
-    return replace(adoption, left=(*adoption.left, *((project.mask.wish(wish), why) for wish in hidden)))
+    return replace(adoption, left=(*adoption.left, *project.mask.left(hidden)))
 
 
-def _show(text: str, out: Output, form: ReportFormat) -> None:
+def _show(document: Document, out: Output, form: ReportFormat) -> None:
     if form is ReportFormat.JSON:
-        out.note(text)
-    elif text.strip():
-        out.result(text)
+        out.note(document_text(document, out.style))
+    elif document.tail:
+        out.document(document, ReportFormat.TEXT)
 
 
-def _plan(project: Project, edited: Specs, found: _RunUndo, out: Output, save: Path | None, form: ReportFormat) -> None:
+def _plan(project: Project, edited: Specs, found: RunUndo, out: Output, save: Path | None, form: ReportFormat) -> None:
     """The plan of the edited policies for the tables of the run, shown, and saved with ``--out``."""
     names = tuple(escape_glob(table.spec.name.text) for table in found.tables if table.adoptable_values)
     plan = make_plan(project, edited, Selection(names))
@@ -185,7 +174,7 @@ def _plan(project: Project, edited: Specs, found: _RunUndo, out: Output, save: P
         out.note(f"saved to {save}; commit the policies, then run `tablectl apply {shlex.quote(str(save))}`")
 
 
-def _code(found: _RunUndo) -> ExitCode:
+def _code(found: RunUndo) -> ExitCode:
     codes = [ExitCode.ERROR] if found.failures else []
     return ExitCode.worst(*codes, *(ExitCode.REFUSED for table in found.tables if table.refusals or table.trouble))
 
@@ -203,7 +192,7 @@ def _runs(project: Project, specs: Specs, options: RunsOptions, within: timedelt
     )
 
 
-def _undo_of(project: Project, specs: Specs, options: UndoOptions) -> _RunUndo | None:
+def _undo_of(project: Project, specs: Specs, options: UndoOptions) -> RunUndo | None:
     """What a run changed on the selected tables; ``None`` if no commit among the newest ``look_back`` of any table is
     the run's.
 
@@ -238,7 +227,7 @@ def _undo_of(project: Project, specs: Specs, options: UndoOptions) -> _RunUndo |
     made = list(in_order(undo, touched, threads))
     tables = sorted((each for each in made if isinstance(each, TableUndo)), key=lambda each: each.spec.name.text)
     broken = tuple(each for each in made if isinstance(each, TableFailure))
-    return _RunUndo(run=chosen, tables=tuple(tables), failures=(*failures, *broken))
+    return RunUndo(run=chosen, tables=tuple(tables), failures=(*failures, *broken))
 
 
 def _histories(

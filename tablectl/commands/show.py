@@ -1,4 +1,4 @@
-"""``tablectl show``: a saved plan, or what changed between two of them."""
+"""``tablectl show``: a saved plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tablectl.commands.options import Place, Shown
 from tablectl.commands.output import Output
 from tablectl.commands.plan_place import saved_plan
 from tablectl.commands.plan_reports import plan_context
-from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.table_reports import report_of
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
@@ -19,8 +18,6 @@ from tablectl.policies.fields import Text
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.project import Project
 from tablectl.reports.documents import document_of_plan
-from tablectl.reports.formats import ReportFormat
-from tablectl.reports.plan_comparison import comparison_text
 from tablectl.saved_plan import read_plan
 from tablectl.version import __version__
 
@@ -32,12 +29,6 @@ class ShowOptions(Place, Shown):
     plan: Path = setting(
         REQUIRED, Text(parse=Path, description="Plan file written by `tablectl plan --out`."), metavar="PLAN"
     )
-    against: Path | None = setting(
-        None,
-        Text(parse=Path, description="Show only what changed since this plan file."),
-        "--against",
-        metavar="OTHER",
-    )
 
 
 @command(ShowOptions, without=("cache", "env", "remote"))
@@ -46,28 +37,17 @@ def show_command(options: ShowOptions, out: Output) -> ExitCode:
 
     Example: tablectl show plans/today.json
     """
-    file, against = saved_plan(options.plan), saved_plan(options.against) if options.against else None
-    if against and (options.format is not ReportFormat.TEXT or options.report):
-        raise UsageError("--against prints text only", "leave --format and --report out")
+    file = saved_plan(options.plan)
     reports = options.reports(file)
     plan = read_plan(file, to_apply=False)
-    other = read_plan(against, to_apply=False) if against else None
     with _project_of(plan, options, out) as project:
-        if other:
-            out.result(comparison_text(project.mask.plan(plan), project.mask.plan(other), out.style))
-        else:
-            _show(plan, project, options, out, reports)
+        reports.check()
+        if plan.tool != __version__:
+            out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
+        context = plan_context(plan, project, None, out, reports)
+        make = partial(document_of_plan, mask=project.mask, context=context)
+        reports.write(report_of(plan, make, context, verbose=options.verbose), out)
     return ExitCode.DONE
-
-
-def _show(plan: Plan, project: Project, options: ShowOptions, out: Output, reports: ReportFiles) -> None:
-    """Shows a plan, also one of another version of tablectl."""
-    reports.check()
-    if plan.tool != __version__:
-        out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
-    context = plan_context(plan, project, None, out, reports)
-    make = partial(document_of_plan, mask=project.mask, context=context)
-    reports.write(report_of(plan, make, context, verbose=options.verbose), out)
 
 
 def _project_of(plan: Plan, options: ShowOptions, out: Output) -> Project:
