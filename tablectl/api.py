@@ -7,12 +7,9 @@ from pathlib import Path
 from time import time
 from typing import Any, TypedDict, Unpack
 
-from tablectl.delta.protocol import Client
 from tablectl.frozen import frozen
 from tablectl.insight.advice.facts import LakeAdvice
 from tablectl.insight.advice.lake_advice import DEFAULT_DAYS, MOST_DAYS, AdviceDepth, collect_advice
-from tablectl.insight.matrix.conflict_report import ConflictReport, read_conflicts
-from tablectl.insight.matrix.context import Assumption
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.errors import UsageError
@@ -82,15 +79,6 @@ class AdviseOptions(_Tables, total=False):
     """Whether to list all files of each table, too: failed writes leave some behind."""
 
 
-class ConflictReportOptions(_Place, total=False):
-    """The options of ``conflict_report``."""
-
-    clients: Sequence[tuple[Client, bool | None]]
-    """Clients that replace those of the table's history; each with whether it has Photon, ``None`` if unknown."""
-    auto_compact: bool | None
-    """Whether sessions set ``spark.databricks.delta.autoCompact.enabled``; by default the table's property decides."""
-
-
 @frozen
 class _PlaceOptions:
     """``_Place`` with its defaults."""
@@ -137,12 +125,6 @@ class _AdviseOptions(_TableOptions):
     tables: Sequence[str] = ()
     days: int = DEFAULT_DAYS
     list_files: bool = False
-
-
-@frozen
-class _ConflictReportOptions(_PlaceOptions):
-    clients: Sequence[tuple[Client, bool | None]] = ()
-    auto_compact: bool | None = None
 
 
 def _texts(given: Sequence[str]) -> tuple[str, ...]:
@@ -210,17 +192,3 @@ def explain(table: str, paths: Paths = None, **options: Unpack[_Place]) -> Expla
     """
     with _PlaceOptions(**options).open() as project:
         return explain_table(project.policies(paths), table, project.catalog, project.dialect)
-
-
-def conflict_report(table: str, paths: Paths = None, **options: Unpack[ConflictReportOptions]) -> ConflictReport:
-    """Conflicts between writers of a live table, in its current and in its planned state (``tablectl conflicts``).
-
-    Options: ``variables``, ``env``, ``directory``, ``spark``; ``clients``, which replace those of the table's history,
-    each with whether it has Photon, ``None`` if unknown; and ``auto_compact``, whether sessions set
-    ``spark.databricks.delta.autoCompact.enabled``. A table without a policy is analysed in its current state only.
-    Without ``paths``, a directory without policies is valid. Raises ``LiveError`` if the table cannot be read.
-    """
-    given = _ConflictReportOptions(**options)
-    with given.open() as project:
-        assumption = Assumption(tuple(given.clients), given.auto_compact)
-        return read_conflicts(project, *project.find(table, paths), assumption)

@@ -27,7 +27,6 @@ from tablectl.commands.report_files import FILES, ReportFiles
 from tablectl.commands.request import (
     BreakOptions,
     CommandRequest,
-    ConflictOptions,
     DriftCommandOptions,
     ImportOptions,
     RunsOptions,
@@ -39,7 +38,6 @@ from tablectl.commands.schema_kinds import SchemaKind, schema_of
 from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
-from tablectl.one_table import one_table
 from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
 
@@ -438,64 +436,6 @@ def explain(
     from tablectl.commands.explain import explain_command  # noqa: PLC0415
 
     return explain_command(what, _request(paths, var, env, remote), ctx.obj, format)
-
-
-@app.command()
-def conflicts(
-    ctx: typer.Context,
-    table: TableArg,
-    paths: PathsArg = None,
-    operation: Annotated[
-        str | None,
-        typer.Option(
-            "--operation",
-            metavar="NAME",
-            help="Show one operation only: insert, merge, optimize, add-columns …",
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show every pair of operations, grouped by reason.")
-    ] = False,
-    between: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            "--between",
-            metavar="SQL SQL",
-            help="Compare two SQL statements: whether they conflict, and how to avoid it.",
-        ),
-    ] = None,
-    client: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--client",
-            metavar="CLIENT",
-            help="Client to assume instead of those in the table's history: 'delta-spark 4.0', "
-            "'databricks 14.2 photon', kernel, delta-rs. Repeatable.",
-        ),
-    ] = None,
-    auto_compact: Annotated[
-        bool | None,
-        typer.Option(
-            "--auto-compact/--no-auto-compact",
-            help="Whether sessions set spark.databricks.delta.autoCompact.enabled; default: the table's property.",
-        ),
-    ] = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
-    no_cache: NoCacheOpt = False,
-    remote: RemoteOpt = None,
-) -> int:
-    """Show which concurrent operations on a table conflict and how to avoid it, now and after its policy is applied.
-
-    Example: tablectl conflicts lake.sales.orders
-    """
-    from tablectl.commands.conflicts import conflicts_command  # noqa: PLC0415
-
-    request = replace(_request(paths, var, env, remote), no_cache=no_cache)
-    options = ConflictOptions(tuple(client or ()), operation or "", everything, between, auto_compact)
-    with one_table(table):
-        return conflicts_command(table, request, ctx.obj, format, options)
 
 
 @app.command()

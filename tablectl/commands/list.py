@@ -21,7 +21,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "",
             "Explain the effective policy of a table, or a term",
         ),
-        "conflicts": ("", "Show which concurrent operations on a table conflict and how to avoid it"),
+        "conflicts": ("conflicts", "Show which concurrent operations on a table conflict and how to avoid it"),
         "status": ("", "Show the state of every table: policy, drift, last apply, protocol, debt, retention."),
         "advise": ("", "Say from the logs which settings would save failed writes, bytes and files, and why."),
         "init": ("", "Start a repository: configuration, policies, a CI workflow, a pre-commit hook."),
