@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from tablectl.version import __version__
 
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
-    from tablectl.api import advise as advise
     from tablectl.api import drift as drift
     from tablectl.api import explain as explain
     from tablectl.api import import_tables as import_tables
     from tablectl.api import status as status
+    from tablectl.commands.advise import advise as advise
     from tablectl.commands.apply import apply as apply
     from tablectl.commands.conflicts import conflict_report as conflict_report
     from tablectl.commands.lint import lint as lint
@@ -66,7 +66,7 @@ def __getattr__(name: str) -> Any:
         "lint": "commands.lint",
         "conflict_report": "commands.conflicts",
         "status": "api",
-        "advise": "api",
+        "advise": "commands.advise",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
         "guard_session": "writers.session",

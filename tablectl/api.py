@@ -8,11 +8,8 @@ from time import time
 from typing import Any, TypedDict, Unpack
 
 from tablectl.frozen import frozen
-from tablectl.insight.advice.facts import LakeAdvice
-from tablectl.insight.advice.lake_advice import DEFAULT_DAYS, MOST_DAYS, AdviceDepth, collect_advice
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
-from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.policies.effective_policy import Explanation
@@ -68,17 +65,6 @@ class StatusOptions(DriftOptions, total=False):
     """Whether to count files and unclustered data from the whole log. It takes longer."""
 
 
-class AdviseOptions(_Tables, total=False):
-    """The options of ``advise``."""
-
-    tables: Sequence[str]
-    """Tables and patterns, which need no policy; by default the tables of the policies."""
-    days: int
-    """How many days of commits to read."""
-    list_files: bool
-    """Whether to list all files of each table, too: failed writes leave some behind."""
-
-
 @frozen
 class _PlaceOptions:
     """``_Place`` with its defaults."""
@@ -120,13 +106,6 @@ class _StatusOptions(_DriftOptions):
     debt: bool = False
 
 
-@frozen
-class _AdviseOptions(_TableOptions):
-    tables: Sequence[str] = ()
-    days: int = DEFAULT_DAYS
-    list_files: bool = False
-
-
 def _texts(given: Sequence[str]) -> tuple[str, ...]:
     """A single text counts as one item, not as a sequence of letters."""
     return (given,) if isinstance(given, str) else tuple(given)
@@ -153,22 +132,6 @@ def status(paths: Paths = None, **options: Unpack[StatusOptions]) -> LakeStatus:
         others = project.requested(_texts(given.tables))
         depth = StatusDepth(look_back=given.look_back, debt=given.debt, now=int(time() * 1000))
         return collect_status(project, project.any_policies(paths), others, given.selection, depth)
-
-
-def advise(paths: Paths = None, **options: Unpack[AdviseOptions]) -> LakeAdvice:
-    """What to declare, from the logs of the tables of the policies, or of ``tables`` (``tablectl advise``). Changes
-    nothing.
-
-    Options and errors as in ``plan``, and ``tables``, ``days``, ``list_files`` (see ``AdviseOptions``). A table that
-    cannot be read is an entry with its error.
-    """
-    given = _AdviseOptions(**options)
-    if not 1 <= given.days <= MOST_DAYS:
-        raise UsageError(f"days={given.days}: a number from 1 to {MOST_DAYS}")
-    with given.open() as project:
-        others = project.requested(_texts(given.tables))
-        depth = AdviceDepth(days=given.days, list_files=given.list_files)
-        return collect_advice(project, project.any_policies(paths), others, given.selection, depth)
 
 
 def import_tables(tables: str | Sequence[str], **options: Unpack[_Place]) -> Imported:

@@ -57,7 +57,7 @@ SHOWN = {
 CALLERS = {
     *(("applying/run.py", name) for name in ("_with_owed_hooks", "_key", "_size", "_plain", "_Task._merged")),
     ("log/reader.py", "read_each.<locals>.one"),
-    ("lake_advice.py", "collect_advice.<locals>.one"),
+    ("commands/advise.py", "_collect.<locals>.one"),
     ("run_history.py", "_histories.<locals>.one"),
     ("run_history.py", "find_undo.<locals>.undo"),
 }

@@ -488,52 +488,6 @@ def status(
 
 
 @app.command()
-def advise(
-    ctx: typer.Context,
-    tables: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TABLES",
-            help="Tables and patterns; they need no policy. Default: all tables of the policies.",
-        ),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
-    days: Annotated[
-        int, typer.Option("--days", metavar="DAYS", min=1, max=365, help="How many days of commits to read.")
-    ] = 30,
-    list_files: Annotated[
-        bool,
-        typer.Option("--list-files", help="Also list all files of each table: failed writes leave some behind."),
-    ] = False,
-    write: Annotated[
-        Path | None, typer.Option("--write", metavar="FILE", help="Write a new policy file that declares the advice.")
-    ] = None,
-    select: SelectOpt = None,
-    exclude: ExcludeOpt = None,
-    tag: TagOpt = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
-    report: ReportOpt = None,
-    remote: RemoteOpt = None,
-    no_cache: NoCacheOpt = False,
-) -> int:
-    """Say from the logs which settings would save failed writes, bytes and files, and why.
-
-    Example: tablectl advise 'lake.sales.*' --list-files
-    """
-    from tablectl.commands.advise import AdviseCommandOptions, advise_command  # noqa: PLC0415
-
-    reports = ReportFiles.of(format, report or ())
-    for _, each in reports.files:
-        check_format("advise", each, OF_STATUS)
-    request = replace(_request(None, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
-    return advise_command(
-        request, ctx.obj, reports, AdviseCommandOptions(tuple(tables or ()), everything, days, list_files, write)
-    )
-
-
-@app.command()
 def init(
     ctx: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
