@@ -14,12 +14,12 @@ from tablectl.version import __version__
 
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
     from tablectl.api import drift as drift
-    from tablectl.api import explain as explain
     from tablectl.api import import_tables as import_tables
     from tablectl.api import status as status
     from tablectl.commands.advise import advise as advise
     from tablectl.commands.apply import apply as apply
     from tablectl.commands.conflicts import conflict_report as conflict_report
+    from tablectl.commands.explain import explain as explain
     from tablectl.commands.lint import lint as lint
     from tablectl.commands.plan import plan as plan
     from tablectl.model.errors import TablectlError as TablectlError
@@ -61,7 +61,7 @@ def __getattr__(name: str) -> Any:
         "plan": "commands.plan",
         "apply": "commands.apply",
         "drift": "api",
-        "explain": "api",
+        "explain": "commands.explain",
         "import_tables": "api",
         "lint": "commands.lint",
         "conflict_report": "commands.conflicts",

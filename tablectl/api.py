@@ -12,8 +12,6 @@ from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
-from tablectl.policies.effective_policy import Explanation
-from tablectl.policies.effective_policy import explain as explain_table
 from tablectl.policies.repository import Paths, declared_already, requested_tables
 from tablectl.project import EngineSource, Project
 from tablectl.reports.status import LakeStatus
@@ -145,13 +143,3 @@ def import_tables(tables: str | Sequence[str], **options: Unpack[_Place]) -> Imp
     with _PlaceOptions(**options).open() as project:
         asked = requested_tables(_texts(tables), project.catalog, project.variables)
         return import_policies(project, asked, declared_already(project.any_policies(), besides=""))
-
-
-def explain(table: str, paths: Paths = None, **options: Unpack[_Place]) -> Explanation:
-    """The effective policy of a table: each value, the line that declares it, and what it overrides.
-
-    Options: ``variables``, ``env``, ``directory``. Reads no live table. Raises ``UsageError`` if no policy applies to
-    the table.
-    """
-    with _PlaceOptions(**options).open() as project:
-        return explain_table(project.policies(paths), table, project.catalog, project.dialect)

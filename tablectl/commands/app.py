@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -158,12 +157,6 @@ CiOpt = Annotated[CiSystem, typer.Option("--ci", help="The CI system whose workf
 
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
 _WrongUsage: type[Any] = typer.BadParameter.__bases__[0]
-_CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
-_FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)
-_PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
-"""A table known by its path has backticks around it."""
-
-
 LEGACY = (_WrongUsage, typer.Exit)
 
 
@@ -374,68 +367,6 @@ def import_(
 
         return import_dbt_command(request, ctx.obj, format, options, from_dbt)
     return import_command(request, ctx.obj, format, options)
-
-
-@app.command()
-def explain(
-    ctx: typer.Context,
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE | WORD",
-            help="A table identifier, as in policies; or an exception, a DELTA_… error class, an isolation level, a "
-            "property or the code of a finding.",
-        ),
-    ],
-    paths: PathsArg = None,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            "--table",
-            metavar="TABLE",
-            help="Explain the term for this live table.",
-        ),
-    ] = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
-    remote: RemoteOpt = None,
-) -> int:
-    """Explain the effective policy of a table, or a term: an exception, an isolation level, a property, a finding.
-
-    Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
-    """
-    if table is None and _CODE.match(what):
-        from tablectl.commands.explain_code import explain_code_command  # noqa: PLC0415
-
-        return explain_code_command(what, _request(None, None, env), ctx.obj, format)
-    if table is None and _PROPERTY.match(what):
-        from tablectl.commands.explain import explain_key_command  # noqa: PLC0415
-
-        return explain_key_command(what, _request(None, None, env), ctx.obj, format)
-    if _FACT.match(what):
-        from tablectl.commands.explain_fact import explain_fact_command  # noqa: PLC0415
-
-        return explain_fact_command(what, ctx.obj, format)
-    from tablectl.insight.terms.glossary import find_tool_term  # noqa: PLC0415
-
-    own = find_tool_term(what)
-    if own is not None:
-        from tablectl.commands.explain_tool_term import explain_tool_term_command  # noqa: PLC0415
-
-        return explain_tool_term_command(own, ctx.obj, format)
-    from tablectl.attributes.policy import VALUE_TYPES  # noqa: PLC0415
-    from tablectl.insight.terms.glossary import find_term, looks_like_a_term  # noqa: PLC0415
-
-    # An identifier has two parts or more, so a single word is none.
-    word = "." not in what and what not in VALUE_TYPES
-    if table is not None or word or find_term(what) or looks_like_a_term(what):
-        from tablectl.commands.explain_term import explain_word_command  # noqa: PLC0415
-
-        return explain_word_command(what, table, _request(paths, var, env, remote), ctx.obj, format)
-    from tablectl.commands.explain import explain_command  # noqa: PLC0415
-
-    return explain_command(what, _request(paths, var, env, remote), ctx.obj, format)
 
 
 @app.command()

@@ -18,7 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "undo": ("", "Undo a run: put the values from before it into the policies, and plan them."),
         "import": ("", "Write policies from live tables."),
         "explain": (
-            "",
+            "explain",
             "Explain the effective policy of a table, or a term",
         ),
         "conflicts": ("conflicts", "Show which concurrent operations on a table conflict and how to avoid it"),
