@@ -14,12 +14,12 @@ from tablectl.version import __version__
 
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
     from tablectl.api import drift as drift
-    from tablectl.api import import_tables as import_tables
     from tablectl.api import status as status
     from tablectl.commands.advise import advise as advise
     from tablectl.commands.apply import apply as apply
     from tablectl.commands.conflicts import conflict_report as conflict_report
     from tablectl.commands.explain import explain as explain
+    from tablectl.commands.import_tables import import_tables as import_tables
     from tablectl.commands.lint import lint as lint
     from tablectl.commands.plan import plan as plan
     from tablectl.model.errors import TablectlError as TablectlError
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> Any:
         "apply": "commands.apply",
         "drift": "api",
         "explain": "commands.explain",
-        "import_tables": "api",
+        "import_tables": "commands.import_tables",
         "lint": "commands.lint",
         "conflict_report": "commands.conflicts",
         "status": "api",

@@ -12,12 +12,11 @@ from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
-from tablectl.policies.repository import Paths, declared_already, requested_tables
+from tablectl.policies.repository import Paths
 from tablectl.project import EngineSource, Project
 from tablectl.reports.status import LakeStatus
 from tablectl.selection import Selection
 from tablectl.workflow.drift import find_drift
-from tablectl.workflow.import_tables import Imported, import_policies
 
 
 class _Place(TypedDict, total=False):
@@ -130,16 +129,3 @@ def status(paths: Paths = None, **options: Unpack[StatusOptions]) -> LakeStatus:
         others = project.requested(_texts(given.tables))
         depth = StatusDepth(look_back=given.look_back, debt=given.debt, now=int(time() * 1000))
         return collect_status(project, project.any_policies(paths), others, given.selection, depth)
-
-
-def import_tables(tables: str | Sequence[str], **options: Unpack[_Place]) -> Imported:
-    """Policies for live tables, which are given as identifiers and patterns in policy syntax. ``Imported.text`` is a
-    file.
-
-    Options: ``variables``, ``env``, ``directory``, ``spark``. Tables with an entry in the policies of ``directory`` are
-    left out. Raises ``UsageError`` for text that is neither an identifier nor a pattern. A table that cannot be read
-    is in ``Imported.failures``.
-    """
-    with _PlaceOptions(**options).open() as project:
-        asked = requested_tables(_texts(tables), project.catalog, project.variables)
-        return import_policies(project, asked, declared_already(project.any_policies(), besides=""))

@@ -56,7 +56,7 @@ from tablectl.log import parallel, worker_processes
 from tablectl.project import Project
 from tablectl.selection import Selection
 from tablectl.workflow.drift import find_drift
-from tablectl.workflow.import_tables import import_policies
+from tablectl.commands.import_tables import import_policies
 from tablectl.commands.lint import LintOptions, lint_tables
 from tablectl.workflow.plan import make_plan
 

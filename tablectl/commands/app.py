@@ -27,7 +27,6 @@ from tablectl.commands.request import (
     BreakOptions,
     CommandRequest,
     DriftCommandOptions,
-    ImportOptions,
     RunsOptions,
     UndoOptions,
     environment,
@@ -330,43 +329,6 @@ def undo(
     out = new_plan(out) if out else None
     request = _request(paths, var, env, remote, (table, None, exclude))
     return undo_command(request, ctx.obj, format, UndoOptions(run, look_back, write, yes, out))
-
-
-@app.command("import")
-def import_(
-    ctx: typer.Context,
-    tables: Annotated[
-        list[str] | None, typer.Argument(metavar="TABLES", help="Table identifiers and patterns, as in policies.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Import every table of `engine.catalog`.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file. Default: standard output.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
-    no_cache: NoCacheOpt = False,
-    remote: RemoteOpt = None,
-    from_dbt: Annotated[
-        Path | None,
-        typer.Option("--from-dbt", metavar="MANIFEST", help="Read a dbt manifest.json instead of live tables."),
-    ] = None,
-) -> int:
-    """Write policies from live tables. A plan of these policies has no changes.
-
-    Example: tablectl import 'lake.sales.*' --output policies/sales.yaml
-    """
-    from tablectl.commands.import_tables import import_command  # noqa: PLC0415
-
-    target = None if output is None or str(output) == "-" else output
-    options = ImportOptions(tuple(tables or ()), everything, target, force)
-    request = replace(_request(None, var, env, remote), no_cache=no_cache)
-    if from_dbt is not None:
-        from tablectl.commands.import_dbt import import_dbt_command  # noqa: PLC0415
-
-        return import_dbt_command(request, ctx.obj, format, options, from_dbt)
-    return import_command(request, ctx.obj, format, options)
 
 
 @app.command()

@@ -16,7 +16,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "rename": ("", "Give the policy of a table that moved its new name."),
         "runs": ("", "List earlier applies from the tables' logs: time, user, plan and commits."),
         "undo": ("", "Undo a run: put the values from before it into the policies, and plan them."),
-        "import": ("", "Write policies from live tables."),
+        "import": ("import_tables", "Write policies from live tables."),
         "explain": (
             "explain",
             "Explain the effective policy of a table, or a term",

@@ -103,17 +103,6 @@ class UndoOptions:
     """The plan file to write."""
 
 
-@frozen
-class ImportOptions:
-    """The options of ``import``."""
-
-    tables: tuple[str, ...]
-    everything: bool = False
-    output: Path | None = None
-    """``None`` is standard output."""
-    force: bool = False
-
-
 def environment(given: str | None) -> str | None:
     """``--env NAME``. Raises ``UsageError`` for an empty name, which comes from a script whose variable is not set."""
     if given == "":
