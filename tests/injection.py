@@ -52,6 +52,7 @@ SHOWN = {
     ("reports/status_document.py", "_name"),
     ("lake_status.py", "_place"),
     ("json_text.py", "json_form"),
+    ("json_text.py", "write_json.<locals>.lines"),
 }
 """Functions that show the name of any table, of one that failed, too."""
 CALLERS = {
