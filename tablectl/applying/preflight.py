@@ -81,7 +81,7 @@ def check_rights(store: RecordStore) -> None:
     delete in ``guards/``. To take the lease was to put, get and list in ``lease/``.
 
     Four small requests, about names that no record has. A store deletes what is not there, and refuses that too where
-    the right is missing. Other failures of the store are no answer: whatever comes next meets them.
+    the right is missing. Other failures of the store decide nothing here: the next request meets them.
     """
     try:
         store.delete(f"lease/{_NO_RECORD}")

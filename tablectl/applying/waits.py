@@ -1,7 +1,7 @@
 """What an apply waits for: one question, ``check(now)``, and its three answers.
 
 Each wait lives with its subject: the quiet moment, streams, the calendar, leases, the drain, turns, … A table goes on
-when each of its waits says ``Go``; ``run.waits_of`` lists those before its work. They hold no worker: the scheduler
+when each of its waits says ``Go``; ``run.WAITS`` lists those before its work. They hold no worker: the scheduler
 asks again at the moment that ``Later`` names. A wait under a lease asks on its own thread (``wait_here``).
 """
 
@@ -36,7 +36,7 @@ GO = Go()
 
 @frozen
 class End:
-    """Waiting is over and was in vain, or cannot help."""
+    """Waiting is over without success, or cannot help."""
 
     outcome: RunOutcome | None
     """``None`` if the results of earlier attempts say more."""
@@ -113,5 +113,7 @@ def wait_here(
     began = clock.monotonic()
     while isinstance(answer := check(clock.monotonic()), Later):
         tell(answer, clock.monotonic() - began)
-        (pause or clock.sleep)(max(0.0, answer.at - clock.monotonic()))
+        seconds = answer.at - clock.monotonic()
+        if seconds > 0:
+            (pause or clock.sleep)(seconds)
     return answer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from tablectl.delta.names import DEFAULT_CATALOG
 from tablectl.frozen import frozen
+from tablectl.json_text import write_json
 from tablectl.model.errors import UsageError
 from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
 
@@ -66,18 +66,18 @@ def with_catalog(config: str, choice: CatalogChoice, environ: Mapping[str, str])
         case CatalogKind.NONE:
             return config
         case CatalogKind.HIVE:
-            conf = "".join(f"    {key}: {json.dumps(value)}\n" for key, value in _hive(choice).items())
+            conf = "".join(f"    {key}: {write_json(value)}\n" for key, value in _hive(choice).items())
             section = f"engine:\n  conf:                          # a Hive metastore: docs/catalogs.md\n{conf}"
             return config.replace("# engine:\n", section).replace(_CONF_LINE, "")
         case CatalogKind.GLUE:
             return _with_entry(config, choice.catalog, _glue(environ))
         case CatalogKind.UNITY:
-            written = _with_entry(config, choice.catalog, f"{{type: unity, url: {json.dumps(choice.url)}}}")
+            written = _with_entry(config, choice.catalog, f"{{type: unity, url: {write_json(choice.url)}}}")
             return written.replace(_CONF_LINE, _connector(choice.catalog))
 
 
 def _with_entry(config: str, catalog: str, entry: str) -> str:
-    name = json.dumps(catalog)
+    name = write_json(catalog)
     section = f"catalogs: # docs/catalogs.md\n  {name}: {entry}\n\nengine:\n  catalog: {name}\n"
     return config.replace("# engine:\n", section).replace(_CATALOG_LINE, "")
 
@@ -91,14 +91,14 @@ def _connector(catalog: str) -> str:
     lines = (
         "  conf:                        # an apply needs the connector, for your Spark: docs/unity-catalog.md",
         f"    spark.jars.packages: io.unitycatalog:unitycatalog-spark_{spark}_2.13:0.6.0",
-        f"    {json.dumps(f'spark.sql.catalog.{catalog}')}: {CONNECTOR}",
+        f"    {write_json(f'spark.sql.catalog.{catalog}')}: {CONNECTOR}",
     )
     return "".join(f"# {line}\n" for line in lines)
 
 
 def _glue(environ: Mapping[str, str]) -> str:
     region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
-    return f"{{type: glue, region: {json.dumps(region)}}}" if region else "{type: glue}"
+    return f"{{type: glue, region: {write_json(region)}}}" if region else "{type: glue}"
 
 
 def _hive(choice: CatalogChoice) -> Mapping[str, str]:

@@ -10,12 +10,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from tablectl.commands.command import command, function
 from tablectl.commands.options import OF_STATUS, Place, output_format, policy_paths
 from tablectl.commands.output import Output
-from tablectl.commands.report_origin import context_here
 from tablectl.delta.client_families import find_family
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.conflict_report import ConflictReport, read_conflicts
 from tablectl.insight.matrix.conflicts_document import document_of_conflicts
-from tablectl.insight.matrix.conflicts_text import conflicts_text
 from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.matrix.operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError
@@ -26,7 +24,6 @@ from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.suggestions import nearest
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.render import render
 
 _CLIENT = re.compile(r"([a-z-]{1,60})(?:[ /:-]{0,4}(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")
 
@@ -140,18 +137,14 @@ def _show(options: ConflictCommandOptions, out: Output) -> ExitCode:
     with options.open(out.note) as project:
         found = read_conflicts(project, *project.find(options.table, options.paths), options.assumption)
     found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
-    if options.format is ReportFormat.TEXT:
-        out.result(conflicts_text(found, out.style, everything=options.everything, about=options.operation))
-    else:
-        out.result(render(document_of_conflicts(found), options.format, out.style, context_here()))
+    out.document(document_of_conflicts(found, everything=options.everything, about=options.operation), options.format)
     return ExitCode.REFUSED if found.refused else ExitCode.DONE
 
 
 def _compare(options: ConflictCommandOptions, one: str, other: str, out: Output) -> ExitCode:
     # These load sqlglot, which takes longer than the rest of a short command.
     from tablectl.insight.statements.compare import compare_statements  # noqa: PLC0415
-    from tablectl.insight.statements.pair_json import between_json  # noqa: PLC0415
-    from tablectl.insight.statements.pair_text import between_text  # noqa: PLC0415
+    from tablectl.insight.statements.pair_document import document_of_pair  # noqa: PLC0415
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
     if options.operation or options.everything:
@@ -161,8 +154,5 @@ def _compare(options: ConflictCommandOptions, one: str, other: str, out: Output)
         live = project.read(name, spec)
     declared = spec.options if spec else NO_OPTIONS
     found = compare_statements(live, one, other, project.dialect, options.assumption, declared)
-    if options.format is ReportFormat.JSON:
-        out.json_result(between_json(found))
-    else:
-        out.result(between_text(found, out.style))
+    out.document(document_of_pair(found), options.format)
     return ExitCode.DONE

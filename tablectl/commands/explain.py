@@ -13,14 +13,13 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.insight.terms.explain_term import explain_term
 from tablectl.insight.terms.facts import fact_ids, find_fact
 from tablectl.insight.terms.glossary import (
-    ToolTerm,
     find_term,
     find_tool_term,
     looks_like_a_term,
     term_names,
     tool_terms,
 )
-from tablectl.insight.terms.term_text import term_json, term_text
+from tablectl.insight.terms.term_document import document_of_fact, document_of_term, document_of_word
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.products import needs_of_value
 from tablectl.model.errors import ExitCode, UsageError
@@ -33,10 +32,15 @@ from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.suggestions import nearest, shown
 from tablectl.project import Project
-from tablectl.reports.explain_text import RuntimeNeed, explain_json, explain_text
+from tablectl.reports.document import Document
+from tablectl.reports.explain_document import (
+    CodeExplanation,
+    RuntimeNeed,
+    document_of_code,
+    document_of_explanation,
+    document_of_property,
+)
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.lint_page_text import code_json, code_text
-from tablectl.reports.property_text import about_key_json, about_key_text
 
 _CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
 _FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)
@@ -75,11 +79,7 @@ def explain_command(options: ExplainCommandOptions, out: Output) -> ExitCode:
 
     Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
     """
-    body, text = _explained(options, out)
-    if options.format is ReportFormat.JSON:
-        out.json_result(body)
-    else:
-        out.result(text)
+    out.document(_explained(options, out), options.format)
     return ExitCode.DONE
 
 
@@ -94,21 +94,17 @@ def explain(options: ExplainOptions) -> Explanation:
         return explain_table(project.policies(options.paths), options.table, project.catalog, project.dialect)
 
 
-_Explained = tuple[object, str]
-"""An explanation as JSON and as text."""
-
-
-def _explained(options: ExplainCommandOptions, out: Output) -> _Explained:
+def _explained(options: ExplainCommandOptions, out: Output) -> Document:
     word = options.table
     if options.live is None and _CODE.match(word):
         return _code(word, options, out)
     if options.live is None and _PROPERTY.match(word):
         return _property(word, options, out)
     if _FACT.match(word):
-        return _fact(word, out)
+        return _fact(word)
     own = find_tool_term(word)
     if own is not None:
-        return _tool_term(own, out)
+        return document_of_word(own)
     # An identifier has two parts or more.
     single = "." not in word and word not in VALUE_TYPES
     if options.live is not None or single or find_term(word) or looks_like_a_term(word):
@@ -116,7 +112,7 @@ def _explained(options: ExplainCommandOptions, out: Output) -> _Explained:
     return _table(word, options, out)
 
 
-def _code(word: str, options: ExplainCommandOptions, out: Output) -> _Explained:
+def _code(word: str, options: ExplainCommandOptions, out: Output) -> Document:
     """The code of a finding, with its severity here."""
     rule = RULES.get(word.upper()) or next((documentation_of(each) for each in own_rules() if each.code == word), None)
     if rule is None:
@@ -126,10 +122,10 @@ def _code(word: str, options: ExplainCommandOptions, out: Output) -> _Explained:
     lint = options.open(out.note).config.lint.get(rule.code)
     here = lint.severity if lint and lint.severity else rule.severity
     reason = lint.reason if lint else ""
-    return code_json(rule, here, reason), code_text(rule, here, reason, out.style)
+    return document_of_code(CodeExplanation(rule, here, reason))
 
 
-def _property(key: str, options: ExplainCommandOptions, out: Output) -> _Explained:
+def _property(key: str, options: ExplainCommandOptions, out: Output) -> Document:
     """A table property."""
     dialect = options.open(out.note).dialect
     about = explain_property(key, dialect)
@@ -137,30 +133,19 @@ def _property(key: str, options: ExplainCommandOptions, out: Output) -> _Explain
         near = nearest(key, (*OWNED_KEYS, *declarable_keys(dialect)))
         hint = f"did you mean {near}?" if near else "keys of your own have no meaning to Delta"
         raise UsageError(f"{key} is not a property known to Delta", hint)
-    return about_key_json(about), about_key_text(about, out.style)
+    return document_of_property(about)
 
 
-def _fact(id: str, out: Output) -> _Explained:  # noqa: A002
+def _fact(id: str) -> Document:  # noqa: A002
     """A fact, by its id: ``D37``, ``delta-2.2``."""
     fact = find_fact(id)
     if fact is None:
         near = nearest(id, fact_ids())
         raise UsageError(f"there is no fact {shown(id)}", f"did you mean {near}?" if near else "see docs/reference")
-    body = {"id": fact.id, "text": fact.text, "source": fact.source or None, "page": fact.page}
-    lines = [out.style.paint(fact.id, "bold"), *out.style.prose("", fact.text, 1, 0)]
-    lines += [f"  {each}" for each in (fact.source, fact.page) if each]
-    return body, "\n".join(lines) + "\n"
+    return document_of_fact(fact)
 
 
-def _tool_term(word: ToolTerm, out: Output) -> _Explained:
-    """A word of tablectl's own."""
-    body = {"word": word.name, "also": list(word.also), "meaning": word.meaning, "page": word.page}
-    also = f" (also: {', '.join(word.also)})" if word.also else ""
-    lines = [f"{out.style.paint(word.name, 'bold')}{also}", *out.style.prose("", word.meaning, 1, 0), f"  {word.page}"]
-    return body, "\n".join(lines) + "\n"
-
-
-def _term(word: str, options: ExplainCommandOptions, out: Output) -> _Explained:
+def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
     """A term of conflicts: an exception, an error class, an isolation level; with or without a live table."""
     term = find_term(word)
     if term is None:
@@ -171,11 +156,10 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> _Explained:
     with options.open(out.note) as project:
         found = project.find(options.live, options.paths) if options.live is not None else None
         live = project.read(*found) if found else None
-    view = explain_term(term, live, project.dialect)
-    return term_json(view), term_text(view, out.style)
+    return document_of_term(explain_term(term, live, project.dialect))
 
 
-def _table(table: str, options: ExplainCommandOptions, out: Output) -> _Explained:
+def _table(table: str, options: ExplainCommandOptions, out: Output) -> Document:
     """What the policies declare for a table. Reads no live table."""
     project = options.open(out.note)
     name = parse_name(table, project.catalog, project.dialect)
@@ -185,7 +169,7 @@ def _table(table: str, options: ExplainCommandOptions, out: Output) -> _Explaine
     except UsageError:  # the names in the other files may be meant
         found = explain_table(project.policies(options.paths), table, project.catalog, project.dialect)
     needs = _needs(found, project) if dialect_of(project.dialect).catalog_settings else {}
-    return explain_json(found, needs), explain_text(found, out.style, needs)
+    return document_of_explanation(found, needs)
 
 
 def _needs(found: Explanation, project: Project) -> dict[str, tuple[RuntimeNeed, ...]]:

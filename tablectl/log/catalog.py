@@ -14,8 +14,7 @@ from tablectl.delta.names import TableName, find_name
 from tablectl.engine.port import SIMPLE_NAME, Catalog
 from tablectl.frozen import frozen
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
-from tablectl.model.pattern_index import index_globs, index_patterns
-from tablectl.model.patterns import CatalogPattern, literal_text
+from tablectl.model.patterns import CatalogPattern, index_globs, index_patterns, literal_text
 from tablectl.one_table import of_table
 
 _CONCURRENCY = 8
@@ -36,7 +35,7 @@ class PatternMatches:
     """Failed lookups, by the name of a table or the text of a pattern."""
 
     others: tuple[str, ...] = ()
-    """Why what matches is no Delta table: a sentence for each view and each table of another format."""
+    """Why what matches is not a Delta table: a sentence for each view and each table of another format."""
 
     @staticmethod
     def all(parts: Iterable[PatternMatches]) -> PatternMatches:

@@ -3,7 +3,7 @@ of their data.
 
 Clustering shows in the tags that OPTIMIZE writes into the ``add`` of each file that it clusters. Delta Spark marks such
 a file with ``clusteringProvider`` ``liquid`` and the tags ``ZCUBE_ID`` and ``ZCUBE_ZORDER_BY``, a JSON list of logical
-column names, in backticks where a name is no plain identifier (measured with Delta 4.4). Other writers do not copy
+column names, in backticks where a name needs them (measured with Delta 4.4). Other writers do not copy
 these marks, so files that they rewrite count as not clustered.
 """
 

@@ -214,7 +214,7 @@ def test_too_short_a_history_starts_once_nothing_was_written_for_ten_minutes() -
     table = only(new.apply(), "a")
     assert (table.outcome, times["a"] - NOW) == (RunOutcome.APPLIED, timedelta(minutes=6))
     assert table.quiet is not None
-    assert (table.quiet.failed, table.quiet.unknown) == (None, "1 write in 30 days, and an estimate needs 30")
+    assert (table.quiet.failed, table.quiet.unknown) == (None, "1 write in 30 days; an estimate needs 30 writes")
 
 
 def test_the_calendar_bounds_it() -> None:

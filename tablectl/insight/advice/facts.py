@@ -12,7 +12,7 @@ from tablectl.delta.schema import Field
 from tablectl.frozen import frozen
 from tablectl.insight.advice.jobs import Jobs
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.model.commit_files import PastCommits
+from tablectl.model.commits import PastCommits
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.report_methods import ReportMethods
@@ -67,7 +67,7 @@ class TableAdvice:
     """The time of the oldest of them, in milliseconds since the epoch; 0 if unknown."""
     advice: tuple[Advice, ...] = ()
     untold: tuple[str, ...] = ()
-    """What cannot be told, with what would tell it."""
+    """What is unknown, with what would answer it."""
     yaml: str = ""
     """The entry for a policy file that declares all of it; empty if there is nothing to declare."""
     error: str = ""
@@ -84,7 +84,7 @@ class LakeAdvice(ReportMethods):
 
     @property
     def exit_code(self) -> ExitCode:
-        """1 if a table cannot be read, otherwise 0: advice is no verdict."""
+        """1 if a table cannot be read, otherwise 0: advice does not judge."""
         return ExitCode.ERROR if self.failures or any(table.error for table in self.tables) else ExitCode.DONE
 
 
