@@ -49,7 +49,7 @@ SHOWN = {
     ("reports/groups.py", "_by_key"),
     ("reports/drift_document.py", "_last"),
     ("reports/status_document.py", "_name"),
-    ("lake_status.py", "_place"),
+    ("commands/status.py", "_place"),
     ("json_text.py", "json_form"),
     ("json_text.py", "write_json.<locals>.lines"),
 }
@@ -57,9 +57,9 @@ SHOWN = {
 CALLERS = {
     *(("applying/run.py", name) for name in ("_with_owed_hooks", "_key", "_size", "_plain", "_Task._merged")),
     ("log/reader.py", "read_each.<locals>.one"),
-    ("lake_advice.py", "collect_advice.<locals>.one"),
-    ("run_history.py", "_histories.<locals>.one"),
-    ("run_history.py", "find_undo.<locals>.undo"),
+    ("commands/advise.py", "_collect.<locals>.one"),
+    ("commands/runs.py", "_histories.<locals>.one"),
+    ("commands/runs.py", "_undo_of.<locals>.undo"),
 }
 """Functions that only call ``of_table``, and those of the queue of a whole run."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 import tablectl.api
+
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.insight.advice.facts import LakeAdvice, TableAdvice
 from tablectl.model.errors import UsageError

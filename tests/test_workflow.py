@@ -57,7 +57,7 @@ from tablectl.project import Project
 from tablectl.selection import Selection
 from tablectl.commands.drift import find_drift
 from tablectl.commands.status import StatusOptions, collect_status
-from tablectl.workflow.import_tables import import_policies
+from tablectl.commands.import_tables import import_policies
 from tablectl.commands.lint import LintOptions, lint_tables
 from tablectl.workflow.plan import make_plan
 

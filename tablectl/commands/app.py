@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,12 +20,10 @@ from tablectl.commands.formats import (
 )
 from tablectl.commands.output import Output
 from tablectl.commands.program import program_for
-from tablectl.commands.report_files import FILES, ReportFiles
+from tablectl.commands.report_files import FILES
 from tablectl.commands.request import (
     BreakOptions,
     CommandRequest,
-    ConflictOptions,
-    ImportOptions,
     environment,
     variables,
 )
@@ -35,7 +31,6 @@ from tablectl.commands.schema_kinds import SchemaKind, schema_of
 from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
-from tablectl.one_table import one_table
 from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
 
@@ -156,12 +151,6 @@ CiOpt = Annotated[CiSystem, typer.Option("--ci", help="The CI system whose workf
 
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
 _WrongUsage: type[Any] = typer.BadParameter.__bases__[0]
-_CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
-_FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)
-_PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
-"""A table known by its path has backticks around it."""
-
-
 LEGACY = (_WrongUsage, typer.Exit)
 
 
@@ -205,209 +194,6 @@ def rename(
     from tablectl.commands.rename import rename_command  # noqa: PLC0415
 
     return rename_command((old, new), _request(paths, var, env), ctx.obj, yes=yes)
-
-
-@app.command("import")
-def import_(
-    ctx: typer.Context,
-    tables: Annotated[
-        list[str] | None, typer.Argument(metavar="TABLES", help="Table identifiers and patterns, as in policies.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Import every table of `engine.catalog`.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file. Default: standard output.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
-    no_cache: NoCacheOpt = False,
-    remote: RemoteOpt = None,
-    from_dbt: Annotated[
-        Path | None,
-        typer.Option("--from-dbt", metavar="MANIFEST", help="Read a dbt manifest.json instead of live tables."),
-    ] = None,
-) -> int:
-    """Write policies from live tables. A plan of these policies has no changes.
-
-    Example: tablectl import 'lake.sales.*' --output policies/sales.yaml
-    """
-    from tablectl.commands.import_tables import import_command  # noqa: PLC0415
-
-    target = None if output is None or str(output) == "-" else output
-    options = ImportOptions(tuple(tables or ()), everything, target, force)
-    request = replace(_request(None, var, env, remote), no_cache=no_cache)
-    if from_dbt is not None:
-        from tablectl.commands.import_dbt import import_dbt_command  # noqa: PLC0415
-
-        return import_dbt_command(request, ctx.obj, format, options, from_dbt)
-    return import_command(request, ctx.obj, format, options)
-
-
-@app.command()
-def explain(
-    ctx: typer.Context,
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE | WORD",
-            help="A table identifier, as in policies; or an exception, a DELTA_… error class, an isolation level, a "
-            "property or the code of a finding.",
-        ),
-    ],
-    paths: PathsArg = None,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            "--table",
-            metavar="TABLE",
-            help="Explain the term for this live table.",
-        ),
-    ] = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
-    remote: RemoteOpt = None,
-) -> int:
-    """Explain the effective policy of a table, or a term: an exception, an isolation level, a property, a finding.
-
-    Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
-    """
-    if table is None and _CODE.match(what):
-        from tablectl.commands.explain_code import explain_code_command  # noqa: PLC0415
-
-        return explain_code_command(what, _request(None, None, env), ctx.obj, format)
-    if table is None and _PROPERTY.match(what):
-        from tablectl.commands.explain import explain_key_command  # noqa: PLC0415
-
-        return explain_key_command(what, _request(None, None, env), ctx.obj, format)
-    if _FACT.match(what):
-        from tablectl.commands.explain_fact import explain_fact_command  # noqa: PLC0415
-
-        return explain_fact_command(what, ctx.obj, format)
-    from tablectl.insight.terms.glossary import find_tool_term  # noqa: PLC0415
-
-    own = find_tool_term(what)
-    if own is not None:
-        from tablectl.commands.explain_tool_term import explain_tool_term_command  # noqa: PLC0415
-
-        return explain_tool_term_command(own, ctx.obj, format)
-    from tablectl.attributes.policy import VALUE_TYPES  # noqa: PLC0415
-    from tablectl.insight.terms.glossary import find_term, looks_like_a_term  # noqa: PLC0415
-
-    # An identifier has two parts or more, so a single word is none.
-    word = "." not in what and what not in VALUE_TYPES
-    if table is not None or word or find_term(what) or looks_like_a_term(what):
-        from tablectl.commands.explain_term import explain_word_command  # noqa: PLC0415
-
-        return explain_word_command(what, table, _request(paths, var, env, remote), ctx.obj, format)
-    from tablectl.commands.explain import explain_command  # noqa: PLC0415
-
-    return explain_command(what, _request(paths, var, env, remote), ctx.obj, format)
-
-
-@app.command()
-def conflicts(
-    ctx: typer.Context,
-    table: TableArg,
-    paths: PathsArg = None,
-    operation: Annotated[
-        str | None,
-        typer.Option(
-            "--operation",
-            metavar="NAME",
-            help="Show one operation only: insert, merge, optimize, add-columns …",
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show every pair of operations, grouped by reason.")
-    ] = False,
-    between: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            "--between",
-            metavar="SQL SQL",
-            help="Compare two SQL statements: whether they conflict, and how to avoid it.",
-        ),
-    ] = None,
-    client: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--client",
-            metavar="CLIENT",
-            help="Client to assume instead of those in the table's history: 'delta-spark 4.0', "
-            "'databricks 14.2 photon', kernel, delta-rs. Repeatable.",
-        ),
-    ] = None,
-    auto_compact: Annotated[
-        bool | None,
-        typer.Option(
-            "--auto-compact/--no-auto-compact",
-            help="Whether sessions set spark.databricks.delta.autoCompact.enabled; default: the table's property.",
-        ),
-    ] = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
-    no_cache: NoCacheOpt = False,
-    remote: RemoteOpt = None,
-) -> int:
-    """Show which concurrent operations on a table conflict and how to avoid it, now and after its policy is applied.
-
-    Example: tablectl conflicts lake.sales.orders
-    """
-    from tablectl.commands.conflicts import conflicts_command  # noqa: PLC0415
-
-    request = replace(_request(paths, var, env, remote), no_cache=no_cache)
-    options = ConflictOptions(tuple(client or ()), operation or "", everything, between, auto_compact)
-    with one_table(table):
-        return conflicts_command(table, request, ctx.obj, format, options)
-
-
-@app.command()
-def advise(
-    ctx: typer.Context,
-    tables: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TABLES",
-            help="Tables and patterns; they need no policy. Default: all tables of the policies.",
-        ),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
-    days: Annotated[
-        int, typer.Option("--days", metavar="DAYS", min=1, max=365, help="How many days of commits to read.")
-    ] = 30,
-    list_files: Annotated[
-        bool,
-        typer.Option("--list-files", help="Also list all files of each table: failed writes leave some behind."),
-    ] = False,
-    write: Annotated[
-        Path | None, typer.Option("--write", metavar="FILE", help="Write a new policy file that declares the advice.")
-    ] = None,
-    select: SelectOpt = None,
-    exclude: ExcludeOpt = None,
-    tag: TagOpt = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
-    report: ReportOpt = None,
-    remote: RemoteOpt = None,
-    no_cache: NoCacheOpt = False,
-) -> int:
-    """Say from the logs which settings would save failed writes, bytes and files, and why.
-
-    Example: tablectl advise 'lake.sales.*' --list-files
-    """
-    from tablectl.commands.advise import AdviseCommandOptions, advise_command  # noqa: PLC0415
-
-    reports = ReportFiles.of(format, report or ())
-    for _, each in reports.files:
-        check_format("advise", each, OF_STATUS)
-    request = replace(_request(None, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
-    return advise_command(
-        request, ctx.obj, reports, AdviseCommandOptions(tuple(tables or ()), everything, days, list_files, write)
-    )
 
 
 @app.command()

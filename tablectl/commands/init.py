@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tablectl.commands.catalog_choice import CatalogChoice, CatalogKind, with_catalog
+from tablectl.commands.import_tables import import_policies
 from tablectl.commands.lock import lock_files, recorded_source, wheel_hashes
 from tablectl.commands.output import Output
 from tablectl.commands.request import CommandRequest
@@ -20,7 +21,6 @@ from tablectl.policies.find_files import shown_path
 from tablectl.policies.repository import requested_tables
 from tablectl.reports.formats import ReportFormat
 from tablectl.support.written_files import write_file
-from tablectl.workflow.import_tables import import_policies
 
 
 @frozen

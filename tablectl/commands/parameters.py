@@ -68,13 +68,17 @@ def _parameter(each: Field[Any], about: Setting, record: type[Any]) -> click.Par
         default=None,
         is_eager=each.name == _FORMAT,  # the format of errors
         callback=partial(_read, about, about.flags[0]),
-        **_kind(each, takes),
+        **_kind(each, about),
     )
 
 
-def _kind(each: Field[Any], takes: Any) -> dict[str, Any]:
+def _kind(each: Field[Any], about: Setting) -> dict[str, Any]:
+    takes = about.takes
     if isinstance(takes, Word) and takes.is_flag:
+        # Without a default, `--on/--off` says which of the two is given.
         return {"is_flag": True, "flag_value": each.default is not True} if each.default is not None else {}
+    if about.values > 1:
+        return {"nargs": about.values}
     if isinstance(takes, Word):
         return {"type": click.Choice(takes.words)}
     return {"multiple": isinstance(takes, ListOf | MapOf)}

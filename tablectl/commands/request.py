@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tablectl.commands.output import Output
-from tablectl.delta.client_families import find_family
-from tablectl.delta.protocol import Client
 from tablectl.frozen import frozen
 from tablectl.model.errors import UsageError
 from tablectl.policies.variables import is_variable
@@ -75,17 +72,6 @@ class BreakOptions:
     reason: str
 
 
-@frozen
-class ImportOptions:
-    """The options of ``import``."""
-
-    tables: tuple[str, ...]
-    everything: bool = False
-    output: Path | None = None
-    """``None`` is standard output."""
-    force: bool = False
-
-
 def environment(given: str | None) -> str | None:
     """``--env NAME``. Raises ``UsageError`` for an empty name, which comes from a script whose variable is not set."""
     if given == "":
@@ -106,39 +92,3 @@ def variables(pairs: Sequence[str] | None) -> dict[str, str]:
             raise UsageError(f"--var {name} is given twice")
         found[name] = value
     return found
-
-
-@frozen
-class ConflictOptions:
-    """The options of ``conflicts``."""
-
-    clients: tuple[str, ...] = ()
-    operation: str = ""
-    everything: bool = False
-    between: tuple[str, str] | None = None
-    """Two statements to compare, instead of the matrix."""
-    auto_compact: bool | None = None
-    """The sessions' ``spark.databricks.delta.autoCompact.enabled``; ``None`` if they do not set it."""
-
-
-_CLIENT = re.compile(r"([a-z-]{1,60})(?:[ /:-]{0,4}(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")
-
-
-def client(text: str) -> tuple[Client, bool | None]:
-    """``delta-spark 4.0``, ``databricks 14.2 photon``, ``kernel``: a client, and whether it has Photon, if it says so.
-
-    Raises ``UsageError`` for an unknown client.
-    """
-    match = _CLIENT.match(text.strip().lower())
-    family = find_family(match.group(1).rstrip("-")) if match else None
-    if match is None or family is None or (match.group(3) and not family.photon):
-        raise UsageError(
-            f"--client {text!r} is not a client",
-            "for example --client 'delta-spark 4.0', --client 'databricks 14.2 photon', --client kernel, "
-            "--client delta-rs",
-        )
-    version = tuple(map(int, match.group(2).split("."))) if match.group(2) else ()
-    photon = None
-    if family.photon and version:
-        photon = bool(match.group(3))
-    return Client(family.name, version), photon
