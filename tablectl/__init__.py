@@ -85,5 +85,5 @@ def __getattr__(name: str) -> Any:
         raise
     if modules[name].startswith("commands"):
         methods = import_module("tablectl.model.report_methods").ReportMethods
-        methods.reports = import_module("tablectl.notebook")
+        methods.reports = import_module("tablectl.commands.notebook")
     return getattr(module, name)

@@ -22,11 +22,11 @@ Function = tuple[str, str]
 """A file below ``tablectl/`` and the qualified name of a function in it."""
 
 EXEMPT = {
-    "one_table.py": "the mechanism",
+    "model/one_table.py": "the mechanism",
     "model/errors.py": "the mechanism",
     "delta/names.py": "names the table that failed",
     "reports/notification.py": "a notification that cannot be made is a warning",
-    "approval.py": "refuses a plan file as a whole; under a lease, its caller is tested",
+    "commands/approval.py": "refuses a plan file as a whole; under a lease, its caller is tested",
     "applying/drivers.py": "the queue of the whole run",
     "applying/scheduler.py": "the queue of the whole run",
     "applying/shared_window.py": "the queue of the whole run",
@@ -50,8 +50,8 @@ SHOWN = {
     ("reports/drift_document.py", "_last"),
     ("reports/status_document.py", "_name"),
     ("commands/status.py", "_place"),
-    ("json_text.py", "json_form"),
-    ("json_text.py", "write_json.<locals>.lines"),
+    ("support/json_text.py", "json_form"),
+    ("support/json_text.py", "write_json.<locals>.lines"),
 }
 """Functions that show the name of any table, of one that failed, too."""
 CALLERS = {

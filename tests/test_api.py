@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.commands.project import EngineSource, Project
 from tablectl.conflicts.transactions import ConflictResult
 from tablectl.delta.names import parse_table
 from tablectl.engine import spark
@@ -15,7 +16,6 @@ from tablectl.engine.spark import SparkOptions
 from tablectl.model.errors import EngineError, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config
-from tablectl.project import EngineSource, Project
 from tests.commands.log_lake import LogEngine, Logged, create
 
 

@@ -9,8 +9,12 @@ from pathlib import Path
 from tablectl.commands.command import command, function
 from tablectl.commands.options import OF_STATUS, PolicyTables, Shown, output_format
 from tablectl.commands.output import Output
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress
 from tablectl.commands.report_origin import context_here
+from tablectl.commands.selection import Selection, locate
 from tablectl.commands.table_reports import report_of
+from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.names import TableName, parse_table
 from tablectl.insight.advice.advice_document import document_of_advice
 from tablectl.insight.advice.advise import advise as advise_table
@@ -21,20 +25,16 @@ from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
+from tablectl.model.one_table import of_table
 from tablectl.model.table import Depth, LiveTable, WriteHistory
 from tablectl.model.text import natural_key
-from tablectl.one_table import of_table
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import ListOf, Text, flag, whole
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_text import TableEntry, table_key, write_entry, write_policies
-from tablectl.project import Project
 from tablectl.reports.formats import ReportFormat
-from tablectl.selection import Selection, locate
 from tablectl.storage.log_stores import Stores
-from tablectl.support.written_files import check_writable, write_file
-from tablectl.workflow.tables import OnRead, ignore_progress
 
 _ADVISED = "Written by `tablectl advise`: what it recommends. What no line names is not managed."
 

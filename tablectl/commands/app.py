@@ -28,10 +28,10 @@ from tablectl.commands.request import (
     variables,
 )
 from tablectl.commands.schema_kinds import SchemaKind, schema_of
-from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.reports.formats import ReportFormat
+from tablectl.support.json_text import write_json
 from tablectl.version import __version__
 
 app = typer.Typer(

@@ -9,10 +9,10 @@ from importlib import metadata
 from pathlib import Path
 
 from tablectl.delta.names import DEFAULT_CATALOG
-from tablectl.frozen import frozen
-from tablectl.json_text import write_json
 from tablectl.model.errors import UsageError
 from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import write_json
 
 
 class CatalogKind(StrEnum):

@@ -10,15 +10,17 @@ from dataclasses import KW_ONLY, dataclass, replace
 from tablectl.commands.command import command, function
 from tablectl.commands.options import OF_STATUS, Place, output_format, policy_paths
 from tablectl.commands.output import Output
+from tablectl.commands.project import Project
 from tablectl.delta.client_families import find_family
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.conflict_report import ConflictReport, read_conflicts
+from tablectl.insight.matrix.conflict_report import ConflictReport
+from tablectl.insight.matrix.conflict_report import conflict_report as report_conflicts
 from tablectl.insight.matrix.conflicts_document import document_of_conflicts
 from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.matrix.operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError
+from tablectl.model.one_table import one_table
 from tablectl.model.table_options import NO_OPTIONS
-from tablectl.one_table import one_table
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
@@ -130,12 +132,22 @@ def conflict_report(options: ConflictOptions) -> ConflictReport:
     policies is valid. Raises ``LiveError`` if the table cannot be read.
     """
     with options.open() as project:
-        return read_conflicts(project, *project.find(options.table, options.paths), options.assumption)
+        return _found(project, options)
+
+
+def _found(project: Project, options: ConflictOptions) -> ConflictReport:
+    name, spec = project.find(options.table, options.paths)
+    live = project.read(name, spec)
+    if spec is None:
+        return report_conflicts(live, None, project.dialect, options.assumption)
+    # The table's size was not read: it matters for the rewrite, but not for conflicts.
+    limits = replace(spec.options, max_bytes=None)
+    return report_conflicts(live, spec.policy, project.dialect, options.assumption, limits)
 
 
 def _show(options: ConflictCommandOptions, out: Output) -> ExitCode:
     with options.open(out.note) as project:
-        found = read_conflicts(project, *project.find(options.table, options.paths), options.assumption)
+        found = _found(project, options)
     found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
     out.document(document_of_conflicts(found, everything=options.everything, about=options.operation), options.format)
     return ExitCode.REFUSED if found.refused else ExitCode.DONE

@@ -7,24 +7,24 @@ import shutil
 from importlib import resources
 from pathlib import Path
 
+from tablectl.commands.make_plan import make_plan
 from tablectl.commands.output import Output
+from tablectl.commands.project import EngineSource, Project
+from tablectl.commands.run_plan import Control, run
+from tablectl.commands.selection import Selection
+from tablectl.commands.written_files import write_file
 from tablectl.delta.names import quote_name
 from tablectl.engine.port import Engine
-from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config, EngineConfig
 from tablectl.policies.policy_document import load_specs
 from tablectl.policies.spec import Specs
-from tablectl.project import EngineSource, Project
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
 from tablectl.reports.document_text import document_text
 from tablectl.reports.documents import document_of_plan, document_of_run
-from tablectl.selection import Selection
-from tablectl.support.written_files import write_file
-from tablectl.workflow.apply import Control, run
-from tablectl.workflow.plan import make_plan
+from tablectl.support.json_text import write_json
 
 _CONFIG = """# Relative paths count from this folder.
 policies: policies

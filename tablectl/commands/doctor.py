@@ -16,22 +16,22 @@ from tablectl.applying.context import StopTableError
 from tablectl.applying.preflight import check_commits
 from tablectl.catalogs.opening import WITHOUT_SPARK
 from tablectl.commands.output import Output
+from tablectl.commands.project import Project
 from tablectl.commands.request import CommandRequest
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.engine.local_spark import java_problem
 from tablectl.engine.port import CommitDriver
-from tablectl.frozen import frozen
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.policies.branch import BASE, is_unmerged
 from tablectl.policies.catalog_config import CONNECTOR
 from tablectl.policies.spec import TableSpec
-from tablectl.project import Project
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
 from tablectl.storage.records import RecordStore
+from tablectl.support.frozen import frozen
 from tablectl.version import __version__
 
 _MOST_TABLES = 20

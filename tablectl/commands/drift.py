@@ -13,28 +13,28 @@ from tablectl.commands.notify import send_notification
 from tablectl.commands.options import LookBack, PolicyTables, Shown
 from tablectl.commands.output import Output
 from tablectl.commands.plan_reports import Started
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 from tablectl.commands.report_origin import context_here
+from tablectl.commands.selection import Selection, depth_for, failure_of
 from tablectl.commands.table_reports import report_of
-from tablectl.frozen import frozen
 from tablectl.log.blame import BlameQuery, Origin, blame
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
+from tablectl.model.one_table import of_table
 from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, Depth, LiveTable
-from tablectl.one_table import of_table
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, TableDrift, adoptable_values, questions, table_drift
 from tablectl.policies.adopt import Adopter
 from tablectl.policies.fields import flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.project import Project
 from tablectl.reports.documents import document_of_drift
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import drift_notification
-from tablectl.selection import Selection, depth_for, failure_of
-from tablectl.workflow.tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+from tablectl.support.frozen import frozen
 
 
 @dataclass(frozen=True, kw_only=True)

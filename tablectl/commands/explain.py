@@ -9,6 +9,7 @@ from tablectl.attributes.policy import OWNED_KEYS, VALUE_TYPES, declarable_keys
 from tablectl.commands.command import command, function
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
+from tablectl.commands.project import Project
 from tablectl.delta.dialects import dialect_of
 from tablectl.insight.terms.explain_term import explain_term
 from tablectl.insight.terms.facts import fact_ids, find_fact
@@ -31,7 +32,6 @@ from tablectl.policies.own_rules import documentation_of, own_rules
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.suggestions import nearest, shown
-from tablectl.project import Project
 from tablectl.reports.document import Document
 from tablectl.reports.explain_document import (
     CodeExplanation,

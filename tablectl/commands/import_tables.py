@@ -10,8 +10,11 @@ from pathlib import Path
 from tablectl.commands.command import command, function
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+from tablectl.commands.selection import Selection, depth_for
+from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.names import NameSyntaxError, canonical_location
-from tablectl.frozen import frozen
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import TableFailure
@@ -25,13 +28,10 @@ from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.policies.yaml_text import TableEntry, write_policies
-from tablectl.project import Project
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
 from tablectl.reports.style import plural
-from tablectl.selection import Selection, depth_for
-from tablectl.support.written_files import check_writable, write_file
-from tablectl.workflow.tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+from tablectl.support.frozen import frozen
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from tablectl.commands.lock import lock_files, recorded_source, wheel_hashes
 from tablectl.commands.output import Output
 from tablectl.commands.request import CommandRequest
 from tablectl.commands.scaffold import CI_FILES, KEPT, POLICIES, scaffold
-from tablectl.frozen import frozen
+from tablectl.commands.written_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import CiSystem, InstallSource
 from tablectl.policies.find_files import shown_path
 from tablectl.policies.repository import requested_tables
 from tablectl.reports.formats import ReportFormat
-from tablectl.support.written_files import write_file
+from tablectl.support.frozen import frozen
 
 
 @frozen

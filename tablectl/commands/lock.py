@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tablectl.commands.output import Output
 from tablectl.commands.scaffold import CI_FILES
-from tablectl.json_text import read_json
+from tablectl.commands.written_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import (
     DISTRIBUTIONS,
@@ -25,7 +25,7 @@ from tablectl.policies.config_file import FILE, load_config
 from tablectl.policies.find_files import shown_path
 from tablectl.reports.formats import ReportFormat
 from tablectl.support.files import read_regular
-from tablectl.support.written_files import write_file
+from tablectl.support.json_text import read_json
 from tablectl.version import __version__
 
 FOLDER = "requirements"

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tablectl.commands.project import EngineSource, Project, silent
 from tablectl.commands.report_files import ReportFiles
+from tablectl.commands.selection import Selection
 from tablectl.model.plan import Plan
 from tablectl.model.table_options import parse_size
 from tablectl.planning.plan_limits import PlanLimits
@@ -16,9 +18,7 @@ from tablectl.policies.fields import ListOf, MapOf, Text, Word, flag, whole
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.variables import is_variable
-from tablectl.project import EngineSource, Project, silent
 from tablectl.reports.formats import SUFFIXES, ReportFormat
-from tablectl.selection import Selection
 
 EVERY_FORMAT = tuple(ReportFormat)
 TEXT_AND_JSON = (ReportFormat.TEXT, ReportFormat.JSON)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tablectl.commands.output import Output
-from tablectl.frozen import frozen
 from tablectl.model.errors import UsageError
 from tablectl.policies.variables import is_variable
+from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # they load what only plans need, and what reads YAML: `--help` does without
+    from tablectl.commands.project import Project
     from tablectl.model.plan import Plan
-    from tablectl.project import Project
 
 
 @frozen
@@ -48,7 +48,7 @@ class CommandRequest:
         """The repository in a directory, in the environment of a saved plan if there is one. Raises as
         ``Project.open``.
         """
-        from tablectl.project import EngineSource, Project  # noqa: PLC0415  # see above
+        from tablectl.commands.project import EngineSource, Project  # noqa: PLC0415  # see above
 
         source = EngineSource(on_start=out.note)
         cached = not self.no_cache

@@ -10,17 +10,21 @@ from pathlib import Path
 
 from tablectl.commands.adoption import agreed, write_adoption
 from tablectl.commands.command import command
+from tablectl.commands.make_plan import make_plan
 from tablectl.commands.options import TEXT_AND_JSON, LookBack, PolicyTables, output_format
 from tablectl.commands.output import Output
-from tablectl.commands.plan_place import new_plan
+from tablectl.commands.plan_files import new_plan
+from tablectl.commands.project import Project
+from tablectl.commands.selection import LocatedTable, Selection, failure_of, locate
+from tablectl.commands.written_files import write_file
 from tablectl.leases.clock import SystemClock
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.errors import BrokenTableError, ExitCode, TablectlError, UsageError, one_line
+from tablectl.model.one_table import of_table
 from tablectl.model.patterns import escape_glob
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Commit, Depth
-from tablectl.one_table import of_table
 from tablectl.planning.plan_file import dump_plan
 from tablectl.planning.undo import (
     PastRuns,
@@ -37,7 +41,6 @@ from tablectl.policies.fields import ListOf, Text, flag, whole
 from tablectl.policies.repository import Repository
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
 from tablectl.reports.document_text import document_text
@@ -45,9 +48,6 @@ from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render
 from tablectl.reports.runs_document import document_of_adoption, document_of_runs, document_of_undo
-from tablectl.selection import LocatedTable, Selection, failure_of, locate
-from tablectl.support.written_files import write_file
-from tablectl.workflow.plan import make_plan
 
 _STATE = Depth(0)
 

@@ -9,16 +9,15 @@ from pathlib import Path
 from tablectl.commands.command import command
 from tablectl.commands.options import Place, Shown
 from tablectl.commands.output import Output
-from tablectl.commands.plan_place import saved_plan
+from tablectl.commands.plan_files import read_plan, saved_plan
 from tablectl.commands.plan_reports import plan_context
+from tablectl.commands.project import Project
 from tablectl.commands.table_reports import report_of
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.policies.fields import Text
 from tablectl.policies.settings import REQUIRED, setting
-from tablectl.project import Project
 from tablectl.reports.documents import document_of_plan
-from tablectl.saved_plan import read_plan
 from tablectl.version import __version__
 
 

@@ -14,16 +14,17 @@ from tablectl.attributes.policy import attribute
 from tablectl.commands.command import command, function
 from tablectl.commands.options import OF_STATUS, LookBack, PolicyTables, Shown, output_format
 from tablectl.commands.output import Output
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables
 from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.report_origin import context_here
+from tablectl.commands.selection import LocatedTable, Selection, depth_for, locate
 from tablectl.commands.table_reports import report_of
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
 from tablectl.delta.names import canonical_location, column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
 from tablectl.delta.protocol import Protocol
-from tablectl.frozen import frozen
-from tablectl.json_text import json_form
 from tablectl.lint_rules.rule import table_subject
 from tablectl.log.blame import BlameQuery, BlameResult, blame
 from tablectl.log.reader import Reading, ReadRequest, read_each
@@ -38,13 +39,12 @@ from tablectl.planning.lint import lint, with_own_rules
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
-from tablectl.project import Project
 from tablectl.reports.documents import document_of_status
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.status import STATES, LakeStatus, TableStatus
-from tablectl.selection import LocatedTable, Selection, depth_for, locate
-from tablectl.workflow.tables import OnRead, ignore_progress, locate_tables
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import json_form
 
 _OLDEST = Protocol(1, 1)
 _INSTALL = "install tablectl with the extra `status` (docs/install.md)"

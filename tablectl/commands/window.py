@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from tablectl.commands.output import Output
 from tablectl.commands.request import BreakOptions, CommandRequest
 from tablectl.delta.names import NameSyntaxError, parse_table
-from tablectl.json_text import write_json
 from tablectl.leases.acquire import break_lease
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease_records import UNREADABLE, LeaseRecord, tail
@@ -19,6 +18,7 @@ from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.reports.formats import ReportFormat
 from tablectl.storage.records import RecordStore
+from tablectl.support.json_text import write_json
 from tablectl.version import __version__
 from tablectl.writers.trace import traces
 

@@ -11,6 +11,10 @@ import pytest
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.policy import Policy
+from tablectl.commands.make_plan import make_plan
+from tablectl.commands.project import EngineSource, Project
+from tablectl.commands.run_plan import Control, LogReader, run
+from tablectl.commands.selection import Selection
 from tablectl.delta.names import parse_table
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import EngineError, LiveError, PlanFileError
@@ -20,11 +24,7 @@ from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config import Config
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.project import EngineSource, Project
-from tablectl.selection import Selection
 from tablectl.version import __version__
-from tablectl.workflow.apply import Control, LogReader, run
-from tablectl.workflow.plan import make_plan
 from tests.commands.log_lake import LogEngine, Logged, append, create
 
 HERE = SourceFile("lake.yaml", 1, 1)
@@ -53,13 +53,13 @@ import sys
 from dataclasses import replace
 from functools import partial
 from tablectl.log import parallel, worker_processes
-from tablectl.project import Project
-from tablectl.selection import Selection
+from tablectl.commands.project import Project
+from tablectl.commands.selection import Selection
 from tablectl.commands.drift import find_drift
 from tablectl.commands.status import StatusOptions, collect_status
 from tablectl.commands.import_tables import import_policies
 from tablectl.commands.lint import LintOptions, lint_tables
-from tablectl.workflow.plan import make_plan
+from tablectl.commands.make_plan import make_plan
 
 started = []
 def counted(work, items, count, at_end, forked=worker_processes.in_processes):
