@@ -258,25 +258,6 @@ def drift(
 
 
 @app.command()
-def rename(
-    ctx: typer.Context,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The table's old name.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
-    paths: PathsArg = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for confirmation.")] = False,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-) -> int:
-    """Give the policy of a table that moved its new name. Keeps comments and layout, and changes no table.
-
-    Example: tablectl rename lake.sales.orders lake.shop.orders
-    """
-    from tablectl.commands.rename import rename_command  # noqa: PLC0415
-
-    return rename_command((old, new), _request(paths, var, env), ctx.obj, yes=yes)
-
-
-@app.command()
 def runs(
     ctx: typer.Context,
     paths: PathsArg = None,

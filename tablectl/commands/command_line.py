@@ -133,7 +133,7 @@ class _Listed(click.Command):
             return _legacy(self._path)
         from tablectl.commands.parameters import loaded_command  # noqa: PLC0415  # the list of commands needs no options
 
-        return loaded_command(self.name or "", f"tablectl.commands.{self._module}")
+        return loaded_command(self._path, f"tablectl.commands.{self._module}")
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         """The context of the command itself."""

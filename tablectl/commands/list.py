@@ -13,7 +13,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "show": ("", "Show a saved plan."),
         "apply": ("apply", "Run a plan in one protected window."),
         "drift": ("", "Show differences from the policies and the commit that caused each."),
-        "rename": ("", "Give the policy of a table that moved its new name."),
+        "rename": ("rename", "Give the policy of a table that moved its new name."),
         "runs": ("", "List earlier applies from the tables' logs: time, user, plan and commits."),
         "undo": ("", "Undo a run: put the values from before it into the policies, and plan them."),
         "import": ("", "Write policies from live tables."),

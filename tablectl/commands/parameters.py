@@ -20,10 +20,11 @@ from tablectl.policies.settings import Setting, settings_of
 _FORMAT = "format"
 
 
-def loaded_command(name: str, module: str) -> click.Command:
-    """The command of a module."""
-    values = vars(import_module(module)).values()
-    return _Loaded(name, next(each for each in values if isinstance(each, CliCommand)))
+def loaded_command(path: str, module: str) -> click.Command:
+    """The command of a module. Several commands of one module are named after their paths."""
+    found = {name: each for name, each in vars(import_module(module)).items() if isinstance(each, CliCommand)}
+    made = found.get(f"{path.replace(' ', '_')}_command") or next(iter(found.values()))
+    return _Loaded(path.rpartition(" ")[2], made)
 
 
 class _Loaded(click.Command):
