@@ -574,64 +574,6 @@ def advise(
     )
 
 
-@app.command()
-def init(
-    ctx: typer.Context,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
-    tables: Annotated[
-        list[str] | None, typer.Argument(metavar="TABLES", help="Live tables for the first policies, as for `import`.")
-    ] = None,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
-    remote: RemoteOpt = None,
-    ci: CiOpt = CiSystem.GITHUB,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--source",
-            metavar="SOURCE",
-            help="Where CI installs tablectl from: git+https://HOST/PATH@COMMIT, or a folder with its two wheels.",
-        ),
-    ] = None,
-    catalog: Annotated[
-        str | None,
-        typer.Option(
-            "--catalog",
-            metavar="[hive|glue|unity|none]",
-            help="Where names of tables are looked up; none: tables by path only.",
-        ),
-    ] = None,
-    catalog_url: Annotated[
-        str,
-        typer.Option(
-            "--catalog-url",
-            metavar="URL",
-            help="Of a Hive metastore (thrift://… or jdbc:…) or a Unity Catalog (https://…).",
-        ),
-    ] = "",
-    catalog_name: Annotated[
-        str,
-        typer.Option("--catalog-name", metavar="NAME", help="The catalog's name in policies. Default: lake."),
-    ] = "",
-    catalog_driver: Annotated[
-        Path | None,
-        typer.Option("--catalog-driver", metavar="JAR", help="The JDBC driver of a Hive metastore's database."),
-    ] = None,
-) -> int:
-    """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
-
-    Example: tablectl init lake-policies 'sales.*' --catalog hive --catalog-url thrift://metastore:9083
-    """
-    from tablectl.commands.catalog_choice import catalog_choice  # noqa: PLC0415
-    from tablectl.commands.init import InitOptions, init_command  # noqa: PLC0415
-
-    request = _request(None, var, env, remote)
-    chosen = catalog_choice(catalog, catalog_url, catalog_name, catalog_driver)
-    options = InitOptions(ci, None if source is None else _source(source), chosen)
-    return init_command(directory, tuple(tables or ()), request, ctx.obj, format, options)
-
-
 def _source(text: str) -> InstallSource:
     try:
         return parse_source(text)
@@ -659,22 +601,6 @@ def doctor(
     from tablectl.commands.doctor import DoctorOptions, doctor_command  # noqa: PLC0415
 
     return doctor_command(_request(paths, var, env, remote), ctx.obj, format, DoctorOptions(engine, read_only))
-
-
-@app.command()
-def lock(
-    ctx: typer.Context,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
-    ci: CiOpt = CiSystem.NONE,
-    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
-) -> int:
-    """Write the files from which CI installs this version of tablectl, as `install:` in tablectl.yaml says.
-
-    Example: tablectl lock --ci github
-    """
-    from tablectl.commands.lock import lock_command  # noqa: PLC0415
-
-    return lock_command(directory, ci, ctx.obj, format)
 
 
 @app.command()

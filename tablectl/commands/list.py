@@ -24,9 +24,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "conflicts": ("", "Show which concurrent operations on a table conflict and how to avoid it"),
         "status": ("", "Show the state of every table: policy, drift, last apply, protocol, debt, retention."),
         "advise": ("", "Say from the logs which settings would save failed writes, bytes and files, and why."),
-        "init": ("", "Start a repository: configuration, policies, a CI workflow, a pre-commit hook."),
+        "init": ("init", "Start a repository: configuration, policies, a CI workflow, a pre-commit hook."),
         "doctor": ("", "Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock."),
-        "lock": ("", "Write the files from which CI installs this version of tablectl"),
+        "lock": ("lock", "Write the files from which CI installs this version of tablectl"),
         "schema": (
             "",
             "Print the JSON Schema of policies or tablectl.yaml",
