@@ -25,7 +25,6 @@ from tablectl.commands.plan_place import new_plan, saved_plan
 from tablectl.commands.program import program_for
 from tablectl.commands.report_files import FILES, ReportFiles
 from tablectl.commands.request import (
-    BreakOptions,
     CommandRequest,
     ConflictOptions,
     DriftCommandOptions,
@@ -35,9 +34,7 @@ from tablectl.commands.request import (
     environment,
     variables,
 )
-from tablectl.commands.schema_kinds import SchemaKind, schema_of
-from tablectl.json_text import write_json
-from tablectl.model.errors import ExitCode, UsageError
+from tablectl.model.errors import UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.one_table import one_table
 from tablectl.reports.formats import ReportFormat
@@ -579,95 +576,6 @@ def _source(text: str) -> InstallSource:
         return parse_source(text)
     except ValueError as error:
         raise UsageError(f"--source {text!r}: {error}") from error
-
-
-@app.command()
-def doctor(
-    ctx: typer.Context,
-    paths: PathsArg = None,
-    engine: Annotated[bool, typer.Option("--engine", help="Also start the engine and list its catalog.")] = False,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="Do not write a test record: for machines that only plan.")
-    ] = False,
-    var: VarOpt = None,
-    env: EnvOpt = None,
-    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
-    remote: RemoteOpt = None,
-) -> int:
-    """Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock. Says what to do.
-
-    Example: tablectl doctor --engine
-    """
-    from tablectl.commands.doctor import DoctorOptions, doctor_command  # noqa: PLC0415
-
-    return doctor_command(_request(paths, var, env, remote), ctx.obj, format, DoctorOptions(engine, read_only))
-
-
-@app.command()
-def schema(
-    ctx: typer.Context,
-    of: Annotated[
-        SchemaKind,
-        typer.Option("--of", help="Policies, `tablectl.yaml` (config), or the JSON of `plan`, `apply` or `drift`."),
-    ] = SchemaKind.POLICIES,
-) -> int:
-    """Print the JSON Schema of policies or tablectl.yaml, for editors; or of plans, runs and drift, for programs.
-
-    Example: tablectl schema > policies.schema.json
-    """
-    ctx.obj.result(write_json(schema_of(of), indent=2) + "\n")
-    return ExitCode.DONE
-
-
-@app.command()
-def demo(
-    ctx: typer.Context,
-    directory: Annotated[Path | None, typer.Argument(metavar="DIR", help="Empty folder. Default: demo-lake.")] = None,
-) -> int:
-    """Build a small lake of real Delta tables and run plan, apply and plan on it.
-
-    Example: tablectl demo /tmp/lake
-    """
-    from tablectl.commands.demo import demo_command  # noqa: PLC0415
-
-    return demo_command(directory or Path("demo-lake"), ctx.obj)
-
-
-@window_app.command("show")
-def window_show(
-    ctx: typer.Context,
-    table: TableArg,
-    env: EnvOpt = None,
-    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
-    remote: RemoteOpt = None,
-) -> int:
-    """Show who holds the lease on a table, and since when.
-
-    Example: tablectl window show 'delta.`/lake/orders`'
-    """
-    from tablectl.commands.window import window_show_command  # noqa: PLC0415
-
-    return window_show_command(table, _request(None, None, env, remote), ctx.obj, format)
-
-
-@window_app.command("break")
-def window_break(
-    ctx: typer.Context,
-    table: TableArg,
-    reason: Annotated[str, typer.Option("--reason", help="Reason; recorded for the current and the next holder.")],
-    epoch: Annotated[int | None, typer.Option("--epoch", help="Epoch printed by `window show`.")] = None,
-    env: EnvOpt = None,
-    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
-    remote: RemoteOpt = None,
-) -> int:
-    """Release the lease on a table by force. Its holder starts no further statement; a running one is not stopped.
-
-    Example: tablectl window break 'delta.`/lake/orders`' --epoch 3 --reason "CI job cancelled"
-    """
-    from tablectl.commands.window import window_break_command  # noqa: PLC0415
-
-    request = _request(None, None, env, remote)
-    return window_break_command(table, request, ctx.obj, format, BreakOptions(epoch, reason))
 
 
 _Filter = list[str] | None

@@ -25,14 +25,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "status": ("", "Show the state of every table: policy, drift, last apply, protocol, debt, retention."),
         "advise": ("", "Say from the logs which settings would save failed writes, bytes and files, and why."),
         "init": ("init", "Start a repository: configuration, policies, a CI workflow, a pre-commit hook."),
-        "doctor": ("", "Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock."),
+        "doctor": ("doctor", "Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock."),
         "lock": ("lock", "Write the files from which CI installs this version of tablectl"),
         "schema": (
-            "",
+            "schema",
             "Print the JSON Schema of policies or tablectl.yaml",
         ),
-        "demo": ("", "Build a small lake of real Delta tables and run plan, apply and plan on it."),
-        "window show": ("", "Show who holds the lease on a table, and since when."),
-        "window break": ("", "Release the lease on a table by force."),
+        "demo": ("demo", "Build a small lake of real Delta tables and run plan, apply and plan on it."),
+        "window show": ("window", "Show who holds the lease on a table, and since when."),
+        "window break": ("window", "Release the lease on a table by force."),
     }
 )

@@ -68,14 +68,6 @@ class CommandRequest:
 
 
 @frozen
-class BreakOptions:
-    """The options of ``window break``."""
-
-    epoch: int | None
-    reason: str
-
-
-@frozen
 class DriftCommandOptions:
     """The options of ``drift``."""
 
