@@ -38,8 +38,7 @@ from _report import machine, say, table
 from _results import FOLDER, append, next_seed, read, small_spark
 
 import tablectl
-from tablectl.model.expected_loss import HOURS, hour_of_week
-from tablectl.model.table_loss import TableLoss
+from tablectl.model.expected_loss import HOURS, TableLoss, hour_of_week
 
 RESULTS = FOLDER / "forecast.jsonl"
 SIMULATED = RESULTS.with_name("forecast-simulated.jsonl")

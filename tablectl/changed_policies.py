@@ -30,7 +30,7 @@ from tablectl.policies.repository import (
 )
 from tablectl.policies.spec import Specs, TableSpec, effect_of, resolve
 from tablectl.policies.variables import Variables
-from tablectl.support.processes import Invocation, Limits, run_captured
+from tablectl.support.processes import Invocation, ProcessLimits, run_captured
 
 _SECONDS = 120
 _MOST_BYTES = 256 << 20
@@ -171,7 +171,7 @@ def extract_archive(archive: bytes, folder: str | Path) -> None:
 
 
 def _git(directory: Path, *words: str) -> bytes:
-    ran = run_captured(Invocation(["git", *words], directory), _MOST_BYTES + 1, Limits(_SECONDS))
+    ran = run_captured(Invocation(["git", *words], directory), _MOST_BYTES + 1, ProcessLimits(_SECONDS))
     if ran.code is None:
         raise UsageError(f"--changed-since needs Git, which {ran.why}")
     if ran.why:

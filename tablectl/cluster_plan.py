@@ -7,7 +7,6 @@ are, so the result equals a plan that was made at once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 from tablectl.delta.names import parse_table
 from tablectl.engine.port import Executors, RemoteWork
-from tablectl.json_text import MOST_VALUES, read_json
+from tablectl.json_text import MOST_VALUES, read_json, write_json
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
@@ -78,7 +77,7 @@ def _parts(located: LocatedTable) -> list[str]:
     tables = [(spec.name.text, where) for spec, where in located.tables]
     count = min(MOST_SHARDS, -(-len(tables) // _A_PART))
     return [
-        json.dumps({"shard": Shard(number + 1, count).text, "tables": tables[number::count]}) for number in range(count)
+        write_json({"shard": Shard(number + 1, count).text, "tables": tables[number::count]}) for number in range(count)
     ]
 
 
@@ -88,10 +87,10 @@ def _bundle(project: Project, repository: Repository, *, losses: bool) -> str:
     used = {name for text in texts.values() for name in variables_of(text)}
     names = {f"{ENVIRON_PREFIX}{name}" for name in used}
     names |= {name for name, keys in environment_variables(CONFIG) if keys[0] in _NEEDED or _of_engine(keys)}
-    return json.dumps(
+    return write_json(
         {
             "version": __version__,
-            "config": json.dumps(_planned(config_values(project.directory, environ))),
+            "config": write_json(_planned(config_values(project.directory, environ))),
             "environment": project.config.environment,
             "environ": {name: environ[name] for name in names if name in environ},
             "variables": {name: value for name, value in project.given.items() if name in used},

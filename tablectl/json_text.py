@@ -3,7 +3,7 @@
 Each text is bounded in bytes and in values before it is parsed: three bytes of JSON can be a value, for which Python
 takes about 100 bytes. Logs, plans, manifests, comments, records and answers of catalogs are written by others.
 
-A record (a dataclass) is its own JSON: an object with its fields, and with the properties that ``written`` marks.
+A record (a dataclass) is its own JSON: an object with its fields, and with the properties that ``in_json`` marks.
 ``model/json_records.py`` reads records.
 """
 
@@ -78,33 +78,36 @@ _WORDS: Mapping[object, str] = MappingProxyType({None: "null", True: "true", Fal
 OMITTED: Mapping[str, object] = MappingProxyType({"written": "if not the default"})
 """The metadata of a field that is not written if it has its default value."""
 UNWRITTEN: Mapping[str, object] = MappingProxyType({"written": "never"})
-"""The metadata of a field that is not part of the JSON: ``written`` properties say what of it is."""
+"""The metadata of a field that is not part of the JSON: ``in_json`` properties say what of it is."""
 
 
-def written(function: _Function) -> _Function:
-    """Marks the function of a property that belongs to the JSON of its record: ``@property``, then ``@written``."""
-    function.__dict__["written"] = True
+def in_json(function: _Function) -> _Function:
+    """Marks the function of a property that belongs to the JSON of its record: ``@property``, then ``@in_json``."""
+    function.__dict__["in_json"] = True
     return function
 
 
-def written_properties(kind: type[Any]) -> Mapping[str, property]:
+def json_properties(kind: type[Any]) -> Mapping[str, property]:
     """The properties of a record type that belong to its JSON, by name."""
     found = {name: each for base in reversed(kind.__mro__) for name, each in vars(base).items()}
     return {
         name: each
         for name, each in found.items()
-        if isinstance(each, property) and getattr(each.fget, "written", False)
+        if isinstance(each, property) and getattr(each.fget, "in_json", False)
     }
 
 
 def json_form(record: object) -> Any:
-    """The JSON object of a record, whose values may be records; the text of a time."""
+    """The JSON object of a record, whose values may be records; the text of a time.
+
+    A record whose class names a property as ``WRITTEN_AS`` is written as that property.
+    """
     if isinstance(record, datetime):
         return record.isoformat().replace("+00:00", "Z")
-    kind: type[Any] = type(record)
+    kind: Any = type(record)
     names, omitted = _keys_of(kind)
     if names is None:
-        return dict(record)  # type: ignore[call-overload]
+        return getattr(record, kind.WRITTEN_AS) if hasattr(kind, "WRITTEN_AS") else dict(record)  # type: ignore[call-overload]
     found = {name: getattr(record, name) for name in names}
     for name, default in omitted:
         if found[name] == default:
@@ -114,12 +117,12 @@ def json_form(record: object) -> Any:
 
 @cache
 def _keys_of(kind: type[Any]) -> tuple[tuple[str, ...] | None, tuple[tuple[str, object], ...]]:
-    """The keys of the JSON of a type, ``None`` for a mapping, and those that are omitted if they have their default."""
-    if issubclass(kind, Mapping):
+    """The keys of a type, ``None`` if it is not written as an object, and those that are omitted with a default."""
+    if issubclass(kind, Mapping) or hasattr(kind, "WRITTEN_AS"):
         return None, ()
     known = [each for each in fields(kind) if each.metadata != UNWRITTEN]  # or ``TypeError``: not a record
     omitted = tuple((each.name, each.default) for each in known if each.metadata == OMITTED)
-    return (*(each.name for each in known), *written_properties(kind)), omitted
+    return (*json_properties(kind), *(each.name for each in known)), omitted
 
 
 def write_json(

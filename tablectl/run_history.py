@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from tablectl.applying.past_runs import PastRun, PastRuns, past_runs, stamped
-from tablectl.frozen import frozen
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.errors import BrokenTableError, TablectlError, one_line
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Commit, Depth
 from tablectl.one_table import of_table
-from tablectl.planning.undo import TableUndo, changes_between, combined, table_undo
+from tablectl.planning.undo import (
+    PastRuns,
+    RunUndo,
+    TableUndo,
+    changes_between,
+    combined,
+    past_runs,
+    stamped,
+    table_undo,
+)
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.project import Project
 from tablectl.selection import LocatedTable, Selection, failure_of, locate
@@ -21,17 +28,6 @@ from tablectl.selection import LocatedTable, Selection, failure_of, locate
 MOST_COMMITS = 1000
 """The default maximum number of commits of a table to search."""
 _STATE = Depth(0)
-
-
-@frozen(kw_only=True)
-class RunUndo:
-    """What a run changed, table by table, and what an undo makes of it."""
-
-    run: PastRun
-    tables: tuple[TableUndo, ...]
-    """By name."""
-    failures: tuple[TableFailure, ...]
-    """Tables that cannot be read. The run may have changed them, too."""
 
 
 def find_runs(

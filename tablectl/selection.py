@@ -14,8 +14,7 @@ from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
 from tablectl.log.directories import find_paths
 from tablectl.log.truncation import has_truncation
 from tablectl.model.errors import EngineError, LiveError, TablectlError, UsageError
-from tablectl.model.pattern_index import GlobBeginnings, NameGlobs, index_patterns
-from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
+from tablectl.model.patterns import CatalogPattern, GlobBeginnings, NameGlobs, PathPattern, TablePattern, index_patterns
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
 from tablectl.one_table import of_table

@@ -28,7 +28,7 @@ EXEMPT = {
     "reports/notification.py": "a notification that cannot be made is a warning",
     "approval.py": "refuses a plan file as a whole; under a lease, its caller is tested",
     "applying/drivers.py": "the queue of the whole run",
-    "applying/pace.py": "the queue of the whole run",
+    "applying/scheduler.py": "the queue of the whole run",
     "applying/shared_window.py": "the queue of the whole run",
     "commands/command_line.py": "the entry, which catches everything",
     "policies/settings.py": "reads options",
@@ -40,7 +40,6 @@ EXEMPT = {
     "model/text.py": "shows the message of the error",
     "model/output_escapes.py": "shows the message of the error",
     "model/patterns.py": "selects by name, before any table is handled",
-    "model/pattern_index.py": "as above",
     "model/plan.py": "properties of a record that was checked when it was made",
     "policies/": "reads the files of the user, before any table is handled",
 }
@@ -52,6 +51,7 @@ SHOWN = {
     ("reports/status_document.py", "_name"),
     ("lake_status.py", "_place"),
     ("json_text.py", "json_form"),
+    ("json_text.py", "write_json.<locals>.lines"),
 }
 """Functions that show the name of any table, of one that failed, too."""
 CALLERS = {

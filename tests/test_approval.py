@@ -21,11 +21,11 @@ from tablectl.delta.databricks_runtimes import CAPABILITIES, SERVERLESS
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.protocol import READER_FEATURES
 from tablectl.lint_rules import RULES
+from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import PlanFileError, TablectlError
 from tablectl.model.json_records import read_record
 from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
 from tablectl.model.table_options import CONSENTS
-from tablectl.model.table_window import TableWindow
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.plan_file import _canonical, _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings

@@ -25,7 +25,7 @@ from tests.commands.log_lake import create
 
 _PACKAGE = Path(tablectl.__file__).parent
 _FILES = sorted(_PACKAGE.rglob("*.py"))
-_HEAVY = ("pyspark", "delta", "pyarrow", "deepdiff", "databricks", "py4j", "pandas")
+_HEAVY = ("pyspark", "delta", "pyarrow", "databricks", "py4j", "pandas")
 
 
 _BY_NAME = {
@@ -33,6 +33,7 @@ _BY_NAME = {
     "tablectl/commands/parameters.py": "the commands of the list, each loaded when it is called",
     "tablectl/engine/executors.py": "the work of an executor, whose Python may lack tablectl",
     "tablectl/engine/spark.py": "a module of Delta that some versions lack; its import registers errors",
+    "tablectl/lint_rules/__init__.py": "its own modules, so that a file is enough to add a rule",
     "tablectl_guard/inject/sitecustomize.py": "the environment's own sitecustomize, which has the same name",
 }
 """The files that import a module by a name in a text, which no contract sees, and what they import so."""
@@ -118,7 +119,7 @@ _FOR_TABLES = ("obstore", "asyncio", "concurrent")
 _FOR_READING_RECORDS = ("pydantic",)
 _FOR_SPARK = ("pyspark", "delta", "py4j", "grpc", "google")
 _FOR_CHECKPOINTS = ("pyarrow",)
-_FOR_SOME_ANSWERS = ("deepdiff", "rich", "pandas", "numpy", "databricks", "jinja2", "sqlglot")
+_FOR_SOME_ANSWERS = ("rich", "pandas", "numpy", "databricks", "jinja2", "sqlglot")
 _FOR_BUCKETS = ("obstore",)
 _OFTEN_TOO_MUCH = (*_FOR_BUCKETS, *_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, *_FOR_SOME_ANSWERS)
 
@@ -167,7 +168,7 @@ def test_a_plan_loads_no_module_of_another_command() -> None:
     code = "import sys, tablectl.commands.plan; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     others = {"applying.run", "insight.matrix.matrix", "planning.drift", "planning.import_table"}
-    others |= {"reports.run_document", "reports.drift_document", "reports.results", "reports.cases"}
+    others |= {"reports.run_document", "reports.drift_document", "reports.results"}
     assert {f"tablectl.{each}" for each in others}.isdisjoint(loaded)
     assert {f"tablectl.{each}" for each in others} <= {
         ".".join(("tablectl", *file.relative_to(_PACKAGE).with_suffix("").parts)) for file in _FILES
@@ -228,7 +229,7 @@ def test_no_two_public_classes_share_a_name() -> None:
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
-_GENERATORS = {"codes_page"}
+_GENERATORS = {"codes_page", "block_lines"}
 """Functions that only the publishers of generated pages call (``tests/*/publish.py``)."""
 _OF_THE_API = {"to_markdown", "to_html", "_repr_html_", "list_commands"}
 """Methods that users, notebooks and click call."""

@@ -16,34 +16,37 @@ from hypothesis import strategies as st
 
 import tablectl
 import tablectl_guard
-from tablectl.json_text import LARGEST, OMITTED, UNWRITTEN, VALUES, JsonBudgetError, read_json, write_json, written
+from tablectl.json_text import LARGEST, OMITTED, UNWRITTEN, VALUES, JsonBudgetError, in_json, read_json, write_json
 from tablectl.model.errors import PlanFileError, UsageError
 from tablectl.planning.plan_file import load_plan
 from tablectl.policies.dbt_manifest import read_manifest
 
-_PARSERS = {"loads", "load", "JSONDecoder", "raw_decode", "scan_once", "model_validate_json", "validate_json"}
+_WRITERS = {"dump", "dumps", "JSONEncoder", "model_dump_json", "dump_json"}
+_JSON = _WRITERS | {"loads", "load", "JSONDecoder", "raw_decode", "scan_once", "model_validate_json", "validate_json"}
 _OWN = {
-    "json_text.py": "the reader",
+    "json_text.py": "the reader and the writer",
     "model/json_records.py": "pydantic, for text that was read and written again (planning/plan_file.py)",
     "log/worker_processes.py": "pickle, from a process of our own",
 }
 
 
-def _parsers(file: Path) -> set[str]:
+def _uses(file: Path) -> set[str]:
     names = set()
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        # Other things have a ``load``, too.
-        if isinstance(node, ast.Attribute) and (node.attr != "load" or ast.unparse(node.value) == "json"):
-            names |= {node.attr} & _PARSERS
+        # Other things have a ``load`` and a ``dump``, too.
+        if isinstance(node, ast.Attribute) and (
+            node.attr not in {"dump", "dumps", "load", "loads"} or ast.unparse(node.value) == "json"
+        ):
+            names |= {node.attr} & _JSON
         if isinstance(node, ast.ImportFrom) and node.module in {"json", "json.decoder"}:
-            names |= {each.name for each in node.names} & _PARSERS
+            names |= {each.name for each in node.names} & _JSON
     return names
 
 
 @pytest.mark.parametrize("package", [tablectl, tablectl_guard], ids=lambda each: str(each.__name__))
-def test_nothing_else_parses_json(package: Any) -> None:
+def test_nothing_else_reads_or_writes_json(package: Any) -> None:
     root = Path(package.__file__).parent
-    files = {str(file.relative_to(root)): _parsers(file) for file in root.rglob("*.py")}
+    files = {str(file.relative_to(root)): _uses(file) for file in root.rglob("*.py")}
     assert {name: found for name, found in files.items() if found and name not in _OWN} == {}
 
 
@@ -110,7 +113,7 @@ class _Wheel:
     maker: str = field(default="", metadata=UNWRITTEN)
 
     @property
-    @written
+    @in_json
     def known(self) -> bool:
         return bool(self.maker)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.names import TableName, matches, parse_table
-from tablectl.model import pattern_index
+from tablectl.model import patterns as patterns_module
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.patterns import CatalogPattern, TablePattern, make_path_pattern
 from tablectl.policies.policy_document import read_specs
@@ -126,7 +126,7 @@ def test_ten_thousand_globs_are_not_compared_with_ten_thousand_tables(monkeypatc
         compared += 1
         return matches(name, glob)
 
-    monkeypatch.setattr(pattern_index, "matches", counted)
+    monkeypatch.setattr(patterns_module, "matches", counted)
     names = [f"delta.`/lake/t{number:05}x`" for number in range(10_000)]
     tables = specs(*map(spec, names))
     globs = tuple(f"*t{number:05}*" for number in range(10_000))

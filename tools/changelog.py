@@ -49,9 +49,12 @@ def _problem(file: Path) -> str:
 
 
 def entries(folder: Path) -> list[Entry]:
-    """The changes of a folder, by kind and name."""
+    """The changes of a folder, by kind and name. Their links are those of the changelog, which is one folder up."""
     found = [
-        Entry(each.suffixes[0].removeprefix("."), " ".join(each.read_text(encoding="utf-8").split()))
+        Entry(
+            each.suffixes[0].removeprefix("."),
+            " ".join(each.read_text(encoding="utf-8").replace("](../", "](").split()),
+        )
         for each in files(folder)
     ]
     return sorted(found, key=lambda entry: KINDS.index(entry.kind))

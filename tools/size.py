@@ -31,7 +31,7 @@ BEFORE = Path(__file__).with_name("size_before.json")
 
 FEATURES: dict[str, tuple[str, ...]] = {
     "guards for writers": ("tablectl_guard/*", "writers/*"),
-    "conflicts: two statements": ("statements/*", "insight/statements/*", "*pair_json*", "*pair_text*", "*between*"),
+    "conflicts: two statements": ("statements/*", "insight/statements/*", "*between*"),
     "advice": ("advice/*", "*advice*", "*advise*"),
     "conflicts: matrix and terms": (
         "insight/*",

@@ -1,29 +1,38 @@
-"""``--canary``: some tables first, the others only if the logs of these show no failure (docs/canary.md)."""
+"""``--canary``: some tables first, the others only if the logs of these show no failure (docs/canary.md).
+
+Their logs show files of failed writes, streams that stopped and writers that are late. Writers and their usual gaps
+come from the commits before the change (``usual_writers``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 
-from tablectl.applying.canary_observation import LOOK_BACK, Baseline, baseline_of, observe
-from tablectl.applying.context import CanaryTerms, RunContext
-from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import CanaryRun, CanaryTable, TableRun
+from tablectl.applying.context import CanaryTerms, LiveReader, RunContext
+from tablectl.applying.observed_writers import is_writer, name_of
+from tablectl.applying.run_report import CanaryRun, CanaryTable, RunOutcome, TableRun
+from tablectl.applying.waits import GO, Answer, Awaited, End, Later, wait_here
+from tablectl.conflicts.past_writers import write_seconds
 from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError
-from tablectl.model.errors import ExitCode, TablectlError, one_line
+from tablectl.model.errors import ExitCode, LiveError, TablectlError, one_line
 from tablectl.model.plan import TablePlan
 from tablectl.model.stamp import read_stamp
 from tablectl.model.stop_condition import Count, Counts, StopCondition, Term
+from tablectl.model.streams import LATE, StreamPosition, StreamWriter, usual_gap
 from tablectl.model.table import Commit
 from tablectl.model.text import minutes_text
 from tablectl.one_table import of_table
+from tablectl.storage.table_log import DataFile
 
 STOPPED_HINT = (
     "find out what failed on the tables that were changed first. The same command looks at them again and goes on if "
     "the threshold is not reached any more; without `--canary` it goes on in any case; `tablectl undo` reverts them"
 )
+_SOAK = Awaited("soak", "for the first tables")
 _LOOKS = 20
 _SHORTEST_LOOK, _LONGEST_LOOK = 5.0, 60.0
 _NOW = 0.001
@@ -56,10 +65,10 @@ def choose(tables: Sequence[TablePlan], terms: CanaryTerms, together: AbstractSe
     names = frozenset(order[:wanted])
     if names & together:
         names |= together
-    return Chosen(names, tuple(_notes(terms.tables, len(groups), len(names), len(tables))))
+    return Chosen(names, tuple(_notes_of_choice(terms.tables, len(groups), len(names), len(tables))))
 
 
-def _notes(asked: int, groups: int, chosen: int, tables: int) -> list[str]:
+def _notes_of_choice(asked: int, groups: int, chosen: int, tables: int) -> list[str]:
     notes = []
     if groups > asked:
         notes.append(f"{groups} tables are changed first instead of {asked}: one of each group of equal changes")
@@ -83,30 +92,24 @@ def soak(
     If an earlier run of the same plan changed a table, its time counts from that change. Without other tables that
     could be stopped, nothing is watched. A run that is stopped ends it.
     """
-    clock = window.clock
-    began, at = clock.monotonic(), clock.utc().timestamp()
-    seen = [CanaryTable(table=table.name) for table in tables]
-    reason = ""
+    clock, began = window.clock, window.clock.monotonic()
+    wait, reason = _SoakWait(window, terms, tables, runs), ""
+
+    def tell(later: Later, waited: float) -> None:
+        for table in tables:
+            window.notify(later.event(table.name, waited))
+
+    def pause(seconds: float) -> None:
+        try:
+            clock.sleep(seconds)
+        except StoppedError:
+            window.stop.set()
+
     if rest:
-        watched = [_find_baseline(window, table, at) for table in tables]
-        while not window.stop.is_set():
-            waited = clock.monotonic() - began
-            seen = [_look(window, each, waited) for each in watched]
-            counts = _counts(seen, runs)
-            times = (
-                _time_of(runs[table.name], each, terms.soak, at) for table, each in zip(tables, watched, strict=True)
-            )
-            left = max(times) - waited
-            reason = _stops(terms.stop_if, counts, seen, runs, over=left < _NOW)
-            if reason or left < _NOW:
-                break
-            _wait(window, tables, left, terms.soak, waited)
-            watched = [
-                _find_baseline(window, table, at) if _is_unread(each) else each
-                for table, each in zip(tables, watched, strict=True)
-            ]
+        answer = wait_here(wait.check, clock, tell, pause)
+        reason = answer.message if isinstance(answer, End) else ""
     return CanaryRun(
-        tables=tuple(seen),
+        tables=tuple(wait.seen),
         soak_ms=round(terms.soak * 1000),
         watched_ms=round((clock.monotonic() - began) * 1000),
         stop_if=terms.stop_if.text,
@@ -115,14 +118,45 @@ def soak(
     )
 
 
-def _wait(window: RunContext, tables: Sequence[TablePlan], left: float, soak: float, waited: float) -> None:
-    for table in tables:
+class _SoakWait:
+    """Whether the other tables may start, by what is seen of those that were changed first."""
+
+    def __init__(
+        self, window: RunContext, terms: CanaryTerms, tables: Sequence[TablePlan], runs: Mapping[str, TableRun]
+    ) -> None:
+        self._window = window
+        self._terms = terms
+        self._tables = tables
+        self._runs = runs
+        self._began, self._at = window.clock.monotonic(), window.clock.utc().timestamp()
+        self._watched: Sequence[Baseline | CanaryTable] = ()
+        self.seen = [CanaryTable(table=table.name) for table in tables]
+
+    def check(self, now: float) -> Answer:
+        """Look at the logs of the tables."""
+        if self._window.stop.is_set():
+            return GO  # no table starts in a run that is stopped
+        terms, waited = self._terms, now - self._began
+        found = self._watched or [CanaryTable(table=table.name, unknown=("not read yet",)) for table in self._tables]
+        self._watched = [
+            _find_baseline(self._window, table, self._at) if _is_unread(each) else each
+            for table, each in zip(self._tables, found, strict=True)
+        ]
+        self.seen = [_look(self._window, each, waited) for each in self._watched]
+        times = (
+            _time_of(self._runs[table.name], each, terms.soak, self._at)
+            for table, each in zip(self._tables, self._watched, strict=True)
+        )
+        left = max(times) - waited
+        counts = _counts(self.seen, self._runs)
+        reason = _why_rest_stays(terms.stop_if, counts, self.seen, self._runs, over=left < _NOW)
+        if reason:
+            return End(RunOutcome.NO_WINDOW, reason, STOPPED_HINT)
+        if left < _NOW:
+            return GO
         words = f"done, watching its log for {minutes_text(left)} before other tables start"
-        window.notify(RunEvent(table.name, "soak", words, waited))
-    try:
-        window.clock.sleep(min(left, max(_SHORTEST_LOOK, min(_LONGEST_LOOK, soak / _LOOKS))))
-    except StoppedError:
-        window.stop.set()
+        pause = min(left, max(_SHORTEST_LOOK, min(_LONGEST_LOOK, terms.soak / _LOOKS)))
+        return Later(now + pause, _SOAK, words, left)
 
 
 def _look(window: RunContext, watched: Baseline | CanaryTable, waited: float) -> CanaryTable:
@@ -189,7 +223,7 @@ def _counts(seen: Sequence[CanaryTable], runs: Mapping[str, TableRun]) -> Counts
     }
 
 
-def _stops(
+def _why_rest_stays(
     condition: StopCondition,
     counts: Counts,
     seen: Sequence[CanaryTable],
@@ -227,3 +261,183 @@ def _trouble(seen: CanaryTable, runs: Mapping[str, TableRun]) -> str:
 def _few(texts: Sequence[str]) -> str:
     more = f"; and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else ""
     return "; ".join(texts[:_MOST_SHOWN]) + more
+
+
+LOOK_BACK = 500
+"""The commits before the change that show who writes a table, and how often."""
+NOTHING = "nothing observed: no write was committed since the change"
+_LEAST_YOUNG = 60.0
+"""Seconds for which a file without a commit may belong to a write that has not ended yet, however short writes are."""
+
+
+@frozen
+class UsualWriter:
+    """A writer before the change."""
+
+    name: str
+    last: float
+    """Its last commit before the change, in seconds since the epoch."""
+    gap: float
+    """Seconds between its commits, usually."""
+    stream: bool
+    """Whether it is a Structured Streaming query, by the transaction ids of its commits."""
+
+    def is_late(self, last: float, now: float) -> bool:
+        """Whether it is late at a moment, after its last commit."""
+        return now - max(last, self.last) > LATE * self.gap
+
+
+@frozen
+class Baseline:
+    """A table directly after its change."""
+
+    table: TablePlan
+    first: int
+    """The version of the first commit of the change."""
+    last: int
+    """The version of its last commit."""
+    since: float
+    """The time of its last commit, in seconds since the epoch, by the clock of its log."""
+    files_since: float
+    """The same, or the time of the first look by our clock if that is earlier: the clock of the log may be ahead."""
+    writers: tuple[UsualWriter, ...]
+    longest_write: float
+    """Seconds that a write takes at most, by the writes before the change."""
+
+
+def baseline_of(table: TablePlan, made: Sequence[Commit], before: Sequence[Commit], began: float) -> Baseline:
+    """The baseline from the commits of the change and from those before it, each newest first. ``began`` is the time of
+    the first look, in seconds since the epoch.
+    """
+    times = {each.version: each.timestamp / 1000 for each in (*made, *before) if each.timestamp > 0}
+    since = times.get(made[0].version, 0.0)
+    writes = [each for each in before if is_writer(each) and each.version in times]
+    longest = max(write_seconds(writes, times), default=0.0)
+    return Baseline(
+        table=table,
+        first=made[-1].version,
+        last=made[0].version,
+        since=since,
+        files_since=min(since, began),
+        writers=usual_writers(writes, since),
+        longest_write=max(longest, _LEAST_YOUNG),
+    )
+
+
+def usual_writers(writes: Iterable[Commit], since: float) -> tuple[UsualWriter, ...]:
+    """The writers that write regularly and were not late already at a moment."""
+    found: dict[str, list[Commit]] = {}
+    for commit in writes:
+        found.setdefault(name_of(commit), []).append(commit)
+    usual = []
+    for name, commits in sorted(found.items()):
+        times = [each.timestamp / 1000 for each in commits]
+        gap = usual_gap(times)
+        if gap is None:
+            continue
+        writer = UsualWriter(name, max(times), gap, bool(commits[0].transactions))
+        if not writer.is_late(writer.last, since):
+            usual.append(writer)
+    return tuple(usual)
+
+
+def observe(reader: LiveReader, baseline: Baseline, now: float) -> CanaryTable:
+    """What is seen of a table at a moment. What cannot be read is unknown, and says why."""
+    location, unknown = baseline.table.location, list[str]()
+    commits: Sequence[Commit] | None = None
+    files: Sequence[DataFile] | None = None
+    try:
+        commits = [each for each in reader.commits(location, after=baseline.first - 1) if is_writer(each)]
+    except LiveError as error:
+        unknown.append(f"its log cannot be read: {one_line(error)}")
+    try:
+        files = reader.unnamed(location, after=baseline.first - 1, since=baseline.files_since)
+    except LiveError as error:
+        unknown.append(f"its files cannot be listed: {one_line(error)}")
+    late = () if commits is None else _late(baseline, commits, now)
+    streams = _declared_streams(reader, baseline, now)
+    ended = None if files is None else [each for each in files if now - each.modified >= baseline.longest_write]
+    return CanaryTable(
+        table=baseline.table.name,
+        writes=None if commits is None else len(commits),
+        orphans=None if ended is None else len(ended),
+        silent=tuple(each.name for each in late if not each.stream),
+        stopped=(*(each.name for each in late if each.stream), *streams.stopped),
+        unknown_streams=len(streams.unknown),
+        unknown=(*unknown, *streams.unknown),
+        notes=(
+            *streams.notes,
+            *_notes(baseline, commits, late),
+            *_young(baseline, len(files or ()) - len(ended or ())),
+        ),
+    )
+
+
+@dataclass(slots=True)
+class _DeclaredStreams:
+    """What is seen of the declared streams that read a table."""
+
+    stopped: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def _declared_streams(reader: LiveReader, baseline: Baseline, now: float) -> _DeclaredStreams:
+    """A stream that reads the table has stopped if rows written since the change have waited for it for twice its usual
+    gap.
+    """
+    table, found = baseline.table, _DeclaredStreams()
+    declared = table.basis.options.streams
+    for state in reader.streams(declared, table.table_id, table.location) if declared else ():
+        if isinstance(state, StreamWriter):
+            continue  # its commits are watched as those of every writer
+        if not isinstance(state, StreamPosition):
+            found.unknown.append(f"the stream {state.name} {state.text}")
+            continue
+        try:
+            waiting = _first_unread(reader, baseline, state)
+        except LiveError as error:
+            found.unknown.append(f"the stream {state.name}: {one_line(error)}")
+            continue
+        if waiting is None:
+            continue
+        if state.gap is None:
+            found.notes.append(f"the stream {state.name} has finished too few batches to have a usual gap")
+        elif now - waiting > LATE * state.gap:
+            found.stopped.append(f"the stream {state.name}")
+    return found
+
+
+def _first_unread(reader: LiveReader, baseline: Baseline, state: StreamPosition) -> float | None:
+    """When the first rows were written since the change that a stream has not read; ``None`` if there are none."""
+    location, after = baseline.table.location, max(state.read if state.read is not None else -1, baseline.last)
+    unread = reader.row_versions(location, after=after)
+    if not unread:
+        return None
+    commits = reader.commits(location, after=after)
+    return next((each.timestamp / 1000 for each in commits if each.version == min(unread)), None)
+
+
+def _late(baseline: Baseline, commits: Sequence[Commit], now: float) -> tuple[UsualWriter, ...]:
+    last: dict[str, float] = {}
+    for commit in commits:
+        last[name_of(commit)] = max(last.get(name_of(commit), 0.0), commit.timestamp / 1000)
+    return tuple(each for each in baseline.writers if each.is_late(last.get(each.name, 0.0), now))
+
+
+def _notes(baseline: Baseline, commits: Sequence[Commit] | None, late: Sequence[UsualWriter]) -> Iterator[str]:
+    if commits is None:
+        return
+    if not commits:
+        yield NOTHING
+    seen = {name_of(commit) for commit in commits}
+    for each in baseline.writers:
+        if each.name not in seen and each not in late:
+            yield f"{each.name} has not committed yet; it is late {minutes_text(LATE * each.gap)} after its last commit"
+
+
+def _young(baseline: Baseline, files: int) -> Iterator[str]:
+    if files:
+        what = "1 data file without a commit is" if files == 1 else f"{files:,} data files without a commit are"
+        longest = minutes_text(baseline.longest_write)
+        yield f"{what} younger than {longest}, and may be of writes that still run"

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.waits import GO, Answer, Awaited, End, Later, wait_here
 from tablectl.frozen import frozen
 from tablectl.leases.clock import Clock
 from tablectl.leases.guards import HERE, GuardRecord, delete_dead_guard, newest_beats, read_guard
@@ -17,6 +19,7 @@ from tablectl.model.errors import WindowError
 from tablectl.model.text import listed
 from tablectl.storage.records import RecordStore
 
+_WRITERS = Awaited("draining", "for writers")
 _SHORTEST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
 _UNREAD = -1
@@ -39,6 +42,8 @@ class DrainWait:
     """Guards that were taken for dead. The writer of one that was only silent is alive."""
     at_gate: tuple[tuple[str, int], ...] = ()
     """Ids and beats of the guards whose writers wait at this gate and have not begun to write."""
+    later: Later | None = None
+    """The wait for them."""
 
     @property
     def over(self) -> bool:
@@ -97,40 +102,70 @@ def drain(
     A guard is dead if its beat has not changed for ttl × 1.25 on our clock. ``keep_alive`` is called before each pause
     and keeps the lease proven. What it raises ends the drain, except transient failures of the store.
     """
-    guards = _Guards(store, gate, clock, options.ignored)
-    started, pause = clock.monotonic(), _SHORTEST_PAUSE
-    while True:
-        problem = ""
+    wait = _DrainCheck(_Guards(store, gate, clock, options.ignored), gate, clock.monotonic(), limit, options)
+
+    def tell(_later: Later, _waited: float) -> None:
+        try:
+            keep_alive(wait.left)
+        except LeaseLost:
+            raise
+        except WindowError as error:
+            wait.left = replace(wait.left, problem=error.message)
+
+    wait_here(wait.check, clock, tell)
+    return wait.left
+
+
+class _DrainCheck:
+    """Whether the writers that a gate blocks have ended."""
+
+    def __init__(self, guards: _Guards, gate: Gate, began: float, limit: float, options: DrainOptions) -> None:
+        self._guards = guards
+        self._gate = gate
+        self._began = began
+        self._limit = limit
+        self._options = options
+        self._pause = _SHORTEST_PAUSE
+        self._last = False
+        """Whether the time is over, or the drain is stuck."""
+        self.left = DrainWait((), "", 0.0)
+
+    def check(self, now: float) -> Answer:
+        """Look at the guards. A store that fails is asked again."""
+        if self._last:
+            return End(RunOutcome.NO_WINDOW, self.left.text)
+        guards, problem = self._guards, ""
         try:
             guards.look()
         except WindowError as error:
             problem = error.message
-        waiting = DrainWait(
+        self.left = DrainWait(
             guards.alive,
             problem,
-            clock.monotonic() - started,
+            now - self._began,
             guards.any_seen,
             _elsewhere(guards.alive),
             guards.dead,
             tuple(guards.at_gate.items()),
         )
-        try:
-            if waiting.over:
-                options.note_dead([each.id for each in guards.dead])
+        if self.left.over:
+            try:
+                self._options.note_dead([each.id for each in guards.dead])
                 guards.delete_dead_guards()
-                return waiting
-            keep_alive(waiting)
-        except LeaseLost:
-            raise
-        except WindowError as error:
-            waiting = replace(waiting, problem=error.message)
-        if options.is_stuck(waiting):
-            return waiting
-        left = limit - waiting.seconds
-        if left < _SHORTEST_PAUSE:
-            return waiting
-        clock.sleep(min(pause, left))
-        pause = min(pause * 2, _LONGEST_PAUSE)
+            except LeaseLost:
+                raise
+            except WindowError as error:
+                self.left = replace(self.left, problem=error.message)
+            else:
+                return GO
+        left = self._limit - self.left.seconds
+        self._last = left < _SHORTEST_PAUSE or self._options.is_stuck(self.left)
+        pause, self._pause = min(self._pause, left), min(self._pause * 2, _LONGEST_PAUSE)
+        later = Later(
+            now + (0.0 if self._last else pause), _WRITERS, f"{self._gate} gate, waiting for {self.left.text}"
+        )
+        self.left = replace(self.left, later=later)
+        return later
 
 
 def _elsewhere(guards: Iterable[GuardRecord]) -> str:

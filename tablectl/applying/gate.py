@@ -17,6 +17,7 @@ from tablectl.applying.hooks import TableHooks
 from tablectl.applying.run_report import GateRun, PossibleFailure, RunOutcome, TableRun
 from tablectl.applying.shared_window import SharedWindow, WindowStep
 from tablectl.applying.statement_turns import SHORT_DRAIN, lane_of
+from tablectl.applying.waits import Later
 from tablectl.leases.clock import milliseconds, pause_briefly
 from tablectl.leases.guards import GuardRecord, delete_dead_guard, newest_beats
 from tablectl.leases.lease import RELEASE_PAUSES, Lease, LeaseLost
@@ -142,15 +143,7 @@ class GateKeeper:
             self._tighten(gate, statement)
 
     def _await_all(self, together: SharedWindow, where: WindowStep) -> None:
-        started = self._window.clock.monotonic()
-
-        def keep_alive(behind: str) -> None:
-            if self._window.stop.is_set():
-                raise interrupted()
-            waited = self._window.clock.monotonic() - started
-            self._tell("together", f"waiting for {behind}, which shares its window", waited)
-
-        if not together.arrive(self._table, where, keep_alive):
+        if not together.arrive(self._table, where, self._window.clock, self._tell_wait):
             raise interrupted()
 
     def finish(self) -> None:
@@ -390,19 +383,22 @@ class GateKeeper:
             raise StopTableError(
                 RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does"
             )
-        gate = self._lease.record.gate
-        self._tell("draining", f"{gate} gate, waiting for {waiting.text}", waiting.seconds, self._drain)
+        if waiting.later is not None:
+            self._tell_wait(replace(waiting.later, most=self._drain), waiting.seconds)
         self._lease.prove(self._window.budget)
 
     def _check_others(self) -> None:
         if self._together is not None and not self._together.may_go_on(self._table):
             raise interrupted()
 
-    def _wait_turn(self, ahead: str, waited: float) -> None:
+    def _wait_turn(self, later: Later, waited: float) -> None:
+        self._check_others()
+        self._tell_wait(later, waited)
+
+    def _tell_wait(self, later: Later, waited: float) -> None:
         if self._window.stop.is_set():
             raise interrupted()
-        self._check_others()
-        self._tell("turn", f"waiting for its turn, after {ahead or 'another table'}", waited)
+        self._window.notify(later.event(self._table, waited))
 
-    def _tell(self, step: str, words: str = "", waited: float | None = None, most: float = 0.0) -> None:
-        self._window.notify(RunEvent(self._table, step, words, waited, most))
+    def _tell(self, step: str, words: str = "") -> None:
+        self._window.notify(RunEvent(self._table, step, words))

@@ -36,7 +36,7 @@ _LOOK_EVERY = 1.0
 _SOON = 0.001
 
 
-class Place(Protocol):
+class LeasedTable(Protocol):
     """A table by name and location."""
 
     @property
@@ -54,7 +54,7 @@ class LeaseWait(Wait):
     def __init__(self, job: TableJob, *, from_dead: bool = False) -> None:
         """``from_dead``: only dead holders are waited for."""
         self._job = job
-        self.places: Sequence[Place] = job.tables
+        self.places: Sequence[LeasedTable] = job.tables
         self._from_dead = from_dead
         self._stack = ExitStack()
         self._seen: Mapping[str, Sighting] = {}
@@ -86,7 +86,7 @@ class LeaseWait(Wait):
             self._stack.enter_context(Renewer(lease, may_renew=may_renew(job.window.engine)))
         return GO
 
-    def of(self, place: Place) -> Lease:
+    def of(self, place: LeasedTable) -> Lease:
         """The lease of one of the tables."""
         return self._taken[_key(place)]
 
@@ -128,11 +128,11 @@ class LeaseWait(Wait):
         return Later(now + pause, _LEASE, words, most, otherwise=end, ends_when_idle=while_busy)
 
 
-def _key(place: Place) -> str:
+def _key(place: LeasedTable) -> str:
     return canonical_location(place.location)
 
 
-def _held(place: Place, holder: Sighting) -> End:
+def _held(place: LeasedTable, holder: Sighting) -> End:
     message, show = f"held by {holder.record}", f"`tablectl window show {shlex.quote(place.name)}`"
     if holder.alive:
         return End(RunOutcome.NO_WINDOW, message, f"run again later, or see {show}", place.name)
@@ -189,7 +189,7 @@ class DeadStatements(Wait):
         """The statements that were not waited for."""
         return replace(run, notes=(self.notes[run.name], *run.notes)) if run.name in self.notes else run
 
-    def _check(self, place: Place, lease: Lease, now: float) -> Answer:
+    def _check(self, place: LeasedTable, lease: Lease, now: float) -> Answer:
         window, running = self._job.window, lease.running
         if running is not None:
             self._left.setdefault(place.name, (running, now + running.until * PATIENCE))

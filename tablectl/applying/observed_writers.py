@@ -1,4 +1,4 @@
-"""The writers found in a table's history, identified by what their commits record. Pure.
+"""The writers found in a table's history, and which of them a run may have failed. Pure.
 
 The history does not show which of them use a guard: a guard leaves no trace in a commit.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tablectl.applying.run_report import WriterRun
+from tablectl.applying.run_report import CommitRun, PossibleFailure, StatementRun, WriterRun
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit
 
@@ -74,3 +74,28 @@ def _is_near(times: Sequence[int], since: int, until: int) -> bool:
     due = before[-1] + -(-silent // interval) * interval
     slack = max(interval // 4, _NEAR)
     return due - slack <= until or due - interval + slack >= since
+
+
+def possible_failures(
+    sent: Sequence[StatementRun],
+    others: Iterable[CommitRun],
+    commits: Iterable[Commit] | None,
+    known: Iterable[WriterRun],
+    now: int,
+) -> tuple[PossibleFailure, ...]:
+    """Writers that the statements of a run may have failed: those that committed while the gate was closed, and, on a
+    table without guards, those that were probably active then. An idle table has none.
+
+    ``commits`` are those shortly before the run and since; ``None`` if guards were seen. ``known`` are the writers
+    before the run, ``now`` is in milliseconds since the epoch.
+    """
+    fails = next((each.fails for each in reversed(sent) if each.fails and not each.error), "")
+    if not fails:
+        return ()
+    inside = dict.fromkeys(each.writer for each in others if each.inside and not each.run)
+    found = [PossibleFailure(writer=name, reason="wrote while the gate was closed", fails=fails) for name in inside]
+    if commits is not None:
+        near = active_near(commits, min(each.at for each in sent if each.fails), now)
+        names = sorted(near & {each.name for each in known} - set(inside))
+        found += [PossibleFailure(writer=name, reason="no guard was seen", fails=fails) for name in names]
+    return tuple(found)

@@ -60,25 +60,6 @@ def is_missing(statement: Statement, missing: Sequence[Statement]) -> bool:
     return any(each.verb == statement.verb and served & set(each.serves) for each in missing)
 
 
-def check_landed(
-    statement: Statement, error: EngineError, missing: Sequence[Statement], unknown: str = "", *, runs: bool = False
-) -> None:
-    """Check whether a statement that returned an error took effect. If the table has the effect, only the answer was
-    lost.
-
-    Raises ``StopTableError`` if its effect is missing, or if it ``runs``: it may make further commits. ``unknown`` says
-    why it may still take effect later.
-    """
-    if not (runs or is_missing(statement, missing)):
-        return
-    if not unknown:
-        raise StopTableError(RunOutcome.FAILED, error_text(error), error.hint)
-    hint = "run the same command again: it interrupts the statement, or waits until it has ended"
-    raise StopTableError(
-        RunOutcome.UNKNOWN, f"{error_text(error)}; what became of the statement is unknown: {unknown}", hint
-    )
-
-
 _TOO_YOUNG = frozenset(
     {
         "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",

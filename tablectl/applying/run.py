@@ -22,12 +22,11 @@ from tablectl.applying.drivers import Driver, DriverWait, Placement, expected_wo
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.lease_wait import STATEMENT_LEFT, DeadStatements, LeaseWait
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks, with_shared_windows
-from tablectl.applying.pace import PACED
 from tablectl.applying.preflight import Preflight, Rights, check_commit_drivers, check_places
 from tablectl.applying.quiet_moment import QuietWait
 from tablectl.applying.run_report import CanaryRun, RunOutcome, RunReport, TableRun
 from tablectl.applying.run_table import run_table, unexpected
-from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
+from tablectl.applying.scheduler import PACED, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow, shares_window
 from tablectl.applying.streams import Positions, StreamWait, continued_streams, positions_of
 from tablectl.applying.waits import KEEP, Awaited, End, Later, Wait, first_answer

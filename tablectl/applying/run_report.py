@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tablectl.frozen import frozen
+from tablectl.json_text import in_json
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Phase, Refusal, TableFailure
 from tablectl.model.report_methods import ReportMethods
@@ -356,6 +357,7 @@ class RunReport(ReportMethods):
         return any(table.commits or any(not each.error for each in table.statements) for table in self.tables)
 
     @property
+    @in_json
     def exit_code(self) -> ExitCode:
         """The exit code, as in docs/exit-codes.md. If anything was committed, every other failure makes the run a
         partial one.

@@ -15,7 +15,6 @@ from dataclasses import replace
 from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.remaining import (
     check_allowed,
-    check_landed,
     error_text,
     is_missing,
     is_too_young,
@@ -36,6 +35,7 @@ from tablectl.applying.statement import (
     check_bound,
     check_name,
     check_target,
+    check_took_effect,
     ends_with_commit,
     new_tag,
     settle_statement,
@@ -192,7 +192,7 @@ class _Attempts:
         """Raise ``StopTableError`` if the last statement returned an error and its effect is missing."""
         if self.failed is not None:
             failed = self.failed
-            check_landed(failed.statement, failed.error, missing, failed.unknown, runs=failed.runs)
+            check_took_effect(failed.statement, failed.error, missing, failed.unknown, runs=failed.runs)
             self.done.add(self.failed.statement.id)
             self.failed = None
 

@@ -21,9 +21,14 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 
+from tablectl.applying.waits import GO, Awaited, Go, Later, wait_here
 from tablectl.delta.names import TableName, matches
+from tablectl.leases.clock import Clock
 from tablectl.leases.lease import Lease
 from tablectl.model.plan import TablePlan
+
+_LOOK_EVERY = 0.5
+_TOGETHER = Awaited("together", "for tables of their window")
 
 
 class WindowStep(IntEnum):
@@ -63,20 +68,28 @@ class SharedWindow:
         """The table that failed first; empty if none did."""
         return self._failed
 
-    def arrive(self, name: str, where: WindowStep, keep_alive: Callable[[str], None]) -> bool:
+    def arrive(self, name: str, where: WindowStep, clock: Clock, keep_alive: Callable[[Later, float], None]) -> bool:
         """Wait until all tables have arrived at ``where``. Returns False if one of them failed.
 
-        ``pulse`` is called periodically with the name of a table that is waited for; what it raises ends the wait.
+        ``keep_alive`` is called periodically with what it waits for and the seconds waited; what it raises ends the
+        wait.
         """
         with self._changed:
             self._reached[name] = max(self._reached[name], where)
             self._changed.notify_all()
-        while True:
+
+        def check(now: float) -> Go | Later:
             with self._changed:
-                if self._changed.wait_for(lambda: self._failed or not self._behind(where), _LOOK_EVERY):
-                    return self._goes_on(name)
-                behind = self._behind(where)
-            keep_alive(behind)
+                behind = "" if self._failed else self._behind(where)
+                words = f"waiting for {behind}, which shares its window"
+                return Later(now + _LOOK_EVERY, _TOGETHER, words) if behind else GO
+
+        def pause(seconds: float) -> None:
+            with self._changed:
+                self._changed.wait_for(lambda: self._failed or not self._behind(where), seconds)
+
+        wait_here(check, clock, keep_alive, pause)
+        return self.may_go_on(name)
 
     def may_go_on(self, name: str) -> bool:
         """Whether no other table has failed. Checked before each statement."""
@@ -116,6 +129,3 @@ class SharedWindow:
 
     def _behind(self, where: WindowStep) -> str:
         return next((name for name, reached in self._reached.items() if reached < where), "")
-
-
-_LOOK_EVERY = 0.5

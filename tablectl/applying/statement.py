@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 from tablectl.applying.context import RunContext, StopTableError
+from tablectl.applying.remaining import error_text, is_missing
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.dialects import dialect_of
@@ -259,6 +260,25 @@ def settle_statement(session: TableSession, sent: Sent, error: EngineError | Non
     if error is None and not sent.rewrites:
         return Landed((), tuple(each for each in reversed(commits) if each.changes_metadata))
     return NotLanded()
+
+
+def check_took_effect(
+    statement: Statement, error: EngineError, missing: Sequence[Statement], unknown: str = "", *, runs: bool = False
+) -> None:
+    """Check whether a statement that returned an error took effect. If the table has the effect, only the answer was
+    lost.
+
+    Raises ``StopTableError`` if its effect is missing, or if it ``runs``: it may make further commits. ``unknown`` says
+    why it may still take effect later.
+    """
+    if not (runs or is_missing(statement, missing)):
+        return
+    if not unknown:
+        raise StopTableError(RunOutcome.FAILED, error_text(error), error.hint)
+    hint = "run the same command again: it interrupts the statement, or waits until it has ended"
+    raise StopTableError(
+        RunOutcome.UNKNOWN, f"{error_text(error)}; what became of the statement is unknown: {unknown}", hint
+    )
 
 
 def _landed(session: TableSession, sent: Sent, commits: Sequence[Commit], *, claimed: bool) -> Landed | None:

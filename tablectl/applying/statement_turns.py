@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from tablectl.applying.waits import GO, Awaited, Go, Later, wait_here
 from tablectl.leases.clock import Clock
 from tablectl.model.plan import Statement
 
@@ -33,6 +34,7 @@ SHORT_DRAIN = 2.0
 LONGEST_WITH_SHUT_GATE = 5.0
 """Seconds for which a table whose gate is shut waits for its turn."""
 _LOOK_EVERY = 0.5
+_TURN = Awaited("turn", "for a turn")
 
 _DATA_VERBS = frozenset({"OVERWRITE", "DROP FEATURE", "REORG", "OPTIMIZE", "REMOVE COLUMN MAPPING", "UPGRADE UNIFORM"})
 
@@ -91,12 +93,12 @@ class Turn:
         """Whether the turn is taken."""
         return self._lane is not None
 
-    def take(self, lane: Lane, keep_alive: Callable[[str, float], None], *, shut: bool) -> None:
+    def take(self, lane: Lane, keep_alive: Callable[[Later, float], None], *, shut: bool) -> None:
         """Take the turn in a lane. Does nothing if it is already held in that lane.
 
         ``shut`` says that the table's gate is shut. Such a table comes before tables whose gates are not, and gets the
-        turn at the latest after ``LONGEST_WITH_SHUT_GATE`` seconds. ``pulse`` is called periodically with the name of a
-        table that holds the turn and the seconds waited. What it raises ends the wait, and the turn is not taken.
+        turn at the latest after ``LONGEST_WITH_SHUT_GATE`` seconds. ``keep_alive`` is called periodically with what it
+        waits for and the seconds waited. What it raises ends the wait, and the turn is not taken.
         """
         if self._lane is lane:
             return
@@ -107,8 +109,12 @@ class Turn:
             waiting = line.first if shut else line.queue
             waiting.append(self)
         try:
-            while not self._enter(line, lane, late=shut and self._waited(started) >= LONGEST_WITH_SHUT_GATE):
-                keep_alive(self._ahead(line), self._waited(started))
+            wait_here(
+                lambda now: self._check(line, lane, now, started if shut else None),
+                self._clock,
+                keep_alive,
+                lambda seconds: self._pause(line, seconds),
+            )
         finally:
             with changed:
                 with suppress(ValueError):
@@ -123,19 +129,22 @@ class Turn:
                 self._lane = None
                 self._turns._changed.notify_all()  # noqa: SLF001
 
-    def _enter(self, line: _Line, lane: Lane, *, late: bool) -> bool:
-        """Whether the turn was taken, now or between two polls."""
-        changed = self._turns._changed  # noqa: SLF001
-        with changed:
-            ready = late or changed.wait_for(lambda: not line.holders and line.next() is self, _LOOK_EVERY)
-            if ready:
+    def _check(self, line: _Line, lane: Lane, now: float, shut_since: float | None) -> Go | Later:
+        """Take the turn if it is this table's, or if its gate is shut for too long."""
+        with self._turns._changed:  # noqa: SLF001
+            late = shut_since is not None and now - shut_since >= LONGEST_WITH_SHUT_GATE
+            if late or self._is_next(line):
                 line.holders.append(self)
                 self._lane = lane
-            return ready
+                return GO
+            ahead = next((each.name for each in line.holders), "another table")
+            most = 0.0 if shut_since is None else LONGEST_WITH_SHUT_GATE
+            return Later(now + _LOOK_EVERY, _TURN, f"waiting for its turn, after {ahead}", most)
 
-    def _ahead(self, line: _Line) -> str:
-        with self._turns._changed:  # noqa: SLF001
-            return next((each.name for each in line.holders), "")
+    def _pause(self, line: _Line, seconds: float) -> None:
+        changed = self._turns._changed  # noqa: SLF001
+        with changed:
+            changed.wait_for(lambda: self._is_next(line), seconds)
 
-    def _waited(self, started: float) -> float:
-        return self._clock.monotonic() - started
+    def _is_next(self, line: _Line) -> bool:
+        return not line.holders and line.next() is self

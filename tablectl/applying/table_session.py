@@ -12,8 +12,8 @@ from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.events import RunEvent
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.hooks import HookStreams, TableHooks, distinct
-from tablectl.applying.observed_writers import active_near, name_of, writers_seen
-from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, StatementRun, TableRun, WriterRun
+from tablectl.applying.observed_writers import name_of, possible_failures, writers_seen
+from tablectl.applying.run_report import CommitRun, RunOutcome, StatementRun, TableRun
 from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
@@ -214,7 +214,9 @@ def _run_so_far(session: TableSession, others: Sequence[CommitRun] = ()) -> Tabl
     sent, gate = session.sent, session.gate
     rewrites = [each.milliseconds for each in sent if each.phase is Phase.REWRITE]
     commits = _looked_back(session)
-    writers = _writers(session, commits)
+    writers = writers_seen(each for each in commits if each.version <= session.start)
+    now = milliseconds(session.window.clock.utc())
+    failures = possible_failures(sent, others, None if gate.guarded else commits, writers, now)
     return TableRun(
         name=session.plan.name,
         outcome=RunOutcome.FAILED,
@@ -227,7 +229,7 @@ def _run_so_far(session: TableSession, others: Sequence[CommitRun] = ()) -> Tabl
         rewrite_ms=sum(rewrites),
         exposed_ms=round((session.exposed[-1] - session.exposed[0]) * 1000) if session.exposed else 0,
         gates=tuple(gate.spans),
-        possible_failures=_possible_failures(session, others, commits),
+        possible_failures=(*gate.possible_failures, *failures),
         writers=writers,
     )
 
@@ -242,34 +244,6 @@ def _looked_back(session: TableSession) -> tuple[Commit, ...]:
         return session.window.reader.commits(session.plan.location, after=max(session.start - LOOK_BACK, -1))
     except TablectlError:
         return ()
-
-
-def _writers(session: TableSession, commits: Sequence[Commit]) -> tuple[WriterRun, ...]:
-    """The writers before the run."""
-    return writers_seen(each for each in commits if each.version <= session.start)
-
-
-def _possible_failures(
-    session: TableSession, others: Sequence[CommitRun], commits: Sequence[Commit]
-) -> tuple[PossibleFailure, ...]:
-    """Writers that may have failed: abandoned writers, writers that committed while the gate was closed, and, on a
-    table without guards, writers that were probably active at that time. An idle table has none.
-    """
-    fails = next((each.fails for each in reversed(session.sent) if each.fails and not each.error), "")
-    if not fails:
-        return tuple(session.gate.possible_failures)
-    unguarded = dict.fromkeys(each.writer for each in others if each.inside and not each.run)
-    found = [PossibleFailure(writer=name, reason="wrote while the gate was closed", fails=fails) for name in unguarded]
-    if not session.gate.guarded:
-        now = milliseconds(session.window.clock.utc())
-        near = active_near(commits, min(each.at for each in session.sent if each.fails), now)
-        known = {writer.name for writer in _writers(session, commits)}
-        found += [
-            PossibleFailure(writer=name, reason="no guard was seen", fails=fails)
-            for name in sorted(near & known)
-            if name not in unguarded
-        ]
-    return (*session.gate.possible_failures, *found)
 
 
 def was_reached(session: TableSession) -> bool:

@@ -113,5 +113,7 @@ def wait_here(
     began = clock.monotonic()
     while isinstance(answer := check(clock.monotonic()), Later):
         tell(answer, clock.monotonic() - began)
-        (pause or clock.sleep)(max(0.0, answer.at - clock.monotonic()))
+        seconds = answer.at - clock.monotonic()
+        if seconds > 0:
+            (pause or clock.sleep)(seconds)
     return answer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from tablectl.delta.names import canonical_location
 from tablectl.delta.protocol import READER_FEATURES, Protocol
 from tablectl.frozen import frozen
+from tablectl.json_text import write_json
 from tablectl.log.actions import (
     FEATURE_LENGTH,
     FEATURES,
@@ -75,7 +75,7 @@ def _parsed(answer: Mapping[str, Any]) -> LoadedTable:
         kind=expect_text(metadata.get("table-type"), "table-type"),
         location=expect_text(metadata.get("location"), "location"),
         table_id=expect_text(metadata.get("table-uuid"), "table-uuid"),
-        schema=json.dumps(_data_type(expect_object(metadata.get("columns"), "columns"))),
+        schema=write_json(_data_type(expect_object(metadata.get("columns"), "columns"))),
         partition_columns=expect_texts(metadata.get("partition-columns") or [], "partition-columns"),
         properties={key: expect_text(value, f"property {key!r}") for key, value in properties.items()},
         etag=expect_text(metadata.get("etag") or "", "etag"),

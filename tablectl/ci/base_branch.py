@@ -12,7 +12,7 @@ from tarfile import TarError
 from tablectl.changed_policies import extract_archive
 from tablectl.model.errors import InputError, UsageError
 from tablectl.policies.config_file import FILE, load_config
-from tablectl.support.processes import Invocation, Limits, run_captured
+from tablectl.support.processes import Invocation, ProcessLimits, run_captured
 
 _TIMEOUT = 120
 _MOST = 1 << 20
@@ -77,7 +77,7 @@ def _git(args: Sequence[str], environ: Mapping[str, str]) -> bytes | None:
     own = {key: value for key, value in os.environ.items() if key != "INPUT_TOKEN"}
     own |= {"GIT_TERMINAL_PROMPT": "0", "GIT_DIR": str(root / ".git"), "GIT_WORK_TREE": str(root), **_header(environ)}
     command = Invocation(["git", "--no-replace-objects", *args], environ=own)
-    ran = run_captured(command, _MOST_OUTPUT, Limits(_TIMEOUT))
+    ran = run_captured(command, _MOST_OUTPUT, ProcessLimits(_TIMEOUT))
     return None if ran.why else ran.out
 
 

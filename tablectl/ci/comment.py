@@ -8,8 +8,8 @@ from typing import Any
 
 from tablectl.ci.rest_api import GitHub
 from tablectl.frozen import frozen
+from tablectl.reports.comments import read_groups, since_text
 from tablectl.reports.markdown import LIMIT
-from tablectl.reports.since import read_groups, since_text
 
 DEFAULT = "tablectl"
 """The default name; omitted from output."""

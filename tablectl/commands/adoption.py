@@ -9,8 +9,9 @@ from tablectl.commands.output import Output
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.policies.adopt import Adoption
 from tablectl.policies.repository import Repository
-from tablectl.reports.adoption_text import adoption_text
+from tablectl.reports.document_text import document_text
 from tablectl.reports.formats import ReportFormat
+from tablectl.reports.runs_document import document_of_adoption
 from tablectl.reports.style import Style, plural
 from tablectl.support.written_files import write_file
 
@@ -26,10 +27,11 @@ def agreed(
 ) -> bool:
     """Whether to write the files, asked after showing the changes."""
     before = repository.texts()
+    document = document_of_adoption(adoption, before, secret)
     if form is ReportFormat.TEXT:
-        out.result("\n" + secret(adoption_text(adoption, before, out.style)))
+        out.result("\n" + document_text(document, out.style))
     else:
-        out.note(secret(adoption_text(adoption, before, Style())))
+        out.note(document_text(document, Style()))
     if yes or not adoption.texts:
         return bool(adoption.texts)
     if not out.interactive:

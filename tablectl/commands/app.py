@@ -194,9 +194,6 @@ def show(
     ctx: typer.Context,
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="Plan file written by `tablectl plan --out`.")],
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
-    against: Annotated[
-        Path | None, typer.Option("--against", metavar="OTHER", help="Show only what changed since this plan file.")
-    ] = None,
     report: ReportOpt = None,
     verbose: VerboseOpt = False,
     var: VarOpt = None,
@@ -209,13 +206,6 @@ def show(
 
     request = replace(_request(None, var), verbose=verbose)
     plan_file = saved_plan(plan_file)
-    against = saved_plan(against) if against else None
-    if against is not None:
-        from tablectl.commands.show import compare_command  # noqa: PLC0415
-
-        if format is not ReportFormat.TEXT or report:
-            raise UsageError("--against prints text only", "leave --format and --report out")
-        return compare_command(plan_file, against, request, ctx.obj)
     return show_command(plan_file, request, ctx.obj, ReportFiles.of(format, report, plan_file))
 
 

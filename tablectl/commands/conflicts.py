@@ -6,10 +6,9 @@ import logging
 from dataclasses import replace
 
 from tablectl.commands.output import Output
-from tablectl.commands.report_origin import context_here
 from tablectl.commands.request import CommandRequest, ConflictOptions, client
-from tablectl.insight.matrix.conflict_report import ConflictReport, read_conflicts
-from tablectl.insight.matrix.conflicts_text import conflicts_text
+from tablectl.insight.matrix.conflict_report import read_conflicts
+from tablectl.insight.matrix.conflicts_document import document_of_conflicts
 from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.matrix.operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError
@@ -29,10 +28,7 @@ def conflicts_command(
     with request.open(out) as project:
         found = read_conflicts(project, *project.find(table, request.paths), assumption)
     found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
-    if form is ReportFormat.TEXT:
-        out.result(conflicts_text(found, out.style, everything=options.everything, about=about))
-    else:
-        out.result(_document(found, out, form))
+    out.document(document_of_conflicts(found, everything=options.everything, about=about), form)
     return ExitCode.REFUSED if found.refused else ExitCode.DONE
 
 
@@ -41,8 +37,7 @@ def _between_command(
 ) -> ExitCode:
     # These load sqlglot, which takes longer than the rest of a short command.
     from tablectl.insight.statements.compare import compare_statements  # noqa: PLC0415
-    from tablectl.insight.statements.pair_json import between_json  # noqa: PLC0415
-    from tablectl.insight.statements.pair_text import between_text  # noqa: PLC0415
+    from tablectl.insight.statements.pair_document import document_of_pair  # noqa: PLC0415
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
     if options.operation or options.everything:
@@ -54,18 +49,8 @@ def _between_command(
         live = project.read(name, spec)
     declared = spec.options if spec else NO_OPTIONS
     found = compare_statements(live, *options.between, project.dialect, assumption, declared)
-    if form is ReportFormat.JSON:
-        out.json_result(between_json(found))
-    else:
-        out.result(between_text(found, out.style))
+    out.document(document_of_pair(found), form)
     return ExitCode.DONE
-
-
-def _document(found: ConflictReport, out: Output, form: ReportFormat) -> str:
-    from tablectl.insight.matrix.conflicts_document import document_of_conflicts  # noqa: PLC0415  # only for these formats
-    from tablectl.reports.render import render  # noqa: PLC0415
-
-    return render(document_of_conflicts(found), form, out.style, context_here())
 
 
 def _operation(text: str) -> str:

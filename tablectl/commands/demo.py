@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from tablectl.commands.command import command
 from tablectl.commands.output import Output
 from tablectl.delta.names import quote_name
 from tablectl.engine.port import Engine
+from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config, EngineConfig
@@ -153,7 +153,7 @@ def _write_repository(root: Path) -> None:
     (root / "policies").mkdir(parents=True)
     for file in sorted(demo_policies().glob("*.yaml")):
         shutil.copyfile(file, root / "policies" / file.name)
-    write_file(root / "tablectl.yaml", _CONFIG.format(lake=json.dumps(str(root / "lake"))).encode())
+    write_file(root / "tablectl.yaml", _CONFIG.format(lake=write_json(str(root / "lake"))).encode())
 
 
 def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitCode:

@@ -18,7 +18,6 @@ from tablectl.model.errors import ExitCode
 from tablectl.planning.drift import adoptable_values
 from tablectl.policies.adopt import Adopter
 from tablectl.reports.documents import document_of_drift
-from tablectl.reports.drift_json import adoption_fact
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import drift_notification
 from tablectl.workflow.drift import find_drift
@@ -46,10 +45,7 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
     asked = adoptable_values(found)
     adoption = adopter.adopt(repository.texts(), [each for each in asked if not mask.hides_wish(each)])
-    hidden = tuple(
-        (mask.wish(each), "reports.mask hides its value: write it yourself") for each in asked if mask.hides_wish(each)
-    )
-    adoption = replace(adoption, left=(*adoption.left, *hidden))
+    adoption = replace(adoption, left=(*adoption.left, *mask.left(asked)))
     if reports.form is ReportFormat.TEXT:
         out.result(shown(ReportFormat.TEXT, out.style))
 
@@ -59,7 +55,7 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     written = bool(found.tables) and agreed(adoption, repository, secret, out, reports.form, yes=options.yes)
     if written:
         write_adoption(repository, adoption, out)
-    make = partial(make, adoption=adoption_fact(adoption, written=written))
+    found = replace(found, adoption=replace(adoption, written=written))
     shown = report_of(found, make, context, verbose=request.verbose)
     (reports.keep if reports.form is ReportFormat.TEXT else reports.write)(shown, out)
     if not written or adoption.left:

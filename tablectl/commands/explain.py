@@ -10,7 +10,7 @@ from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.effective_policy import Explanation, explain, parse_name
 from tablectl.policies.suggestions import nearest
 from tablectl.project import Project
-from tablectl.reports.explain_text import RuntimeNeed, explain_json, explain_text
+from tablectl.reports.explain_document import RuntimeNeed, document_of_explanation
 from tablectl.reports.formats import ReportFormat
 
 
@@ -18,7 +18,7 @@ def explain_key_command(key: str, request: CommandRequest, out: Output, form: Re
     """Explain a table property."""
     # The conflict rules take longer to load than the rest of this command.
     from tablectl.planning.explain_property import explain_property  # noqa: PLC0415
-    from tablectl.reports.property_text import about_key_json, about_key_text  # noqa: PLC0415
+    from tablectl.reports.explain_document import document_of_property  # noqa: PLC0415
 
     dialect = request.open(out).dialect
     about = explain_property(key, dialect)
@@ -26,10 +26,7 @@ def explain_key_command(key: str, request: CommandRequest, out: Output, form: Re
         near = nearest(key, (*OWNED_KEYS, *declarable_keys(dialect)))
         hint = f"did you mean {near}?" if near else "keys of your own have no meaning to Delta"
         raise UsageError(f"{key} is not a property known to Delta", hint)
-    if form is ReportFormat.JSON:
-        out.json_result(about_key_json(about))
-    else:
-        out.result(about_key_text(about, out.style))
+    out.document(document_of_property(about), form)
     return ExitCode.DONE
 
 
@@ -57,8 +54,5 @@ def explain_command(table: str, request: CommandRequest, out: Output, form: Repo
     except UsageError:  # the names in the other files may be meant
         found = explain(project.policies(request.paths), table, project.catalog, project.dialect)
     needs = _needs(found, project) if dialect_of(project.dialect).catalog_settings else {}
-    if form is ReportFormat.JSON:
-        out.json_result(explain_json(found, needs))
-    else:
-        out.result(explain_text(found, out.style, needs))
+    out.document(document_of_explanation(found, needs), form)
     return ExitCode.DONE

@@ -10,8 +10,8 @@ from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.own_rules import documentation_of, own_rules
 from tablectl.policies.suggestions import nearest
+from tablectl.reports.explain_document import CodeExplanation, document_of_code
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.lint_page_text import code_json, code_text
 
 
 def explain_code_command(word: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
@@ -25,10 +25,7 @@ def explain_code_command(word: str, request: CommandRequest, out: Output, form: 
     setting = request.open(out).config.lint.get(rule.code)
     here = setting.severity if setting and setting.severity else rule.severity
     reason = setting.reason if setting else ""
-    if form is ReportFormat.JSON:
-        out.json_result(code_json(rule, here, reason))
-    else:
-        out.result(code_text(rule, here, reason, out.style))
+    out.document(document_of_code(CodeExplanation(rule, here, reason)), form)
     return ExitCode.DONE
 
 

@@ -6,7 +6,7 @@ from tablectl.commands.output import Output
 from tablectl.commands.request import CommandRequest
 from tablectl.insight.terms.explain_term import explain_term
 from tablectl.insight.terms.glossary import find_term, term_names, tool_terms
-from tablectl.insight.terms.term_text import term_json, term_text
+from tablectl.insight.terms.term_document import document_of_term
 from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.suggestions import nearest, shown
@@ -26,8 +26,5 @@ def explain_word_command(
     with request.open(out) as project:
         live = project.read(*project.find(table, request.paths)) if table is not None else None
     view = explain_term(term, live, project.dialect)
-    if form is ReportFormat.JSON:
-        out.json_result(term_json(view))
-    else:
-        out.result(term_text(view, out.style))
+    out.document(document_of_term(view), form)
     return ExitCode.DONE

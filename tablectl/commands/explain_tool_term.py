@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from tablectl.commands.output import Output
 from tablectl.insight.terms.glossary import ToolTerm
+from tablectl.insight.terms.term_document import document_of_word
 from tablectl.model.errors import ExitCode
 from tablectl.reports.formats import ReportFormat
 
 
 def explain_tool_term_command(word: ToolTerm, out: Output, form: ReportFormat) -> ExitCode:
     """Explain a word. Returns the exit code."""
-    if form is ReportFormat.JSON:
-        body = {"word": word.name, "also": list(word.also), "meaning": word.meaning, "page": word.page}
-        out.json_result(body)
-        return ExitCode.DONE
-    also = f" (also: {', '.join(word.also)})" if word.also else ""
-    lines = [f"{out.style.paint(word.name, 'bold')}{also}", *out.style.prose("", word.meaning, 1, 0), f"  {word.page}"]
-    out.result("\n".join(lines) + "\n")
+    out.document(document_of_word(word), form)
     return ExitCode.DONE

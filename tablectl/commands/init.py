@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -18,6 +17,7 @@ from tablectl.commands.lock import CI, TARGET, lock_files, recorded_source, whee
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.scaffold import CI_FILES, KEPT, POLICIES, scaffold
+from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
@@ -226,18 +226,18 @@ def _with_catalog(config: str, chosen: CatalogOptions, environ: Mapping[str, str
         case CatalogKind.NONE | None:
             return config
         case CatalogKind.HIVE:
-            conf = "".join(f"    {key}: {json.dumps(value)}\n" for key, value in _hive(chosen).items())
+            conf = "".join(f"    {key}: {write_json(value)}\n" for key, value in _hive(chosen).items())
             section = f"engine:\n  conf:                          # a Hive metastore: docs/catalogs.md\n{conf}"
             return config.replace("# engine:\n", section).replace(_CONF_LINE, "")
         case CatalogKind.GLUE:
             return _with_entry(config, name, _glue(environ))
         case CatalogKind.UNITY:
-            written = _with_entry(config, name, f"{{type: unity, url: {json.dumps(chosen.catalog_url)}}}")
+            written = _with_entry(config, name, f"{{type: unity, url: {write_json(chosen.catalog_url)}}}")
             return written.replace(_CONF_LINE, _connector(name))
 
 
 def _with_entry(config: str, catalog: str, entry: str) -> str:
-    name = json.dumps(catalog)
+    name = write_json(catalog)
     section = f"catalogs: # docs/catalogs.md\n  {name}: {entry}\n\nengine:\n  catalog: {name}\n"
     return config.replace("# engine:\n", section).replace(_CATALOG_LINE, "")
 
@@ -251,14 +251,14 @@ def _connector(catalog: str) -> str:
     lines = (
         "  conf:                        # an apply needs the connector, for your Spark: docs/unity-catalog.md",
         f"    spark.jars.packages: io.unitycatalog:unitycatalog-spark_{spark}_2.13:0.6.0",
-        f"    {json.dumps(f'spark.sql.catalog.{catalog}')}: {CONNECTOR}",
+        f"    {write_json(f'spark.sql.catalog.{catalog}')}: {CONNECTOR}",
     )
     return "".join(f"# {line}\n" for line in lines)
 
 
 def _glue(environ: Mapping[str, str]) -> str:
     region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
-    return f"{{type: glue, region: {json.dumps(region)}}}" if region else "{type: glue}"
+    return f"{{type: glue, region: {write_json(region)}}}" if region else "{type: glue}"
 
 
 def _hive(chosen: CatalogOptions) -> Mapping[str, str]:

@@ -6,11 +6,11 @@ event as JSON on standard input.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tablectl.commands.output import Output
+from tablectl.json_text import write_json
 from tablectl.model.errors import TablectlError
 from tablectl.model.text import printable
 from tablectl.one_table import of_table
@@ -18,7 +18,7 @@ from tablectl.policies.branch import BASE
 from tablectl.policies.config import Config, NotifyConfig
 from tablectl.reports.context import Context
 from tablectl.reports.notification import Notification, for_command
-from tablectl.support.processes import Invocation, Limits, run_captured
+from tablectl.support.processes import Invocation, ProcessLimits, run_captured
 
 _MOST = 20
 """Receivers that are told. More are a mistake."""
@@ -65,8 +65,8 @@ def send_notification(
 def _run(receiver: NotifyConfig, body: Mapping[str, Any], out: Output, environ: Mapping[str, str]) -> str:
     """Run a command and return why it failed. Its output is shown, up to a limit."""
     variables = {**environ, "TABLECTL_EVENT": str(body["event"])}
-    command = Invocation(receiver.command, environ=variables, given=json.dumps(body).encode() + b"\n")
-    ran = run_captured(command, _MOST_BYTES, Limits(receiver.timeout, grace=_GRACE), merged=True)
+    command = Invocation(receiver.command, environ=variables, given=write_json(body).encode() + b"\n")
+    ran = run_captured(command, _MOST_BYTES, ProcessLimits(receiver.timeout, grace=_GRACE), merged=True)
     _show(ran.out, out)
     return f"it {ran.why}" if ran.why else ""
 

@@ -86,7 +86,7 @@ def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
     if not declared:
         return {}
     from tablectl.log.stream_checkpoint import read_streams  # noqa: PLC0415  # as above
-    from tablectl.reports.stream_text import stream_lines  # noqa: PLC0415
+    from tablectl.reports.plan_wording import stream_lines  # noqa: PLC0415
     from tablectl.storage.log_stores import Stores  # noqa: PLC0415
 
     with Stores(project.stores) as stores:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import replace
 from datetime import timedelta
@@ -15,17 +14,19 @@ from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.patterns import escape_glob
 from tablectl.planning.plan_file import dump_plan
+from tablectl.planning.undo import RunUndo
 from tablectl.policies.adopt import Adopter, Adoption
 from tablectl.policies.repository import Repository
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
-from tablectl.reports.adoption_text import adoption_text
 from tablectl.reports.context import Context
+from tablectl.reports.document import Document
+from tablectl.reports.document_text import document_text
 from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render
-from tablectl.reports.runs_text import runs_json, runs_text, undo_json, undo_text
-from tablectl.run_history import RunUndo, find_runs, find_undo
+from tablectl.reports.runs_document import document_of_adoption, document_of_runs, document_of_undo
+from tablectl.run_history import find_runs, find_undo
 from tablectl.selection import Selection
 from tablectl.support.written_files import write_file
 from tablectl.workflow.plan import make_plan
@@ -37,10 +38,7 @@ def runs_command(request: CommandRequest, out: Output, form: ReportFormat, optio
     with request.open(out) as project:
         specs = project.policies(request.paths)
         found = find_runs(project, specs, selection_of(request), options.look_back, within)
-    if form is ReportFormat.JSON:
-        out.result(json.dumps(runs_json(found), indent=2) + "\n")
-    else:
-        out.result(runs_text(found, out.style, verbose=options.verbose))
+        out.document(document_of_runs(found, project.mask), form, verbose=options.verbose)
     return ExitCode.ERROR if found.failures else ExitCode.DONE
 
 
@@ -53,10 +51,7 @@ def undo_command(request: CommandRequest, out: Output, form: ReportFormat, optio
         repository, specs = project.repository(request.paths)
         found = _find(project, specs, request, options)
         mask = project.mask
-        if form is ReportFormat.JSON:
-            out.result(json.dumps(undo_json(found.run, found.tables, mask), indent=2) + "\n")
-        else:
-            out.result(undo_text(found.run, found.tables, mask, out.style))
+        out.document(document_of_undo(found, mask), form)
         for failure in found.failures:
             out.note(f"warning: {failure.name} cannot be read: {failure.message}")
         adoption = _adoption(project, repository, found)
@@ -69,7 +64,7 @@ def undo_command(request: CommandRequest, out: Output, form: ReportFormat, optio
 
         report = ReportFormat.JSON if form is ReportFormat.JSON else ReportFormat.TEXT
         if not options.write:
-            _show(secret(adoption_text(adoption, repository.texts(), out.style)), out, form)
+            _show(document_of_adoption(adoption, repository.texts(), secret), out, form)
             out.note("to write these policies and plan the undo, add --write")
         elif agreed(adoption, repository, secret, out, report, yes=options.yes) or not adoption.texts:
             write_adoption(repository, adoption, out)
@@ -97,15 +92,14 @@ def _adoption(project: Project, repository: Repository, found: RunUndo) -> Adopt
     hidden = [wish for wish in adoptable_values if project.mask.hides_wish(wish)]
     adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
     adoption = adopter.adopt(repository.texts(), [wish for wish in adoptable_values if wish not in hidden])
-    why = "reports.mask hides its value: write it yourself"
-    return replace(adoption, left=(*adoption.left, *((project.mask.wish(wish), why) for wish in hidden)))
+    return replace(adoption, left=(*adoption.left, *project.mask.left(hidden)))
 
 
-def _show(text: str, out: Output, form: ReportFormat) -> None:
+def _show(document: Document, out: Output, form: ReportFormat) -> None:
     if form is ReportFormat.JSON:
-        out.note(text)
-    elif text.strip():
-        out.result(text)
+        out.note(document_text(document, out.style))
+    elif document.tail:
+        out.document(document, ReportFormat.TEXT)
 
 
 def _plan(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from tablectl.json_text import write_json
 from tablectl.model.install import CiSystem, InstallSource
 from tablectl.policies.schemas import policy_schema
 
@@ -335,7 +335,7 @@ def scaffold(policies: str = "", source: InstallSource | None = None, hashes: Ma
     return {
         "tablectl.yaml": _CONFIG.replace("INSTALL\n", _install_section(source, hashes)),
         POLICIES: EDITOR_LINE + (policies or _EXAMPLE),
-        SCHEMA: f"{json.dumps(policy_schema(), indent=2)}\n",
+        SCHEMA: f"{write_json(policy_schema(), indent=2)}\n",
         "plans/.gitignore": _PLANS,
         ".gitignore": _GITIGNORE,
         ".pre-commit-config.yaml": _PRE_COMMIT,

@@ -15,7 +15,6 @@ from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.project import Project
 from tablectl.reports.documents import document_of_plan
-from tablectl.reports.plan_comparison import comparison_text
 from tablectl.saved_plan import read_plan
 from tablectl.version import __version__
 
@@ -30,14 +29,6 @@ def show_command(path: Path, request: CommandRequest, out: Output, reports: Repo
         context = plan_context(plan, project, request.paths, out, reports)
         make = partial(document_of_plan, mask=project.mask, context=context)
         reports.write(report_of(plan, make, context, verbose=request.verbose), out)
-    return ExitCode.DONE
-
-
-def compare_command(path: Path, against: Path, request: CommandRequest, out: Output) -> ExitCode:
-    """Show what changed between two plan files."""
-    plan, other = read_plan(path, to_apply=False), read_plan(against, to_apply=False)
-    with _project_of(plan, request, out) as project:
-        out.result(comparison_text(project.mask.plan(plan), project.mask.plan(other), out.style))
     return ExitCode.DONE
 
 

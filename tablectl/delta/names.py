@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from tablectl.delta.credentials import find_credentials, scrub
 
@@ -91,6 +91,7 @@ class TableName:
     ``text`` is the name as people write it, ``sql`` the name in statements, ``key`` the identity of the table.
     """
 
+    WRITTEN_AS: ClassVar[str] = "text"
     catalog: str
     parts: tuple[str, ...]
 

@@ -5,6 +5,7 @@ are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
 from typing import Literal
 
 from tablectl.attributes.clustering import Clustering
@@ -13,6 +14,7 @@ from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import ColumnPath, NameSyntaxError, parse_column
 from tablectl.delta.properties import find_anywhere
 from tablectl.frozen import frozen
+from tablectl.json_text import UNWRITTEN
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
@@ -137,7 +139,7 @@ class LintRule:
     """The commands that check the rule. ``plan`` checks only tables that it changes."""
     properties: tuple[str, ...] = ()
     """The table properties that the rule is about, in Delta's spelling."""
-    check: Callable[[LintedState], Found] | None = None
+    check: Callable[[LintedState], Found] | None = field(default=None, metadata=UNWRITTEN)
     """``None`` if another module makes the findings."""
 
 

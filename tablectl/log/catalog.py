@@ -14,8 +14,7 @@ from tablectl.delta.names import TableName, find_name
 from tablectl.engine.port import SIMPLE_NAME, Catalog
 from tablectl.frozen import frozen
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
-from tablectl.model.pattern_index import index_globs, index_patterns
-from tablectl.model.patterns import CatalogPattern, literal_text
+from tablectl.model.patterns import CatalogPattern, index_globs, index_patterns, literal_text
 from tablectl.one_table import of_table
 
 _CONCURRENCY = 8

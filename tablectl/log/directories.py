@@ -14,8 +14,7 @@ from tablectl.delta.names import LOG, NameSyntaxError, TableName, canonical_loca
 from tablectl.frozen import frozen
 from tablectl.log.catalog import PatternMatches
 from tablectl.model.errors import LiveError, TablectlError
-from tablectl.model.pattern_index import PatternIndex, index_globs
-from tablectl.model.patterns import PathPattern, literal_text, step_matches
+from tablectl.model.patterns import PathPattern, PatternIndex, index_globs, literal_text, step_matches
 from tablectl.one_table import of_table, one_table
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions

@@ -186,3 +186,22 @@ def check_zone(text: str) -> str:
     except (ValueError, OSError, KeyError):  # an unknown name is a KeyError
         raise ValueError("needs the name of a time zone, such as Europe/Berlin") from None
     return text
+
+
+@frozen(kw_only=True)
+class TableWindow:
+    """How the protected window of one table differs from the configuration's."""
+
+    drain: int | None = None
+    """Seconds that writers have to finish each time the gate becomes stricter; ``None`` for the configuration's."""
+    allow: tuple[str, ...] | None = None
+    """The periods in which the window may open, as ``parse_rule`` reads them. They replace the allow rules of the
+    configuration; ``None`` keeps these.
+    """
+    deny: tuple[str, ...] = ()
+    """Periods in which the window may not open, in addition to the deny rules of the configuration."""
+
+    def over(self, calendar: Calendar) -> Calendar:
+        """The calendar of the table, from that of the configuration."""
+        allow = calendar.allow if self.allow is None else tuple(map(parse_rule, self.allow))
+        return Calendar(allow=allow, deny=(*calendar.deny, *map(parse_rule, self.deny)))

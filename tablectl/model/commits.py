@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Literal
 
 from tablectl.frozen import frozen
+from tablectl.model.table import Commit
 
 Partition = tuple[str | None, ...]
 
@@ -122,3 +123,42 @@ LIVE = File("live")
 """Stands for each file of the table that a statement may rewrite and a writer may have read."""
 NEW = File("new")
 """Stands for each file that a rewrite adds."""
+
+
+PartitionValues = tuple[tuple[str, str | None], ...]
+"""The values of a file's partition columns, sorted by physical name; ``()`` without partitions."""
+
+
+@frozen
+class CommitFiles:
+    """A commit with the files that it adds and removes."""
+
+    commit: Commit
+    added: frozenset[PartitionValues] = frozenset()
+    """The partitions of the files that it adds."""
+    removed: frozenset[PartitionValues] = frozenset()
+    added_files: int = 0
+    added_bytes: int = 0
+    removed_files: int = 0
+    removed_bytes: int = 0
+
+
+@frozen
+class UnnamedFiles:
+    """Data files that no commit names, of a time in which all commits are known. Failed writes leave them behind."""
+
+    files: int
+    bytes: int
+    seconds: float
+    """The length of that time."""
+
+
+@frozen
+class PastCommits:
+    """The commits of a table, newest first, with their files."""
+
+    commits: tuple[CommitFiles, ...]
+    cut: bool = False
+    """Whether older commits of the requested days were not read."""
+    unnamed: UnnamedFiles | None = None
+    """``None`` if the table was not listed."""

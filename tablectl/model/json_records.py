@@ -10,21 +10,21 @@ import ast
 import inspect
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import cache
 from itertools import pairwise
 from textwrap import dedent
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from tablectl.json_text import OMITTED, UNWRITTEN, written_properties
+from tablectl.json_text import OMITTED, UNWRITTEN, json_properties
 
 if TYPE_CHECKING:  # see the module docstring
     from pydantic import TypeAdapter
 
 _Record = TypeVar("_Record")
 Schema = dict[str, Any]
-_PLAIN: Mapping[type, str] = {
+_PLAIN: Mapping[Any, str] = {
     str: "string",
     int: "integer",
     float: "number",
@@ -85,7 +85,7 @@ def _record(kind: type[Any], records: Schema) -> Schema:
     for field in known:
         about = {"description": notes[field.name]} if field.name in notes else {}
         properties[field.name] = {**about, **_type(hints[field.name], records)}
-    computed = written_properties(kind)
+    computed = json_properties(kind)
     for name, each in computed.items():
         hint = get_type_hints(each.fget)["return"]
         properties[name] = {"description": _text(each.__doc__ or ""), **_type(hint, records)}
@@ -100,8 +100,8 @@ def _record(kind: type[Any], records: Schema) -> Schema:
 
 def _type(hint: Any, records: Schema) -> Schema:
     origin, args = get_origin(hint), get_args(hint)
-    if hint in _PLAIN:
-        return {"type": _PLAIN[hint]}
+    if hint in _PLAIN or hasattr(hint, "WRITTEN_AS"):
+        return {"type": _PLAIN.get(hint, "string")}
     if origin is Literal:
         return {"enum": list(args)}
     if origin in {Union, UnionType}:
@@ -113,7 +113,7 @@ def _type(hint: Any, records: Schema) -> Schema:
         return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
     if origin is Mapping and args[0] is str:
         return {"type": "object", "additionalProperties": _type(args[1], records)}
-    if isinstance(hint, type) and issubclass(hint, StrEnum):
+    if isinstance(hint, type) and issubclass(hint, (StrEnum, IntEnum)):
         return {"enum": [each.value for each in hint]}
     if isinstance(hint, type) and is_dataclass(hint):
         if hint.__name__ not in records:

@@ -13,11 +13,11 @@ from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.frozen import frozen
 from tablectl.json_text import OMITTED
+from tablectl.model.calendar import TableWindow
+from tablectl.model.expected_loss import TableLoss
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import ClusteringState
-from tablectl.model.table_loss import TableLoss
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.model.table_window import TableWindow
 from tablectl.model.writers import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
 
 Value = str | tuple[str, ...] | None

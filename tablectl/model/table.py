@@ -10,7 +10,9 @@ from tablectl.delta.names import ColumnPath, TableName
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Schema
 from tablectl.frozen import frozen
+from tablectl.json_text import UNWRITTEN, in_json
 from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table_options import Optimize
 
 NOTHING_SET: Mapping[str, str] = MappingProxyType({})
@@ -42,34 +44,40 @@ class Commit:
     operation: str
     user: str = ""
     client: Client = UNKNOWN_CLIENT
-    user_metadata: str = ""
-    changes_metadata: bool = False
+    user_metadata: str = field(default="", metadata=UNWRITTEN)
+    changes_metadata: bool = field(default=False, metadata=UNWRITTEN)
     """Whether the commit has a ``metaData`` or ``protocol`` action, or writes a domain other than row tracking's."""
-    changes_data: bool = False
+    changes_data: bool = field(default=False, metadata=UNWRITTEN)
     """Whether the commit adds or removes files."""
-    overwrites: bool = False
+    overwrites: bool = field(default=False, metadata=UNWRITTEN)
     """Whether the commit replaced the whole table."""
-    schema_writer: bool = False
+    schema_writer: bool = field(default=False, metadata=UNWRITTEN)
     """Whether the commit changes both data and metadata, as schema evolution and identity columns do."""
     engine: str = ""
     """The unchanged ``engineInfo``, from which ``client`` is derived."""
     parameters: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """The operation's parameters that are not null, as ``DESCRIBE HISTORY`` shows them. A cut value ends with …"""
-    metrics: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    metrics: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET, metadata=UNWRITTEN)
     """The operation's metrics, in the same form."""
-    tags: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    tags: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET, metadata=UNWRITTEN)
     """The writer's tags for the commit, such as ``delta.rowTracking.preserved``."""
-    read_version: int | None = None
+    read_version: int | None = field(default=None, metadata=UNWRITTEN)
     """The version that the transaction started from."""
-    isolation: str = ""
+    isolation: str = field(default="", metadata=UNWRITTEN)
     """The isolation level of the transaction: ``Serializable``, ``WriteSerializable``, ``SnapshotIsolation``."""
-    blind_append: bool | None = None
+    blind_append: bool | None = field(default=None, metadata=UNWRITTEN)
     """Whether the commit only added files and read none; ``None`` if unknown."""
-    transactions: tuple[AppTransaction, ...] = ()
+    transactions: tuple[AppTransaction, ...] = field(default=(), metadata=UNWRITTEN)
     job: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """The job, notebook and cluster of the commit, as Databricks records them: ``jobId``, ``jobName``, ``runId``, …,
     ``notebookId``, ``clusterId``.
     """
+
+    @property
+    @in_json
+    def stamp(self) -> Stamp | None:
+        """The run of tablectl that made it; ``None`` for other commits."""
+        return read_stamp(self.user_metadata)
 
     @property
     def source(self) -> str:

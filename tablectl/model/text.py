@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Literal
+
+from tablectl.frozen import frozen
 
 LONGEST_VALUE = 10_000
 """The longest property value in changes, plans and reports, in characters. A longer value is replaced by its beginning
@@ -90,3 +93,38 @@ def size_text(size: int) -> str:
 def minutes_text(seconds: float) -> str:
     """``5 min``, below a minute ``40 s``."""
     return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
+
+
+_PYTHON = "(spark."
+"""The start of each DataFrame write that ``operations`` renders. No SQL statement starts like this."""
+_SQL = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?\Z)|`[^`]*`|(?P<end>\n)", re.DOTALL)
+
+
+@frozen
+class Code:
+    """A statement. ``lines`` hold the statement unchanged: a name in a line can contain control characters."""
+
+    language: Literal["sql", "python", "yaml", "diff", "text"]
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The text for the engine, or for readers if it is Python."""
+        return "\n".join(self.lines)
+
+    def shown(self) -> tuple[str, ...]:
+        """The lines for people: printable, with a semicolon after SQL."""
+        *first, last = map(printable, self.lines)
+        return (*first, last + ";" * (self.language == "sql"))
+
+
+def read_code(text: str) -> Code:
+    """Parses the text of a statement in a plan file or a report. The inverse of ``Code.text``."""
+    if text.startswith(_PYTHON):
+        return Code("python", tuple(text.split("\n")))
+    lines, start = list[str](), 0
+    for token in _SQL.finditer(text):
+        if token["end"]:
+            lines.append(text[start : token.start()])
+            start = token.end()
+    return Code("sql", (*lines, text[start:]))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tablectl.attributes.clustering import CLUSTERED_DATA
 from tablectl.attributes.deletion_vectors import FEATURE, DeletionVectors
 from tablectl.attributes.policy import attribute
 from tablectl.delta.protocol import PROTECTION
 from tablectl.frozen import frozen
+from tablectl.json_text import UNWRITTEN, in_json
 from tablectl.log.blame import BlameQuestion, Origin
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, TableFailure, Value
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import CatalogDifference, Commit, LiveTable
-from tablectl.policies.adopt import AdoptableValue
+from tablectl.policies.adopt import AdoptableValue, Adoption
 from tablectl.policies.spec import TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 
@@ -38,8 +39,8 @@ class Difference:
 class TableDrift:
     """A table that differs from its policy, or its catalog from its log."""
 
-    spec: TableSpec
-    live: LiveTable
+    spec: TableSpec = field(metadata=UNWRITTEN)
+    live: LiveTable = field(metadata=UNWRITTEN)
     differences: tuple[Difference, ...]
     applied: Commit | None = None
     """The newest commit that a tablectl apply made, among the commits that were searched."""
@@ -47,6 +48,36 @@ class TableDrift:
     """Where the table's catalog disagrees with its log."""
     trouble: str = ""
     """Why the table's history could not be read; empty if it could."""
+
+    @property
+    @in_json
+    def name(self) -> str:
+        """Its name for people."""
+        return self.spec.name.text
+
+    @property
+    @in_json
+    def location(self) -> str:
+        """Where it lies."""
+        return self.live.location
+
+    @property
+    @in_json
+    def version(self) -> int:
+        """The version that was read."""
+        return self.live.version
+
+    @property
+    @in_json
+    def tags(self) -> tuple[str, ...]:
+        """Its tags, by its policy."""
+        return tuple(self.spec.tags)
+
+    @property
+    @in_json
+    def owner(self) -> str:
+        """Who is responsible for it, by its policy; empty if no policy says."""
+        return self.spec.owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -64,10 +95,14 @@ class Drift(ReportMethods):
     """The maximum number of commits that were searched per table."""
     env: str = ""
     """The selected environment of `tablectl.yaml`; empty if none was selected."""
+    adoption: Adoption | None = None
+    """The result of `--adopt`; null without it."""
+    format: int = 2
 
     @property
+    @in_json
     def exit_code(self) -> ExitCode:
-        """1 if a table or a history cannot be read, otherwise 2 if a table differs, otherwise 0."""
+        """Without `--adopt`: 1 if a table or a history cannot be read, else 2 if a table differs, else 0."""
         codes = [ExitCode.ERROR] if self.failures or any(table.trouble for table in self.tables) else []
         return ExitCode.worst(*codes, *([ExitCode.CHANGES] if self.tables else []))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tablectl.attributes.policy import OWNED, OWNED_KEYS, attribute, why_refused
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.statement_phases import PhaseVerdict, phase_of
@@ -34,12 +36,13 @@ class PropertyExplanation:
     """The value that every engine assumes if the key is not set; ``None`` if engines or sessions differ."""
     feature: str
     """The protocol feature that it enables."""
-    changes: tuple[tuple[str, PhaseVerdict], ...]
+    changes: Mapping[str, PhaseVerdict]
     """The effect of setting and of unsetting it, on a plain table written by the newest Delta Spark."""
     codes: tuple[str, ...]
     """The codes of the findings about it."""
     runtimes: tuple[Capability, ...] = ()
     """What setting it needs on Databricks."""
+    format: int = 2
 
 
 def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
@@ -50,7 +53,7 @@ def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
         return None
     spelled = next((each for each in OWNED_KEYS if each.lower() == text.lower()), text)
     key = known.key if known else canonical_key(spelled, dialect)
-    changes = () if owner or refused or known is None else _changes(key, known.feature_value, dialect)
+    changes = {} if owner or refused or known is None else _changes(key, known.feature_value, dialect)
     return PropertyExplanation(
         key=key,
         attribute=owner,
@@ -65,7 +68,7 @@ def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
     )
 
 
-def _changes(key: str, value: str, dialect: str) -> tuple[tuple[str, PhaseVerdict], ...]:
+def _changes(key: str, value: str, dialect: str) -> dict[str, PhaseVerdict]:
     newest = RELEASES[-1]
     basis = Basis(
         protocol=ProtocolFact(reader=1, writer=2),
@@ -83,4 +86,4 @@ def _changes(key: str, value: str, dialect: str) -> tuple[tuple[str, PhaseVerdic
         ("set", SetProperties(((key, value or _SAMPLE),))),
         ("unset", UnsetProperties((key,))),
     )
-    return tuple((what, phase_of(operation.commits(basis), basis, dialect)) for what, operation in made)
+    return {what: phase_of(operation.commits(basis), basis, dialect) for what, operation in made}

@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from tablectl.delta.names import TableName, column_text
 from tablectl.frozen import frozen
+from tablectl.json_text import in_json
 from tablectl.lint_rules import DEFAULT_SEVERITIES, RULES, Severities
 from tablectl.lint_rules.rule import LintedState, RuleFinding, Seen
 from tablectl.model.errors import ExitCode
@@ -43,8 +44,10 @@ class Linted:
     failures: tuple[TableFailure, ...] = ()
     unmatched: tuple[str, ...] = ()
     """Patterns that match no live table."""
+    format: int = 2
 
     @property
+    @in_json
     def exit_code(self) -> ExitCode:
         """1 if a table cannot be read, otherwise 3 if a finding is an error, otherwise 0."""
         wrong = any(each.severity == "error" for table in self.tables for each in table.findings)

@@ -10,11 +10,18 @@ from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.conflicts.past_writers import PastWriters, loss_of, past_writers
 from tablectl.conflicts.statement_phases import depends_on_writers, phase_of
-from tablectl.model.expected_loss import DAYS, LEAST_WRITES, quietest_hour
+from tablectl.model.expected_loss import (
+    DAYS,
+    LEAST_WRITES,
+    StatementLoss,
+    TableLoss,
+    failed_writes,
+    lost_seconds,
+    quietest_hour,
+)
 from tablectl.model.operations import Repartition
 from tablectl.model.plan import Change, Phase
 from tablectl.model.table import LiveTable
-from tablectl.model.table_loss import StatementLoss, TableLoss, failed_writes, lost_seconds
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.change_operations import operations_for, refusals_for
 from tablectl.planning.derive_statements import DerivedTable

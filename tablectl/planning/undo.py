@@ -1,18 +1,81 @@
-"""The inverse of a run: the values that its commits replaced, as far as the table still has what the run left."""
+"""Earlier applies, from the stamps in the tables' logs, and the inverse of one: the values that its commits replaced,
+as far as the table still has what the run left.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Literal
 
 from tablectl.attributes.policy import ATTRIBUTES, attribute
 from tablectl.frozen import frozen
-from tablectl.model.plan import Change, Value
+from tablectl.json_text import UNWRITTEN, in_json
+from tablectl.model.plan import Change, TableFailure, Value
+from tablectl.model.stamp import Stamp
 from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.drift import declarable
 from tablectl.planning.import_table import values_of_table
 from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.spec import TableSpec
+
+Outcome = Literal["refused", "undo", "nothing"]
+"""What an undo does to a table."""
+
+
+@frozen(kw_only=True)
+class RunOnTable:
+    """The commits of a run on one table."""
+
+    table: str
+    commits: tuple[Commit, ...]
+    """The oldest first."""
+
+
+@frozen(kw_only=True)
+class PastRun:
+    """One apply, as far as its commits tell."""
+
+    stamp: Stamp
+    tables: tuple[RunOnTable, ...]
+    """By name."""
+
+    @property
+    def commits(self) -> tuple[Commit, ...]:
+        """The commits on all tables, the oldest first."""
+        found = [commit for table in self.tables for commit in table.commits]
+        return tuple(sorted(found, key=lambda commit: (commit.timestamp, commit.version)))
+
+    @property
+    @in_json
+    def began(self) -> int:
+        """When the first commit was made, in milliseconds since the epoch; 0 if unknown."""
+        return min((commit.timestamp for commit in self.commits if commit.timestamp), default=0)
+
+    @property
+    @in_json
+    def ended(self) -> int:
+        """When the last commit was made, in milliseconds since the epoch; 0 if unknown."""
+        return max((commit.timestamp for commit in self.commits), default=0)
+
+    @property
+    @in_json
+    def users(self) -> tuple[str, ...]:
+        """The users of the commits; the clients of commits without a user."""
+        return tuple(dict.fromkeys(commit.user or commit.client.text() for commit in self.commits))
+
+
+@frozen(kw_only=True)
+class PastRuns:
+    """The runs on some tables."""
+
+    runs: tuple[PastRun, ...]
+    """The newest first."""
+    failures: tuple[TableFailure, ...] = ()
+    """Tables whose history cannot be read."""
+    unmatched: tuple[str, ...] = ()
+    """Patterns that match no live table."""
+    format: int = 2
 
 
 @frozen(kw_only=True)
@@ -22,23 +85,17 @@ class ValueUndo:
     change: Change
     found: Value
     """The table's value now."""
-
-    @property
-    def undone(self) -> bool:
-        """Whether the table already has the value from before the run."""
-        return _agrees(self.change, self.found, self.change.before)
-
-    @property
-    def conflicts(self) -> bool:
-        """Whether the value was changed after the run, so that an undo would discard another writer's change."""
-        return not self.undone and not _agrees(self.change, self.found, self.change.after)
+    outcome: Literal["undo", "already", "changed since"]
+    """``already``: the table has the value from before the run. ``changed since``: the value was changed after the run,
+    so that an undo would discard another writer's change.
+    """
 
 
 @frozen(kw_only=True)
 class TableUndo:
     """What a run changed on one table, and what an undo makes of it."""
 
-    spec: TableSpec
+    spec: TableSpec = field(metadata=UNWRITTEN)
     commits: tuple[Commit, ...]
     """The run's commits, the oldest first."""
     values: tuple[ValueUndo, ...]
@@ -48,9 +105,21 @@ class TableUndo:
     """Why the values from before the run are unknown; empty if they are known."""
 
     @property
+    @in_json
+    def name(self) -> str:
+        """The table."""
+        return self.spec.name.text
+
+    @property
+    @in_json
+    def outcome(self) -> Outcome:
+        """What an undo does to the table."""
+        return "refused" if self.refusals or self.trouble else "undo" if self.values else "nothing"
+
+    @property
     def refusals(self) -> tuple[ValueUndo, ...]:
         """The values that were changed after the run. With one of them, no value of the table is undone."""
-        return tuple(value for value in self.values if value.conflicts)
+        return tuple(value for value in self.values if value.outcome == "changed since")
 
     @property
     def adoptable_values(self) -> tuple[AdoptableValue, ...]:
@@ -58,6 +127,40 @@ class TableUndo:
         if self.refusals or self.trouble:
             return ()
         return tuple(_adoptable_value(self.spec, value.change) for value in self.values)
+
+
+@frozen(kw_only=True)
+class RunUndo:
+    """What a run changed, table by table, and what an undo makes of it."""
+
+    run: PastRun
+    tables: tuple[TableUndo, ...]
+    """By name."""
+    failures: tuple[TableFailure, ...]
+    """Tables that cannot be read. The run may have changed them, too."""
+    format: int = 2
+
+
+def stamped(commits: Iterable[Commit]) -> dict[str, tuple[Stamp, tuple[Commit, ...]]]:
+    """The commits of applies by run, each with its stamp, the oldest commit first."""
+    found: dict[str, tuple[Stamp, tuple[Commit, ...]]] = {}
+    for commit in sorted(commits, key=lambda each: each.version):
+        if stamp := commit.stamp:
+            first, earlier = found.get(stamp.run, (stamp, ()))
+            found[stamp.run] = (first, (*earlier, commit))
+    return found
+
+
+def past_runs(commits: Mapping[str, Iterable[Commit]]) -> tuple[PastRun, ...]:
+    """The runs in the commits of tables, by name. The newest run first."""
+    stamps: dict[str, Stamp] = {}
+    tables: dict[str, list[RunOnTable]] = {}
+    for name in sorted(commits):
+        for run, (stamp, made) in stamped(commits[name]).items():
+            stamps.setdefault(run, stamp)
+            tables.setdefault(run, []).append(RunOnTable(table=name, commits=made))
+    found = (PastRun(stamp=stamps[run], tables=tuple(each)) for run, each in tables.items())
+    return tuple(sorted(found, key=lambda each: (each.ended, each.stamp.run), reverse=True))
 
 
 def changes_between(before: LiveTable, after: LiveTable, dialect: str) -> tuple[Change, ...]:
@@ -92,13 +195,20 @@ def table_undo(
     spec: TableSpec, commits: Sequence[Commit], changes: Sequence[Change], before: LiveTable, now: LiveTable
 ) -> TableUndo:
     """The undo of a run on one table. ``before`` is the table before the run's first commit, ``now`` as it is."""
-    values = (ValueUndo(change=change, found=attribute(change.attribute).read(now, change.key)) for change in changes)
+    values = (_value(change, attribute(change.attribute).read(now, change.key)) for change in changes)
     return TableUndo(
         spec=spec,
         commits=tuple(sorted(commits, key=lambda commit: commit.version)),
         values=tuple(values),
         stays=tuple(sorted(now.protocol.features - before.protocol.features)),
     )
+
+
+def _value(change: Change, found: Value) -> ValueUndo:
+    if _agrees(change, found, change.before):
+        return ValueUndo(change=change, found=found, outcome="already")
+    same = _agrees(change, found, change.after)
+    return ValueUndo(change=change, found=found, outcome="undo" if same else "changed since")
 
 
 def _declared(table: LiveTable, dialect: str) -> Iterator[tuple[str, str]]:

@@ -8,12 +8,13 @@ parsed again and checked before it is accepted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from tablectl.attributes.policy import attribute
 from tablectl.delta.names import NameSyntaxError, TableName
 from tablectl.delta.properties import canonical_key
 from tablectl.frozen import frozen
+from tablectl.json_text import OMITTED, UNWRITTEN, in_json
 from tablectl.model.errors import InputError
 from tablectl.model.plan import Value
 from tablectl.policies.identifiers import read_table
@@ -38,6 +39,8 @@ class AdoptableValue:
     value: Value
     source: SourceFile
     """The place of the differing declaration."""
+    reason: str = field(default="", metadata=OMITTED)
+    """Why it was not adopted."""
 
     @property
     def id(self) -> str:
@@ -49,11 +52,19 @@ class AdoptableValue:
 class Adoption:
     """The changed files, and the values that could not be adopted."""
 
-    texts: Texts
+    texts: Texts = field(metadata=UNWRITTEN)
     """The changed files only."""
     adopted: tuple[AdoptableValue, ...]
-    left: tuple[tuple[AdoptableValue, str], ...]
-    """Values that could not be adopted, each with the reason."""
+    left: tuple[AdoptableValue, ...]
+    """Values that could not be adopted."""
+    written: bool = False
+    """Whether the files were written; else it is a preview."""
+
+    @property
+    @in_json
+    def files(self) -> tuple[str, ...]:
+        """The names of the changed files."""
+        return tuple(sorted(self.texts))
 
 
 @frozen
@@ -64,7 +75,7 @@ class _Written:
     """The files before any edit."""
     texts: Texts
     adopted: tuple[AdoptableValue, ...]
-    left: tuple[tuple[AdoptableValue, str], ...] = ()
+    left: tuple[AdoptableValue, ...] = ()
 
 
 @frozen
@@ -80,8 +91,9 @@ class Adopter:
         """Adopts every value that can be written without changing any other declaration."""
         before = self.read(files)
         declared = _policies(before, values)
-        same = {wish: _SAME for wish in values if _declares(declared.get(wish.table.key, {}), wish)}
-        start = _Written({file: outline(text) for file, text in files.items()}, files, (), tuple(same.items()))
+        same = [wish for wish in values if _declares(declared.get(wish.table.key, {}), wish)]
+        left = tuple(replace(wish, reason=_SAME) for wish in same)
+        start = _Written({file: outline(text) for file, text in files.items()}, files, (), left)
         found = self._proven(before, start, [wish for wish in values if wish not in same])
         changed = {file: text for file, text in found.texts.items() if text != files[file]}
         return Adoption(changed, found.adopted, found.left)
@@ -98,7 +110,7 @@ class Adopter:
         except SpliceError as error:
             why = str(error)
         if len(values) == 1:
-            return replace(start, left=(*start.left, (values[0], why)))
+            return replace(start, left=(*start.left, replace(values[0], reason=why)))
         tables = list(dict.fromkeys(wish.table.key for wish in values))
         if len(tables) > 1:
             first = frozenset(tables[: len(tables) // 2])
@@ -125,7 +137,7 @@ class Adopter:
                     made.setdefault(file, []).extend(cuts(texts[file], outlines[file], path, wish.value))
                     adopted.append(wish)
                 except SpliceError as error:
-                    left.append((wish, str(error)))
+                    left.append(replace(wish, reason=str(error)))
             rest = [wish for wish in rest if now[wish.table.key] is not wish]
             texts |= {file: cut(texts[file], each) for file, each in made.items()}
         return _Written(start.originals, texts, tuple(adopted), tuple(left))

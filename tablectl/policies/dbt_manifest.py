@@ -7,14 +7,13 @@ left out or an error, never believed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
-from tablectl.json_text import MOST_VALUES, JsonBudgetError, read_json
+from tablectl.json_text import MOST_VALUES, JsonBudgetError, read_json, write_json
 from tablectl.model.errors import UsageError
 from tablectl.support.files import NotRegularError, TooLargeError, read_regular
 
@@ -50,8 +49,8 @@ class DbtTable:
     def lines(self) -> tuple[str, ...]:
         """The configuration that a policy can replace, a key a line."""
         lists = ((_CLUSTERING, self.clustering), (_PARTITIONING, self.partitioning))
-        found = [f"{key}: {json.dumps(list(columns))}" for key, columns in lists if columns is not None]
-        found += [f"{_PROPERTIES}: {json.dumps({key: value})}" for key, value in self.properties.items()]
+        found = [f"{key}: {write_json(list(columns), spaces=True)}" for key, columns in lists if columns is not None]
+        found += [f"{_PROPERTIES}: {write_json({key: value}, spaces=True)}" for key, value in self.properties.items()]
         return tuple(found)
 
 

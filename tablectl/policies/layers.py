@@ -14,8 +14,7 @@ from tablectl.attributes.policy import CONTRADICTIONS, EXCLUSIVE, VALUE_TYPES, P
 from tablectl.delta.names import TableName
 from tablectl.frozen import frozen
 from tablectl.model.errors import Problem
-from tablectl.model.pattern_index import PatternIndex, index_patterns
-from tablectl.model.patterns import TablePattern
+from tablectl.model.patterns import PatternIndex, TablePattern, index_patterns
 from tablectl.policies.policy_fields import OF_A_TABLE
 from tablectl.policies.value_reader import GivenValue
 from tablectl.policies.yaml_nodes import SourceFile

@@ -12,8 +12,8 @@ from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.attributes.value_types import FieldType, ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
 from tablectl.frozen import frozen
+from tablectl.model.calendar import TableWindow
 from tablectl.model.table_options import CONSENTS, TableOptions, parse_size
-from tablectl.model.table_window import TableWindow
 from tablectl.policies.fields import (
     TEXT,
     WITH_VARIABLE,

@@ -11,7 +11,6 @@ from pathlib import Path
 from tablectl.attributes.masked_values import MaskedKeys
 from tablectl.delta.names import NameSyntaxError, canonical_location, join_parts
 from tablectl.frozen import frozen
-from tablectl.garbage import collection_paused
 from tablectl.model.errors import Problem, UsageError
 from tablectl.policies.config import Config
 from tablectl.policies.find_files import find_files, read_files, shown_path
@@ -76,8 +75,7 @@ def parse_files(
     """The policies in the bytes of files. Raises ``InputError`` with all errors in them, and with ``problems``."""
     engine = config.engine
     reading = ValueReader(variables, engine.dialect, engine.catalog, list(problems), MaskedKeys(config.reports.mask))
-    with collection_paused():
-        return read_specs(((shown_path(path), data) for path, data in files.items()), reading)
+    return read_specs(((shown_path(path), data) for path, data in files.items()), reading)
 
 
 def open_repository(

@@ -12,10 +12,10 @@ from tablectl.attributes.policy import Policy
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.frozen import frozen
 from tablectl.json_text import json_form, write_json
+from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import TablePattern
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.model.table_window import TableWindow
 from tablectl.policies.layers import (
     MOST_MATCHING,
     Declarations,

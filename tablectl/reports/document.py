@@ -11,13 +11,28 @@ from dataclasses import field
 from typing import Literal
 
 from tablectl.frozen import frozen
-from tablectl.model.code_block import Code
+from tablectl.model.text import Code
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.timeline import Timeline
-from tablectl.reports.wording import Kind, PlanVerdict
 
+Kind = Literal["good", "pending", "bad"]
 Tone = Kind | Literal["", "quiet"]
 """The colour of a text; empty for none."""
+
+
+@frozen
+class Verdict:
+    """The verdict that a report starts with."""
+
+    kind: Kind
+    title: str
+    """Two or three words."""
+    parts: tuple[str, ...]
+    """The counts that it is based on."""
+
+    @property
+    def sentence(self) -> str:
+        """One line of our own words and numbers; it contains no foreign text."""
+        return f"{self.title}: {'; '.join(self.parts)}."
 
 
 @frozen
@@ -134,6 +149,56 @@ class Fold:
 
 
 @frozen
+class Bar:
+    """An interval. Positions and widths are percentages of the picture."""
+
+    left: float
+    width: float
+    kind: str
+    title: str
+
+
+@frozen
+class Mark:
+    """A commit."""
+
+    left: float
+    ours: bool
+    label: str
+    """Its version; empty if it would overlap another label."""
+    title: str
+
+
+@frozen
+class TimelineEvent:
+    """A row of the table with the same events."""
+
+    at: int
+    """Milliseconds since the epoch; 0 if unknown."""
+    when: str
+    kind: Literal["gate", "statement", "commit of this run", "commit of others"]
+    text: str
+
+
+@frozen
+class Timeline:
+    """A picture and the same events as a table."""
+
+    start: str
+    end: str
+    length: str
+    gates: tuple[Bar, ...]
+    statements: tuple[Bar, ...]
+    marks: tuple[Mark, ...]
+    events: tuple[TimelineEvent, ...]
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the picture shows more than the table."""
+        return bool(self.gates or self.statements) or len(self.marks) > 1
+
+
+@frozen
 class Picture:
     """The timeline of a run. Only HTML draws it; a table with the same events comes after it."""
 
@@ -215,16 +280,10 @@ def _no_cases() -> Iterable[Case]:
     return ()
 
 
-def _no_data() -> str:
-    return ""
-
-
 @frozen
 class ForPrograms:
     """What formats for programs need beyond the parts that people read. Made when such a format is rendered."""
 
-    data: Callable[[], str] = _no_data
-    """The result as JSON."""
     results: Callable[[], Iterable[Result]] = _no_results
     """What SARIF holds."""
     cases: Callable[[], Iterable[Case]] = _no_cases
@@ -258,7 +317,8 @@ class Document:
 
     subject: str
     """``Plan``, ``Status`` …"""
-    verdict: PlanVerdict
+    verdict: Verdict | None
+    """``None`` for what is only shown, such as an explanation."""
     env: str = ""
     counts: tuple[Cell, ...] = ()
     """How many tables are in which state, the worst first: a number, a word, and its colour. Takes the place of the
@@ -282,8 +342,23 @@ class Document:
     """How text says where the folded details are."""
     in_full: Callable[[], Document] | None = None
     """The same with a part for each table, for ``--verbose``; without it, the parts are the same."""
+    record: object = None
+    """The result, without masked values. It is its own JSON."""
+    json: Callable[[], str] | None = None
+    """The JSON of a result that has a file of its own, such as a plan."""
     programs: ForPrograms = field(default_factory=ForPrograms)
     comment: Callable[[], CommentEnd] = _no_end
+
+    @property
+    def title(self) -> str:
+        """The verdict in two or three words, or the subject."""
+        return self.verdict.title if self.verdict else self.subject
+
+
+def page(name: str, *blocks: Block, record: object, state: str = "") -> Document:
+    """A document about one thing, without a verdict."""
+    card = Card(names=(name,), state=state, tone="", mark="", brief=blocks)
+    return Document(subject=name, verdict=None, cards=(card,), record=record)
 
 
 def listings(document: Document) -> Iterator[Listing]:

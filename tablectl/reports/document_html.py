@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from hashlib import sha256
 from pkgutil import get_data
@@ -16,12 +16,10 @@ from pkgutil import get_data
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tablectl.model.code_block import Code
 from tablectl.model.output_escapes import escape_markup
-from tablectl.model.text import printable
+from tablectl.model.text import Code, printable
 from tablectl.reports.context import Context
 from tablectl.reports.document import Cell, Document
-from tablectl.reports.highlight import highlighted
 from tablectl.reports.style import plural
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -130,3 +128,33 @@ def _coloured(codes: Iterable[Code]) -> Markup:
 
 def _plain(words: Iterable[str]) -> str:
     return " ".join(words)
+
+
+_SQL_WORDS = (
+    "ADD ALTER AND APPLY AS BY CLUSTER COLUMN COLUMNS CREATE DELETE DELTA DROP EXISTS FEATURE FROM FULL HISTORY IF IN "
+    "INSERT INTO IS MERGE NONE NOT NULL ON OPTIMIZE OR OVERWRITE PROPERTIES PURGE REORG REPLACE SELECT SET SYNC TABLE "
+    "TBLPROPERTIES TRUNCATE UNSET UPDATE UPGRADE UNIFORM USING VALUES WHEN WHERE WITH ZORDER"
+)
+_PYTHON_WORDS = "and as def for from if import in is lambda not or return with None True False"
+_PARTS = (
+    r"(?P<note>{note})|(?P<string>{strings})|(?P<name>`[^`\n]*`)"
+    r"|(?P<number>\b[0-9]+(?:\.[0-9]+)?\b)|(?P<word>\b(?:{words})\b)"
+)
+_STRINGS = r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""
+_OF_LANGUAGE = {
+    language: re.compile(_PARTS.format(note=note, strings=_STRINGS, words="|".join(words.split())))
+    for language, note, words in (("sql", r"--[^\n]*", _SQL_WORDS), ("python", r"#[^\n]*", _PYTHON_WORDS))
+}
+
+
+def highlighted(line: str, language: str) -> Iterator[tuple[str, str]]:
+    """The parts of a line, each with its kind: ``word``, ``string``, ``name``, ``number``, ``note``, or empty."""
+    pattern = _OF_LANGUAGE.get(language)
+    start = 0
+    for match in pattern.finditer(line) if pattern else ():
+        if match.start() > start:
+            yield "", line[start : match.start()]
+        yield match.lastgroup or "", match[0]
+        start = match.end()
+    if start < len(line):
+        yield "", line[start:]

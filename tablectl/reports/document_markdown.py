@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from tablectl.model.code_block import Code
+from tablectl.model.text import Code
 from tablectl.reports.document import (
     Block,
     Card,
@@ -29,8 +29,7 @@ from tablectl.reports.document import (
     Row,
 )
 from tablectl.reports.markdown import LIMIT, code, details, fenced, items, table, words
-from tablectl.reports.style import plural
-from tablectl.reports.wording import titled
+from tablectl.reports.style import plural, titled
 
 _MARKS = {"good": "✅", "pending": "🟡", "bad": "⛔"}
 _STATES = {"refused": "⛔", "not readable": "⛔", "irreversible": "🟠"}
@@ -74,13 +73,18 @@ def _details(document: Document) -> Iterator[str]:
     """The folded parts, one by one: those that do not fit are never made."""
     for card in document.cards:
         parts = [_block(block) for block in (*card.brief, *card.details)]
-        yield details(_summary(card), *parts)
+        if document.verdict:
+            yield details(_summary(card), *parts)
+        else:
+            yield from parts
     yield from map(_block, document.tail)
 
 
 def _verdict(document: Document) -> str:
     verdict = document.verdict
     subject = words(titled(document.subject, document.env))
+    if not verdict:
+        return f"**{subject}**"
     if not document.counts:
         return f"**{_MARKS[verdict.kind]} {subject}: {words(verdict.title)}** · {'; '.join(map(words, verdict.parts))}"
     parts = [*([words(document.refusal)] if document.refusal else []), *map(_count, document.counts)]

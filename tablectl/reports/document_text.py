@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
-from tablectl.model.code_block import Code
-from tablectl.model.text import listed, printable
+from tablectl.model.text import Code, listed, printable
 from tablectl.reports.document import (
     Block,
     Card,
@@ -23,9 +24,9 @@ from tablectl.reports.document import (
     Picture,
     Row,
     Tone,
+    Verdict,
 )
-from tablectl.reports.style import Style
-from tablectl.reports.wording import titled
+from tablectl.reports.style import Style, titled
 
 _COLOURS = {"good": "green", "pending": "yellow", "bad": "red", "quiet": "dim", "": ""}
 _FEW_NAMES = 5
@@ -33,7 +34,9 @@ _EVERY_NAME = 20
 _LABEL = 9
 """Characters of the longest label of effects."""
 _FEW_COLUMNS = 3
-"""Tables with more columns are shown as a list if they are too wide. Those with fewer are cut."""
+"""Tables with more columns are shown as a list if they are too wide. Of those with fewer, the last column wraps."""
+_LEAST = 20
+"""Characters of a column that wraps."""
 
 
 def document_text(document: Document, style: Style, *, verbose: bool = False) -> str:
@@ -56,7 +59,9 @@ def document_text(document: Document, style: Style, *, verbose: bool = False) ->
     folded = not verbose and any(card.details for card in document.cards)
     said = style.prose("", document.hint, 0, 0) if folded else []
     hint = [style.paint(line.strip(), "dim") for line in said]
-    return "\n".join([*lines, *hint, *_summary(document, style)]) + "\n"
+    if not document.verdict:
+        return "\n".join(lines).rstrip("\n") + "\n"
+    return "\n".join([*lines, *hint, *_summary(document, document.verdict, style)]) + "\n"
 
 
 def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
@@ -64,12 +69,15 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     colour = _COLOURS[card.tone]
     name = printable(card.names[0]) if len(card.names) == 1 else f"{len(card.names):,} {card.noun}s"
     state = style.paint(card.state.upper(), colour, "bold") if card.effects else style.paint(card.state, colour)
-    lines = [f"{style.paint(card.mark, colour, 'bold')} {style.paint(name, 'bold')}  {state}".rstrip()]
+    mark = f"{style.paint(card.mark, colour, 'bold')} " if card.mark else ""
+    lines = [f"{mark}{style.paint(name, 'bold')}  {state}".rstrip()]
+    if not mark and len(f"{name}  {card.state}") > style.width:
+        lines = [style.paint(name, "bold"), *(style.paint(each, colour) for each in style.prose("", card.state, 1, 0))]
     if len(card.names) > 1:
         lines += style.prose("", listed(card.names, _EVERY_NAME if card.every_name else _FEW_NAMES), 1, 0)
     for block in card.brief:
         if not (isinstance(block, Paragraph) and len(card.names) > 1):
-            lines += _block(block, style, 4 if not isinstance(block, Paragraph) else 2, verbose=False)
+            lines += _block(block, style, 4 if card.mark and not isinstance(block, Paragraph) else 2, verbose=False)
     if card.lasting:
         lines += [*_labelled("stays", card.lasting, style), *_labelled("during", card.effects, style)]
     else:
@@ -80,6 +88,11 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     while not lines[-1]:
         lines.pop()
     return [line for index, line in enumerate(lines) if line or lines[index - 1]]
+
+
+def block_lines(blocks: Iterable[Block], style: Style) -> Iterator[str]:
+    """Blocks outside of a card."""
+    return (line for block in blocks for line in _block(block, style, 2, verbose=False))
 
 
 def _labelled(label: str, cells: Sequence[Cell], style: Style) -> list[str]:
@@ -113,7 +126,8 @@ def _tail(block: Block, style: Style) -> list[str]:
 def _block(block: Block, style: Style, indent: int, *, verbose: bool) -> list[str]:
     match block:
         case Paragraph(text, tone):
-            return [_painted(line, tone, style) for line in style.prose("", text, indent - 1, 0)]
+            lines = style.prose("", text, max(indent - 1, 0), 0)
+            return [_painted(line if indent else line.strip(), tone, style) for line in lines]
         case Facts(pairs):
             return ["", *style.facts(pairs, 2)] if verbose and indent == 4 else style.facts(pairs, indent)
         case Changes():
@@ -129,7 +143,7 @@ def _block(block: Block, style: Style, indent: int, *, verbose: bool) -> list[st
             inner = [line for each in blocks for line in _block(each, style, indent, verbose=verbose)]
             return ["", f"  {style.paint(title, 'cyan', 'bold')}", *inner] if verbose else []
         case Grid():
-            return _grid(block, style, indent)
+            return ["", *_grid(block, style, indent), ""] if indent == 2 else _grid(block, style, indent)
         case Picture():
             return []
 
@@ -143,7 +157,7 @@ def _changes(block: Changes, style: Style) -> list[str]:
     three.
     """
     before, after = (_COLOURS[each] for each in block.tones)
-    if block.labels != ("Current", "Desired"):
+    if block.labels == ("Declared", "Found"):
         return [line for row in block.rows for line in _compared(row, block, style)]
     room = {row: style.width - 9 - len(row.before) - len(row.after) for row in block.rows}
     fitting = {row for row in block.rows if len(printable(row.id)) <= room[row]}
@@ -181,7 +195,7 @@ def _result(row: ChangeRow, style: Style) -> list[str]:
 
 
 def _listing(block: Listing, style: Style, indent: int) -> list[str]:
-    lines = [f"{'':{indent}}{style.paint(line, 'bold')}" for code in block.code for line in code.shown()]
+    lines = [f"{'':{indent}}{_code(line, code, style)}" for code in block.code for line in code.shown()]
     pad = max([8, *(len(label) for label, _ in (*block.facts, *block.after))])
     for label, text in block.facts:
         lines += style.prose(label, text, indent + 2, pad)
@@ -189,6 +203,12 @@ def _listing(block: Listing, style: Style, indent: int) -> list[str]:
     for label, text in block.after:
         lines += style.prose(label, text, indent + 2, pad)
     return lines
+
+
+def _code(line: str, code: Code, style: Style) -> str:
+    if code.language != "diff":
+        return style.paint(line, "bold")
+    return style.paint(line, {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], ""))
 
 
 def _undo(codes: Sequence[Code], indent: int, pad: int) -> Iterator[str]:
@@ -201,16 +221,23 @@ def _undo(codes: Sequence[Code], indent: int, pad: int) -> Iterator[str]:
 
 def _grid(grid: Grid, style: Style, indent: int) -> list[str]:
     """Columns as wide as their texts. If they do not fit, each row takes several lines."""
+    if len(grid.head) <= _FEW_COLUMNS:
+        return _narrow(grid, style, indent)
     texts = [tuple("; ".join(printable(cell.text) for cell in lines) for lines in row.cells) for row in grid.rows]
     widths = [max([len(head), *(len(row[index]) for row in texts)]) for index, head in enumerate(grid.head)]
-    if indent + sum(widths) + 2 * (len(widths) - 1) > style.width and len(widths) > _FEW_COLUMNS:
+    if indent + sum(widths) + sum(map(_gap, widths[1:])) > style.width:
         return [line for row in grid.rows for line in _stacked(row, grid.head, style, indent)]
-    lines = [style.paint(_columns(grid.head, widths, style, indent), "dim")]
+    lines = [style.paint(_columns(grid.head, widths, indent), "dim")]
     for row, cells in zip(grid.rows, texts, strict=True):
-        line = _columns(cells, widths, style, indent)
-        tone = next((cell.tone for lines_ in row.cells for cell in lines_ if cell.tone), "")
-        lines.append(style.paint(line, _COLOURS[tone]) if tone in {"bad", "pending"} else line)
+        tones = [next((_COLOURS[cell.tone] for cell in each if cell.tone), "") for each in row.cells]
+        painted = map(style.paint, cells, tones)
+        lines.append(_joined(zip(cells, painted, widths, strict=True), indent))
     return lines
+
+
+def _gap(width: int) -> int:
+    """The blanks before a column: a column of marks stands close to the one before it."""
+    return 1 if width == 1 else 2
 
 
 def _stacked(row: Row, head: Sequence[str], style: Style, indent: int) -> Iterator[str]:
@@ -229,17 +256,47 @@ def _stacked(row: Row, head: Sequence[str], style: Style, indent: int) -> Iterat
             yield from (style.paint(line, "red") for line in lines) if bad else lines
 
 
-def _columns(cells: Sequence[str], widths: Sequence[int], style: Style, indent: int) -> str:
-    line = " " * indent + "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-    return line if len(line) <= style.width else line[: style.width - 1] + "…"
+def _narrow(grid: Grid, style: Style, indent: int) -> list[str]:
+    """The lines of each cell below each other."""
+    *others, _ = grid.head
+    widths = [
+        max([len(head), *(len(printable(cell.text)) for row in grid.rows for cell in row.cells[index])])
+        for index, head in enumerate(others)
+    ]
+    left = indent + sum(widths) + 2 * len(widths)
+    lines = [style.paint(_columns(grid.head, [*widths, 0], indent), "dim")]
+    for row in grid.rows:
+        tone = next((cell.tone for cell_lines in row.cells for cell in cell_lines if cell.tone), "")
+        for texts in zip_longest(*(map(_text, cell_lines) for cell_lines in row.cells), fillvalue=""):
+            first = _columns((*texts[:-1], ""), [*widths, 0], indent).ljust(left)
+            wrapped = textwrap.wrap(
+                texts[-1], max(style.width - left, _LEAST), break_long_words=False, break_on_hyphens=False
+            )
+            shown = [f"{first}{(wrapped or [''])[0]}".rstrip(), *(f"{'':{left}}{line}" for line in wrapped[1:])]
+            lines += [style.paint(line, _COLOURS[tone]) if tone in {"bad", "pending"} else line for line in shown]
+    return lines
 
 
-def _summary(document: Document, style: Style) -> list[str]:
+def _text(cell: Cell) -> str:
+    return printable(cell.text)
+
+
+def _columns(cells: Sequence[str], widths: Sequence[int], indent: int) -> str:
+    return _joined(zip(cells, cells, widths, strict=True), indent)
+
+
+def _joined(cells: Iterable[tuple[str, str, int]], indent: int) -> str:
+    """Cells next to each other: the text, the text with its colour, and the width of each."""
+    parts = [f"{' ' * _gap(width)}{painted}{' ' * (width - len(text))}" for text, painted, width in cells]
+    return f"{'':{indent}}{''.join(parts)[2:]}".rstrip()
+
+
+def _summary(document: Document, verdict: Verdict, style: Style) -> list[str]:
     title = titled(document.subject, document.env)
-    if document.verdict.kind == "good" and len(document.summary) == 1:
+    if verdict.kind == "good" and len(document.summary) == 1:
         said = document.summary[0].text
-        opening = titled(document.verdict.title, document.env)
+        opening = titled(verdict.title, document.env)
         sentence = f". {said[:1].upper()}{said[1:]}" if document.subject == "Plan" else f": {said}"
         return [style.paint(f"{opening}{sentence}.", "green")]
-    parts = document.summary or tuple(Cell(text) for text in document.verdict.parts)
+    parts = document.summary or tuple(Cell(text) for text in verdict.parts)
     return style.sentence(title, [style.paint(each.text, _COLOURS[each.tone]) for each in parts])

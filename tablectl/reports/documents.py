@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tablectl.json_text import json_form, write_json
 from tablectl.model.errors import ExitCode
@@ -23,8 +23,10 @@ if TYPE_CHECKING:  # see above
     from tablectl.applying.run_report import RunReport
     from tablectl.planning.drift import Drift
     from tablectl.planning.lint import Linted
-    from tablectl.reports.drift_json import AdoptionFact
     from tablectl.reports.status import LakeStatus
+
+
+from tablectl.applying.run_report import RunReport
 
 
 def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:
@@ -35,7 +37,6 @@ def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:
     masked = mask.plan(plan)
     groups = plan_groups(masked)
     programs = ForPrograms(
-        data=lambda: _plan_json(plan, masked, mask, context),
         results=partial(_plan_results, masked, context),
         cases=partial(_plan_cases, masked, context),
         failed=bool(plan.failures),
@@ -44,12 +45,13 @@ def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:
     )
 
     def comment() -> CommentEnd:
-        from tablectl.reports.comment_end import end_of_plan  # noqa: PLC0415
+        from tablectl.reports.comments import end_of_plan  # noqa: PLC0415
 
         return end_of_plan(masked, groups, context)
 
     return replace(
         plan_document(masked, context, groups),
+        json=lambda: _plan_json(plan, masked, mask, context),
         hint="`--verbose` shows each table, with its SQL, reasons and rollback.",
         in_full=partial(plan_document, masked, context, groups, each_table=True),
         programs=programs,
@@ -64,22 +66,20 @@ def _plan_results(plan: Plan, context: Context) -> Iterator[Result]:
 
 
 def _plan_cases(plan: Plan, context: Context) -> Iterator[Case]:
-    from tablectl.reports.cases import plan_cases  # noqa: PLC0415
+    from tablectl.reports.results import plan_cases  # noqa: PLC0415
 
     return plan_cases(plan, context)
 
 
 def document_of_run(report: RunReport, mask: Mask, context: Context) -> Document:
     """A run. ``context.plan`` is its plan, if it is known."""
-    from tablectl.reports.cases import run_cases  # noqa: PLC0415  # see the module docstring
-    from tablectl.reports.comment_end import end_of_run  # noqa: PLC0415
-    from tablectl.reports.results import run_results  # noqa: PLC0415
+    from tablectl.reports.comments import end_of_run  # noqa: PLC0415  # see the module docstring
+    from tablectl.reports.results import run_cases, run_results  # noqa: PLC0415
     from tablectl.reports.run_document import run_document  # noqa: PLC0415
 
     masked = mask.run(report)
     context = replace(context, plan=mask.plan(context.plan) if context.plan else None)
     programs = ForPrograms(
-        data=lambda: _json({**json_form(masked), "exit_code": int(report.exit_code)}),
         results=lambda: run_results(masked),
         cases=lambda: run_cases(masked),
         failed=report.exit_code is not ExitCode.DONE,
@@ -88,6 +88,7 @@ def document_of_run(report: RunReport, mask: Mask, context: Context) -> Document
     )
     return replace(
         run_document(masked, context),
+        record=masked,
         hint="`--verbose` shows each table, with its SQL and events.",
         in_full=partial(run_document, masked, context, each_table=True),
         programs=programs,
@@ -95,17 +96,14 @@ def document_of_run(report: RunReport, mask: Mask, context: Context) -> Document
     )
 
 
-def document_of_drift(drift: Drift, mask: Mask, context: Context, adoption: AdoptionFact | None = None) -> Document:
+def document_of_drift(drift: Drift, mask: Mask, context: Context) -> Document:
     """Drift. Only JSON contains the result of ``--adopt``."""
-    from tablectl.reports.cases import drift_cases  # noqa: PLC0415  # see the module docstring
-    from tablectl.reports.comment_end import end_of_drift  # noqa: PLC0415
+    from tablectl.reports.comments import end_of_drift  # noqa: PLC0415  # see the module docstring
     from tablectl.reports.drift_document import drift_document  # noqa: PLC0415
-    from tablectl.reports.drift_json import drift_json  # noqa: PLC0415
-    from tablectl.reports.results import drift_results  # noqa: PLC0415
+    from tablectl.reports.results import drift_cases, drift_results  # noqa: PLC0415
 
     masked = mask.drift(drift)
     programs = ForPrograms(
-        data=lambda: drift_json(masked, adoption),
         results=lambda: drift_results(masked),
         cases=lambda: drift_cases(masked),
         failed=drift.exit_code is ExitCode.ERROR,
@@ -114,6 +112,7 @@ def document_of_drift(drift: Drift, mask: Mask, context: Context, adoption: Adop
     )
     return replace(
         drift_document(masked, context),
+        record=masked,
         hint="`--verbose` shows each table, with the history of its differences.",
         in_full=partial(drift_document, masked, context, each_table=True),
         programs=programs,
@@ -124,18 +123,16 @@ def document_of_drift(drift: Drift, mask: Mask, context: Context, adoption: Adop
 def document_of_lint(linted: Linted, mask: Mask, context: Context) -> Document:
     """The findings of lint."""
     from tablectl.reports.lint_document import lint_document  # noqa: PLC0415  # see the module docstring
-    from tablectl.reports.lint_json import lint_json  # noqa: PLC0415
     from tablectl.reports.results import lint_results  # noqa: PLC0415
 
     masked = mask.lint(linted)
     programs = ForPrograms(
-        data=lambda: _json(lint_json(masked), sort=False),
         results=lambda: lint_results(masked),
         failed=bool(linted.failures),
     )
     where = "<code>tablectl lint</code> prints all of it."
     end = CommentEnd("<!-- tablectl lint -->", where)
-    return replace(lint_document(masked, context), programs=programs, comment=lambda: end)
+    return replace(lint_document(masked, context), record=masked, programs=programs, comment=lambda: end)
 
 
 def document_of_status(status: LakeStatus, mask: Mask) -> Document:
@@ -143,16 +140,12 @@ def document_of_status(status: LakeStatus, mask: Mask) -> Document:
     from tablectl.reports.status_document import status_document  # noqa: PLC0415  # see the module docstring
 
     masked = mask.status(status)
-    programs = ForPrograms(data=lambda: _json(json_form(masked), indent=1, sort=False))
     end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --html FILE</code> writes all rows.")
-    return replace(status_document(masked), programs=programs, comment=lambda: end)
+    return replace(status_document(masked), record=masked, comment=lambda: end)
 
 
 def _plan_json(plan: Plan, masked: Plan, mask: Mask, context: Context) -> str:
     if masked == plan:
         return (context.dumped or dump_plan(plan)).decode()
-    return _json({**json_form(masked), "sha256": digest_of(plan), "masked": mask.patterns}, indent=1)
-
-
-def _json(body: dict[str, Any], indent: int = 2, *, sort: bool = True) -> str:
-    return write_json(body, indent=indent, sort=sort) + "\n"
+    shown = {**json_form(masked), "sha256": digest_of(plan), "masked": mask.patterns}
+    return write_json(shown, indent=1, sort=True) + "\n"

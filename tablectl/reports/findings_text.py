@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tablectl.model.plan import Finding, Severity, TableFailure
+from tablectl.model.plan import Finding, Severity
 from tablectl.model.text import printable
 from tablectl.planning.lint import LintedTable
 from tablectl.reports.style import Style, plural
@@ -24,13 +24,6 @@ def findings_lines(tables: Iterable[LintedTable], style: Style) -> list[str]:
                 lines += style.prose(each.code, f"{each.severity}: {each.message}", 2)
             lines.append("")
     return lines
-
-
-def failure_lines(failure: TableFailure, style: Style) -> list[str]:
-    """A table that cannot be read, or a pattern that cannot be resolved."""
-    lines = [f"{style.paint('x', 'red', 'bold')} {style.paint(printable(failure.name), 'bold')}"]
-    lines += style.prose("error", failure.message, 4)
-    return lines + (style.prose("hint", failure.hint, 4) if failure.hint else [])
 
 
 def counted(findings: Sequence[Finding]) -> str:

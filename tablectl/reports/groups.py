@@ -29,8 +29,9 @@ from tablectl.model.plan import (
 )
 from tablectl.model.table_options import Consent
 from tablectl.model.text import natural_key, size_text
+from tablectl.reports.document import Kind
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PHASE_EFFECTS, Kind, features_text, shown_findings
+from tablectl.reports.wording import PHASE_EFFECTS, features_text, shown_findings
 
 _T = TypeVar("_T")
 LOCKOUT = "P004"

@@ -10,12 +10,12 @@ from tablectl.model.plan import Finding
 from tablectl.model.text import natural_key
 from tablectl.planning.lint import Linted, LintedTable
 from tablectl.reports.context import Context
-from tablectl.reports.document import Block, Card, Cell, Document, Facts, Grid, Heading, Names, Row, Tone
+from tablectl.reports.document import Block, Card, Cell, Document, Facts, Grid, Heading, Names, Row, Tone, Verdict
 from tablectl.reports.findings_text import counted
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card, name_lines
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PlanVerdict, unread_title
+from tablectl.reports.wording import unread_title
 
 _ORDER = ("error", "warning", "note")
 _TONES: dict[str, Tone] = {"error": "bad", "warning": "pending", "note": "quiet"}
@@ -49,18 +49,18 @@ def lint_document(linted: Linted, context: Context) -> Document:
     )
 
 
-def _verdict(linted: Linted) -> PlanVerdict:
+def _verdict(linted: Linted) -> Verdict:
     everything = [each for table in linted.tables for each in table.findings]
     parts = [counted(everything)] if everything else []
     parts += [f"{plural(len(linted.tables), 'table')} checked"]
     parts += [f"{len(linted.failures)} not readable"] if linted.failures else []
     if linted.failures:
-        return PlanVerdict("bad", unread_title(linted.tables), tuple(parts))
+        return Verdict("bad", unread_title(linted.tables), tuple(parts))
     if linted.exit_code is not ExitCode.DONE:
-        return PlanVerdict("bad", "Errors found", tuple(parts))
+        return Verdict("bad", "Errors found", tuple(parts))
     if any(each.severity == "warning" for each in everything):
-        return PlanVerdict("pending", "Warnings found", tuple(parts))
-    return PlanVerdict("good", "Nothing found" if not everything else "Notes only", tuple(parts))
+        return Verdict("pending", "Warnings found", tuple(parts))
+    return Verdict("good", "Nothing found" if not everything else "Notes only", tuple(parts))
 
 
 def _tail(linted: Linted) -> Iterator[Block]:

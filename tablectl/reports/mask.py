@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # records of other commands, which a plan does not load
     from tablectl.applying.run_report import RunReport, StatementRun, TableRun
     from tablectl.planning.drift import Difference, Drift, TableDrift
     from tablectl.planning.lint import Linted, LintedTable
+    from tablectl.planning.undo import PastRun, PastRuns, RunUndo, ValueUndo
     from tablectl.policies.adopt import AdoptableValue
     from tablectl.reports.status import LakeStatus, TableStatus
 
@@ -54,6 +55,7 @@ _HARMLESS = frozenset(
 """Parameters of commits that contain no property values, according to Delta's ``DeltaOperations.scala``."""
 _SHORTEST = 4
 """Values with fewer characters are searched for only as whole words: otherwise they would match everywhere."""
+_WRITE_IT = "reports.mask hides its value: write it yourself"
 _KEY = re.compile(r"delta\.[A-Za-z]+(?:\.[A-Za-z]+)*")
 _WAS = re.compile(r" (?:was|is) ")
 _DECLARED = re.compile(": declared ")
@@ -87,6 +89,27 @@ class Mask(MaskedKeys):
         if not self.patterns:
             return drift
         return self._by_value(replace(drift, tables=tuple(map(self._table_drift, drift.tables))))
+
+    def runs(self, found: PastRuns) -> PastRuns:
+        """Earlier runs for display."""
+        return replace(found, runs=tuple(map(self._past_run, found.runs))) if self.patterns else found
+
+    def undo(self, undo: RunUndo) -> RunUndo:
+        """An undo for display."""
+        tables = tuple(
+            replace(
+                each, commits=tuple(map(self._commit, each.commits)), values=tuple(map(self._value_undo, each.values))
+            )
+            for each in undo.tables
+        )
+        return replace(undo, run=self._past_run(undo.run), tables=tables) if self.patterns else undo
+
+    def _past_run(self, run: PastRun) -> PastRun:
+        tables = tuple(replace(each, commits=tuple(map(self._commit, each.commits))) for each in run.tables)
+        return self._by_value(replace(run, tables=tables))
+
+    def _value_undo(self, value: ValueUndo) -> ValueUndo:
+        return replace(value, change=self.change(value.change), found=self.shown(value.change, value.found))
 
     def status(self, status: LakeStatus) -> LakeStatus:
         """The state of a lake for display: differences of hidden properties are named without their values."""
@@ -201,9 +224,13 @@ class Mask(MaskedKeys):
         before, after = self.shown(change, change.before), self.shown(change, change.after)
         return replace(change, before=before, after=after, via=tuple(self.shown(change, each) for each in change.via))
 
-    def wish(self, wish: AdoptableValue) -> AdoptableValue:
-        """A value for a policy, for display."""
-        return replace(wish, value=HIDDEN) if self.hides_wish(wish) and wish.value is not None else wish
+    def left(self, wishes: Iterable[AdoptableValue]) -> tuple[AdoptableValue, ...]:
+        """The masked ones of some values for policies, for display: people write them themselves."""
+        return tuple(
+            replace(each, value=each.value if each.value is None else HIDDEN, reason=_WRITE_IT)
+            for each in wishes
+            if self.hides_wish(each)
+        )
 
     def hides_wish(self, wish: AdoptableValue) -> bool:
         """Whether a value for a policy is masked."""

@@ -15,7 +15,8 @@ from tablectl.planning.drift import Drift, TableDrift
 from tablectl.policies.config import NotifyEvent
 from tablectl.reports.context import Context
 from tablectl.reports.drift_document import table_provenance
-from tablectl.reports.wording import GOOD, drift_verdict, outcome_text, run_verdict, titled
+from tablectl.reports.style import titled
+from tablectl.reports.wording import GOOD, drift_verdict, outcome_text, run_verdict
 
 FORMAT = 1
 _MOST_TABLES = 100

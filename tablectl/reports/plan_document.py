@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from tablectl.model.code_block import read_code
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
-from tablectl.model.text import natural_key, value_text
+from tablectl.model.text import natural_key, read_code, value_text
 from tablectl.reports.context import Context
 from tablectl.reports.document import (
     Block,
@@ -28,12 +27,13 @@ from tablectl.reports.document import (
     Tone,
 )
 from tablectl.reports.groups import FailureGroup, Group, PolicyConsent, Weight, failure_groups, plan_groups
-from tablectl.reports.loss_text import statement_loss, tables_loss
 from tablectl.reports.plan_wording import (
     all_unchanged,
     forecast,
     plan_parts,
     plan_verdict,
+    statement_loss,
+    tables_loss,
     todo_text,
     weight_counts,
 )

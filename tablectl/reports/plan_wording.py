@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from tablectl.frozen import frozen
-from tablectl.model.plan import Phase, Plan, TablePlan
+from tablectl.model.expected_loss import DAYS, LEAST_WRITES, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
+from tablectl.model.plan import Phase, Plan, Statement, TablePlan
+from tablectl.model.streams import StreamState, StreamWriter
 from tablectl.model.text import size_text
+from tablectl.planning.stream_stops import StreamStop, stops_of
+from tablectl.reports.document import Verdict
 from tablectl.reports.groups import LOCKOUT, Group, Weight, first_rewrites
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PlanVerdict, shown_findings, unread_title
+from tablectl.reports.wording import shown_findings, unread_title
+
+if TYPE_CHECKING:  # only runs load it
+    from tablectl.applying.run_report import StreamRun
 
 
 @frozen
@@ -60,19 +69,19 @@ def all_unchanged(plan: Plan) -> str:
     return "1 table matches its policy" if count == 1 else f"{count} tables match their policies"
 
 
-def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> PlanVerdict:
+def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> Verdict:
     """The verdict of a plan. ``refused`` says why the whole plan may not run."""
     parts = tuple(part.text for part in plan_parts(plan, groups))
     if refused:
-        return PlanVerdict("bad", "Refused", (refused, *parts))
+        return Verdict("bad", "Refused", (refused, *parts))
     todo = bool(_changed(plan))
     if plan.failures:
-        return PlanVerdict("bad", unread_title(plan.tables or plan.unchanged), parts)
+        return Verdict("bad", unread_title(plan.tables or plan.unchanged), parts)
     if any(table.refusals for table in plan.tables):
-        return PlanVerdict("bad", "Refused in part" if todo else "Refused", parts)
+        return Verdict("bad", "Refused in part" if todo else "Refused", parts)
     if todo:
-        return PlanVerdict("pending", "Changes pending", parts)
-    return PlanVerdict("good", "No changes", (all_unchanged(plan),))
+        return Verdict("pending", "Changes pending", parts)
+    return Verdict("good", "No changes", (all_unchanged(plan),))
 
 
 def forecast(plan: Plan) -> list[str]:
@@ -121,3 +130,76 @@ def _changed(plan: Plan) -> list[TablePlan]:
 
 def _statements(tables: Sequence[TablePlan]) -> str:
     return plural(sum(len(table.statements) for table in tables), "statement")
+
+
+_NOTHING = 0.05
+"""Fewer failed writes are written as 0.0."""
+_TOO_FEW = f"fewer than {LEAST_WRITES} writes in {DAYS} days"
+
+
+def statement_loss(table: TablePlan, statement: Statement, now: datetime | None) -> str:
+    """What a statement of a planned table is expected to cost; empty if it fails no write, or if nothing was read."""
+    if table.loss is None or not statement.fails:
+        return ""
+    if table.loss.unknown:
+        return f"unknown: {table.loss.unknown}"
+    return _week_text(table.loss.week_of_statement(statement.id), now, observed=table.loss.quietest is not None)
+
+
+def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
+    """What all statements of some tables are expected to cost; empty if none fails a write, or if nothing was read.
+
+    Of tables some of which have too few writes, the known losses are added up, and the number of the others is said.
+    """
+    losses = [each.loss for each in tables if each.applies and each.loss is not None]
+    known = [each for each in losses if not each.unknown]
+    if not known:
+        reasons = {each.unknown for each in losses}
+        return f"unknown: {reasons.pop() if len(reasons) == 1 else _TOO_FEW}" if reasons else ""
+    observed = all(each.quietest is not None for each in known)
+    text = _week_text(summed(each.week for each in known), now, observed=observed)
+    others = len(tables) - len(known)
+    return f"{text}; unknown for {others:,} of the {len(tables):,} tables" if others else text
+
+
+def _week_text(week: WeekOfLoss, now: datetime | None, *, observed: bool) -> str:
+    if not week:
+        return ""
+    if not any(each.failed for each in week):
+        return "0.0 failed writes: none of the writers in the log fails"
+    hour = None if now is None else hour_of_week(now.timestamp())
+    said = [f"now ({hour_text(hour)}): {week[hour].text()}"] if hour is not None else []
+    if not observed:
+        worst = max(week, key=lambda each: each.failed)
+        said = said or [f"up to {worst.text()}"]
+        return f"{said[0]}; the quietest hour is unknown, because the commits cover less than a day"
+    quiet = quietest_hour(week, hour or 0)
+    if hour is not None and week[hour].failed - week[quiet].failed < _NOTHING:
+        return f"{said[0]}; no hour is quieter"
+    if hour is None:
+        busiest = max(range(len(week)), key=lambda each: week[each].failed)
+        said = [f"busiest: {hour_text(busiest)}, {week[busiest].text()}"]
+    return f"{said[0]}; quietest: {hour_text(quiet)}, {week[quiet].failed:,.1f}"
+
+
+_WRITES = "it writes the table and does not read it"
+
+
+def stream_lines(table: TablePlan, states: Iterable[StreamState], dialect: str) -> tuple[str, ...]:
+    """One line for each stream."""
+    stops = stops_of(table, dialect)
+    effect = _effect(stops) if table.statements else "no statement concerns it"
+    return tuple(f"{each.name} {each.text}; {_WRITES if isinstance(each, StreamWriter) else effect}" for each in states)
+
+
+def _effect(stops: Sequence[StreamStop]) -> str:
+    if not stops:
+        return "it goes on; with a schemaTrackingLocation, or on Databricks, it may stop once and restart"
+    worst = max(stops, key=lambda each: each.stop.effect.rank)
+    fix = f"; {worst.stop.fix}" if worst.stop.fix else ""
+    return f"{worst.statement.verb} stops it, because {worst.stop.reason}: {worst.stop.effect.value}{fix}"
+
+
+def stream_run_text(stream: StreamRun) -> str:
+    """What became of a stream in a run."""
+    return f"{stream.name} {stream.note}"

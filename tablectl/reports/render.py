@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tablectl.json_text import write_json
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
 from tablectl.reports.formats import ReportFormat
@@ -16,7 +17,7 @@ def render(document: Document, form: ReportFormat, style: Style, context: Contex
 
             return document_text(document, style, verbose=verbose)
         case ReportFormat.JSON:
-            return document.programs.data()
+            return document.json() if document.json else write_json(document.record, indent=2) + "\n"
         case ReportFormat.MARKDOWN:
             from tablectl.reports.document_markdown import document_markdown  # noqa: PLC0415
 

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Literal
 
-from tablectl.applying.run_report import RunOutcome, RunReport, StatementRun, TableRun
-from tablectl.model.code_block import read_code
+from tablectl.applying.run_report import (
+    CanaryRun,
+    CanaryTable,
+    CommitRun,
+    GateRun,
+    QuietStart,
+    RunOutcome,
+    RunReport,
+    StatementRun,
+    TableRun,
+)
+from tablectl.frozen import frozen
+from tablectl.model.expected_loss import ExpectedLoss
 from tablectl.model.plan import Change, TablePlan
-from tablectl.model.text import listed, natural_key, value_text
+from tablectl.model.text import listed, minutes_text, natural_key, read_code, time_text, value_text
 from tablectl.reports.context import Context
 from tablectl.reports.document import (
+    Bar,
     Block,
     Card,
     Cell,
@@ -21,26 +36,34 @@ from tablectl.reports.document import (
     Grid,
     Heading,
     Listing,
+    Mark,
     Paragraph,
     Picture,
     Row,
+    Timeline,
+    TimelineEvent,
     Tone,
 )
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card, name_lines
-from tablectl.reports.run_wording import WORTH_TELLING, canary_texts, remarks, shared_risks
+from tablectl.reports.plan_wording import stream_run_text
 from tablectl.reports.style import plural
-from tablectl.reports.timeline import Timeline, timeline
 from tablectl.reports.wording import (
     GOOD,
     commit_text,
+    late_text,
     outcome_text,
+    risk_text,
     run_parts,
     run_verdict,
     span_text,
 )
 
 _MOST_NAMES = 10
+_MARGIN = 0.05
+"""The share of the picture that stays empty on either side."""
+_NEAR = 5.0
+"""Percent of the width below which the labels of two marks would overlap."""
 _MARKS = {RunOutcome.APPLIED: "+", RunOutcome.ALREADY: "=", RunOutcome.WAITING: "…"}
 
 
@@ -240,3 +263,184 @@ def _tables(group: Sequence[TableRun]) -> Iterator[Block]:
     if group[0].statements:
         yield Paragraph("The statements for the first table; the other tables got the same.")
         yield from map(_listing, group[0].statements)
+
+
+@frozen
+class _Scale:
+    start: int
+    end: int
+
+    def place(self, at: int) -> float:
+        """The position in percent; moments outside of the range are placed at the edge."""
+        length = max(self.end - self.start, 1)
+        share = _MARGIN + (1 - 2 * _MARGIN) * (min(max(at, self.start), self.end) - self.start) / length
+        return round(100 * share, 3)
+
+
+def timeline(run: TableRun) -> Timeline:
+    """The known events of a table's run. Other writers' clocks may be wrong: invalid times appear only in the table."""
+    commits = sorted(((each, True) for each in run.commits), key=_version_of)
+    commits += sorted(((each, False) for each in run.foreign), key=_version_of)
+    dated = [(each, ours) for each, ours in commits if time_text(each.at)]
+    scale = _scale(run, dated)
+    return Timeline(
+        start=_clock(scale.start),
+        end=_clock(scale.end),
+        length=span_text(scale.end - scale.start),
+        gates=tuple(_gate_bar(each, scale) for each in run.gates),
+        statements=tuple(_statement_bar(each, scale) for each in run.statements if time_text(each.at)),
+        marks=_marks(dated, scale),
+        events=_timeline_events(run, commits),
+    )
+
+
+def _version_of(entry: tuple[CommitRun, bool]) -> int:
+    return entry[0].version
+
+
+def _scale(run: TableRun, dated: list[tuple[CommitRun, bool]]) -> _Scale:
+    """From the first to the last event of this run; if there are none, of all commits."""
+    own = [moment for gate in run.gates for moment in (gate.since, gate.until)]
+    own += [
+        moment for each in run.statements if time_text(each.at) for moment in (each.at, each.at + each.milliseconds)
+    ]
+    own += [commit.at for commit, ours in dated if ours]
+    times = own or [commit.at for commit, _ in dated] or [0]
+    return _Scale(min(times), max(times))
+
+
+def _gate_bar(gate: GateRun, scale: _Scale) -> Bar:
+    left, right = scale.place(gate.since), scale.place(gate.until)
+    return Bar(left, round(right - left, 3), gate.gate, f"{gate.gate} for {span_text(gate.until - gate.since)}")
+
+
+def _statement_bar(statement: StatementRun, scale: _Scale) -> Bar:
+    left, right = scale.place(statement.at), scale.place(statement.at + statement.milliseconds)
+    kind = "failed" if statement.error else str(statement.phase)
+    return Bar(left, round(right - left, 3), kind, f"{statement.id}: {span_text(statement.milliseconds)}")
+
+
+def _marks(dated: list[tuple[CommitRun, bool]], scale: _Scale) -> tuple[Mark, ...]:
+    made: list[Mark] = []
+    last = {True: -_NEAR, False: -_NEAR}
+    for commit, ours in sorted(dated, key=lambda each: (each[0].at, each[0].version)):
+        left = scale.place(commit.at)
+        free = left - last[ours] >= _NEAR
+        if free:
+            last[ours] = left
+        made.append(Mark(left, ours, str(commit.version) if free else "", _commit_title(commit)))
+    return tuple(made)
+
+
+def _commit_title(commit: CommitRun) -> str:
+    inside = ", while the gate was closed" if commit.inside else ""
+    kind = "metadata" if commit.metadata else "data"
+    return (
+        f"version {commit.version}: {commit.operation or 'unknown operation'} ({kind}) by {commit.user}"
+        f"{inside}{late_text(commit)}"
+    )
+
+
+def _timeline_events(run: TableRun, commits: list[tuple[CommitRun, bool]]) -> tuple[TimelineEvent, ...]:
+    found: list[TimelineEvent] = []
+    for gate in run.gates:
+        text = f"{gate.gate}, for {span_text(gate.until - gate.since)}"
+        found.append(TimelineEvent(gate.since, _clock(gate.since), "gate", text))
+    for statement in run.statements:
+        ended = (
+            f"failed after {span_text(statement.milliseconds)}"
+            if statement.error
+            else span_text(statement.milliseconds)
+        )
+        text = f"{statement.id} ({statement.phase.word}), {ended}"
+        found.append(TimelineEvent(statement.at, _clock(statement.at), "statement", text))
+    for commit, ours in commits:
+        kind: Literal["commit of this run", "commit of others"] = "commit of this run" if ours else "commit of others"
+        found.append(TimelineEvent(commit.at, _clock(commit.at), kind, _commit_title(commit)))
+    return tuple(sorted(found, key=lambda each: each.at))
+
+
+def _clock(at: int) -> str:
+    """``2026-11-21 11:00:00.123 UTC``, for a time from another writer's clock."""
+    if not time_text(at):
+        return "unknown"
+    return f"{datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%d %H:%M:%S}.{at % 1000:03} UTC"
+
+
+_MOST_CANARIES = 10
+_MOST_SHARED = 10
+WORTH_TELLING = 1000
+"""Waits shorter than this, in milliseconds, are not reported."""
+
+
+def remarks(run: TableRun) -> list[tuple[str, str]]:
+    """Which writers may have failed, which came back, and what else people must know."""
+    facts = [("driver", run.driver)] if run.driver else []
+    facts += [("quiet moment", _quiet_text(run.quiet))] if run.quiet else []
+    if run.paced_ms >= WORTH_TELLING:
+        facts.append(("pace", f"waited {span_text(run.paced_ms)} for `window.max_bytes_per_hour`"))
+    facts += [("risk", each) for each in risks(run)]
+    facts += [("stream", stream_run_text(each)) for each in run.streams]
+    facts += [("others", f"version {each.version}{late_text(each)}") for each in run.foreign if each.run]
+    facts += [("gate", run.shut)] if run.shut else []
+    facts += [("note", f"the after-hook {each} has not run yet") for each in run.owed]
+    facts += [("note", note) for note in run.notes]
+    facts += [("note", f"{each} was applied and verified, then changed by others") for each in run.later]
+    return facts
+
+
+def risks(run: TableRun) -> Iterator[str]:
+    """Which writers may have failed: one sentence for each reason."""
+    for (reason, fails), group in groupby(run.possible_failures, key=lambda each: (each.reason, each.fails)):
+        yield risk_text(", ".join(each.writer for each in group), reason, fails)
+
+
+def shared_risks(runs: Iterable[TableRun]) -> dict[str, list[str]]:
+    """The sentences that most tables have in common, each with the names of its tables; none of a single table."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        for text in risks(run):
+            found.setdefault(text, []).append(run.name)
+    most = sorted(found.items(), key=lambda each: -len(each[1]))[:_MOST_SHARED]
+    return {text: names for text, names in most if len(names) > 1}
+
+
+def canary_texts(canary: CanaryRun) -> Iterator[str]:
+    """What was seen of the tables that were changed first, one sentence for each, and what was decided."""
+    yield from canary.notes
+    if canary.watched_ms:
+        watched, soak = minutes_text(canary.watched_ms / 1000), minutes_text(canary.soak_ms / 1000)
+        yield f"{plural(len(canary.tables), 'table')} changed first and watched for {watched} of {soak}"
+    yield from (f"{each.table}: {_canary_text(each)}" for each in canary.tables[:_MOST_CANARIES])
+    if len(canary.tables) > _MOST_CANARIES:
+        yield f"and {plural(len(canary.tables) - _MOST_CANARIES, 'more table')} changed first: see `--format json`"
+    if canary.reason:
+        names = ", ".join(canary.not_started[:_MOST_CANARIES])
+        more = len(canary.not_started) - _MOST_CANARIES
+        left = f"{names}{f' and {more:,} more' if more > 0 else ''}"
+        yield f"{plural(len(canary.not_started), 'table')} not started ({left}): {canary.reason}"
+
+
+def _canary_text(table: CanaryTable) -> str:
+    parts = [plural(table.writes, "write") + " since"] if table.writes else []
+    parts += [f"{plural(table.orphans, 'data file')} that no commit names"] if table.orphans else []
+    parts += [f"{each} is silent for more than twice its usual gap" for each in table.silent]
+    parts += [f"{each} has stopped" for each in table.stopped]
+    parts += [f"unknown, {each}" for each in table.unknown]
+    if table.writes and not (table.suspicious or table.unknown):
+        parts.append("no failure seen")
+    return "; ".join([*parts, *table.notes]) or "not watched"
+
+
+def _quiet_text(start: QuietStart) -> str:
+    """``expected 0.0 failed writes, 0 s of work; actual: none; waited 132 min``."""
+    if start.failed is None or start.seconds is None:
+        expected = f"unknown: {start.unknown}; it started because nothing was written for ten minutes"
+    else:
+        expected = f"expected {ExpectedLoss(start.failed, start.seconds).text()}"
+    actual = ""
+    if start.actual is not None:
+        hit = plural(start.actual, "failed write")
+        actual = f"; actual: at most {hit}" if start.actual else "; actual: no failed write"
+    waited = f"; waited {start.waited_ms / 60_000:.0f} min" if start.waited_ms >= 60_000 else ""
+    return expected + actual + waited

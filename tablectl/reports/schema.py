@@ -6,8 +6,8 @@ from tablectl.applying.run_report import RunReport
 from tablectl.model.errors import ExitCode
 from tablectl.model.json_records import Schema, record_schema
 from tablectl.model.plan import Plan
+from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import FORMAT
-from tablectl.reports.drift_json import DriftReport
 from tablectl.reports.status import LakeStatus
 
 _DIGEST: Schema = {
@@ -19,10 +19,6 @@ _MASKED: Schema = {
     "description": "The patterns of `reports.mask`, where they hide values: then this is a report, and no plan file.",
     "type": "array",
     "items": {"type": "string"},
-}
-_EXIT_CODE: Schema = {
-    "description": "The exit code of the apply.",
-    "enum": [int(code) for code in ExitCode if code not in {ExitCode.CHANGES, ExitCode.USAGE}],
 }
 
 
@@ -36,7 +32,10 @@ def plan_schema() -> Schema:
 
 def run_schema() -> Schema:
     """The schema of ``apply --format json``."""
-    return record_schema(RunReport, "run:3", "tablectl run", {"exit_code": _EXIT_CODE}, {})
+    made = record_schema(RunReport, "run:3", "tablectl run", {}, {})
+    impossible = {ExitCode.CHANGES, ExitCode.USAGE}
+    made["properties"]["exit_code"]["enum"] = [int(code) for code in ExitCode if code not in impossible]
+    return made
 
 
 def status_schema() -> Schema:
@@ -46,4 +45,6 @@ def status_schema() -> Schema:
 
 def drift_schema() -> Schema:
     """The schema of ``drift --format json``."""
-    return record_schema(DriftReport, "drift:1", "tablectl drift", {}, {})
+    made = record_schema(Drift, "drift:2", "tablectl drift", {}, {})
+    made["properties"]["format"] = {**made["properties"]["format"], "const": 2}
+    return made

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tablectl.model.text import listed, size_text, time_text
-from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone
+from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone, Verdict
 from tablectl.reports.status import STATES, LakeStatus, TableState, TableStatus
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PlanVerdict, unread_title
+from tablectl.reports.wording import unread_title
 
 _TONES: dict[TableState, Tone] = {
     "not readable": "bad",
@@ -35,13 +35,13 @@ def status_document(status: LakeStatus) -> Document:
     parts = [f"{status.managed} of {plural(total, 'table')} have a policy"]
     parts += [f"{count} {state}" for state in STATES if (count := status.count(state))]
     if unread or status.failures:
-        verdict = PlanVerdict("bad", unread_title(total), tuple(parts))
+        verdict = Verdict("bad", unread_title(total), tuple(parts))
     elif drifted:
-        verdict = PlanVerdict("pending", "Changed by others", tuple(parts))
+        verdict = Verdict("pending", "Changed by others", tuple(parts))
     elif status.count("not applied yet", "never applied", "unknown"):
-        verdict = PlanVerdict("pending", "Not all policies are applied", tuple(parts))
+        verdict = Verdict("pending", "Not all policies are applied", tuple(parts))
     else:
-        verdict = PlanVerdict("good", "As declared" if total else "No tables", tuple(parts))
+        verdict = Verdict("good", "As declared" if total else "No tables", tuple(parts))
     rows = tuple(map(_row, status.tables))
     return Document(
         subject="Status",

@@ -43,7 +43,8 @@ class Style:
 
     def facts(self, pairs: Sequence[tuple[str, str]], indent: int) -> list[str]:
         """Labels and texts, the texts in one column."""
-        pad = max([8, *(len(label) for label, _ in pairs)])
+        longest = max((len(label) for label, _ in pairs), default=0)
+        pad = longest if longest == 1 else max(8, longest)  # a list of points needs no column
         return [line for label, text in pairs for line in self.prose(label, text, indent, pad)]
 
     def sentence(self, opening: str, parts: list[str]) -> list[str]:
@@ -83,3 +84,8 @@ def wrapped(text: str, indent: int, style: Style, *paint: str) -> list[str]:
         break_on_hyphens=False,
     )
     return [style.paint(line, *paint) if paint else line for line in lines]
+
+
+def titled(subject: str, env: str) -> str:
+    """The subject of a report and its environment, if any: ``Plan``, ``Plan (prod)``."""
+    return f"{subject} ({printable(env)})" if env else subject

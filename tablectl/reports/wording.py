@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun
-from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import (
     Backfill,
@@ -24,7 +23,8 @@ from tablectl.model.plan import (
     Value,
 )
 from tablectl.model.table import ClusteringState
-from tablectl.model.text import natural_key, printable, size_text, time_text
+from tablectl.model.text import natural_key, size_text, time_text
+from tablectl.reports.document import Verdict
 from tablectl.reports.style import plural
 
 if TYPE_CHECKING:  # only runs and drift load them
@@ -67,29 +67,6 @@ _LEAVES: Mapping[Leaves, str] = MappingProxyType(
 GOOD = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING})
 """The successful outcomes."""
 
-Kind = Literal["good", "pending", "bad"]
-
-
-@frozen
-class PlanVerdict:
-    """The verdict that a report starts with."""
-
-    kind: Kind
-    title: str
-    """Two or three words."""
-    parts: tuple[str, ...]
-    """The counts that it is based on."""
-
-    @property
-    def sentence(self) -> str:
-        """One line of our own words and numbers; it contains no foreign text."""
-        return f"{self.title}: {'; '.join(self.parts)}."
-
-
-def titled(subject: str, env: str) -> str:
-    """The subject of a report and its environment, if any: ``Plan``, ``Plan (prod)``."""
-    return f"{subject} ({printable(env)})" if env else subject
-
 
 def run_parts(report: RunReport) -> list[str]:
     """How many tables had which outcome, and how many commits were made."""
@@ -101,24 +78,24 @@ def run_parts(report: RunReport) -> list[str]:
     return [*(parts or ["nothing to do"]), f"{plural(commits, 'commit')} made"]
 
 
-def run_verdict(report: RunReport) -> PlanVerdict:
+def run_verdict(report: RunReport) -> Verdict:
     """The verdict of a run."""
     parts = tuple(run_parts(report))
     match report.exit_code:
         case ExitCode.DONE if any(table.outcome is RunOutcome.WAITING for table in report.tables):
-            return PlanVerdict("pending", "Waiting for history to age", parts)
+            return Verdict("pending", "Waiting for history to age", parts)
         case ExitCode.DONE:
-            return PlanVerdict("good", "Applied and verified" if report.committed else "Nothing to apply", parts)
+            return Verdict("good", "Applied and verified" if report.committed else "Nothing to apply", parts)
         case ExitCode.PARTIAL if _only_shut(report):
-            return PlanVerdict("bad", "Done, and a gate may still be shut", parts)
+            return Verdict("bad", "Done, and a gate may still be shut", parts)
         case ExitCode.PARTIAL:
-            return PlanVerdict("bad", "Applied in part", parts)
+            return Verdict("bad", "Applied in part", parts)
         case ExitCode.WINDOW:
-            return PlanVerdict("bad", "The window was not opened", parts)
+            return Verdict("bad", "The window was not opened", parts)
         case ExitCode.REFUSED:
-            return PlanVerdict("bad", "Refused", parts)
+            return Verdict("bad", "Refused", parts)
         case _:
-            return PlanVerdict("bad", "Failed", parts)
+            return Verdict("bad", "Failed", parts)
 
 
 def _only_shut(report: RunReport) -> bool:
@@ -162,14 +139,14 @@ def unread_title(looked_at: object) -> str:
     return "Not all tables can be read" if looked_at else "⚠ No table was looked at"
 
 
-def drift_verdict(drift: Drift) -> PlanVerdict:
+def drift_verdict(drift: Drift) -> Verdict:
     """The verdict on drift."""
     parts = tuple(text for text, _ in drift_parts(drift)) or ("no tables",)
     if drift.failures:
-        return PlanVerdict("bad", unread_title(drift.tables or drift.as_declared), parts)
+        return Verdict("bad", unread_title(drift.tables or drift.as_declared), parts)
     if drift.tables:
-        return PlanVerdict("pending", "Drift found", parts)
-    return PlanVerdict("good", "No drift", parts)
+        return Verdict("pending", "Drift found", parts)
+    return Verdict("good", "No drift", parts)
 
 
 def facts_text(table: TablePlan) -> str:

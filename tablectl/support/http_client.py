@@ -6,7 +6,6 @@ come from the environment (``HTTPS_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``). No
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from tablectl.delta.credentials import HIDDEN, scrub
-from tablectl.json_text import JsonBudgetError, read_json
+from tablectl.json_text import JsonBudgetError, read_json, write_json
 from tablectl.model.errors import LiveError
 from tablectl.model.text import printable
 from tablectl.support.files import size_text
@@ -134,7 +133,7 @@ class HttpClient:
         """The answer in JSON; ``None`` for an empty one. Without ``again``, a POST is sent once and every other request
         again if the server is busy.
         """
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else write_json(body).encode()
         repeated = method != "POST" if again is None else again
         raw = self._asked(lambda: self._answer(method, target, data, self.bounds), self.bounds, again=repeated)
         try:

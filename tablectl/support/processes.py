@@ -34,7 +34,7 @@ def _never() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProcessLimits:
     """When a command is ended. It is asked first, and killed with all that is left of it after the grace."""
 
     seconds: float
@@ -71,7 +71,7 @@ class Captured:
     err: bytes
 
 
-def run_lines(command: Invocation, said: Callable[[str], None], limits: Limits) -> str:
+def run_lines(command: Invocation, said: Callable[[str], None], limits: ProcessLimits) -> str:
     """Runs a command and returns why it failed; empty if it succeeded. ``said`` gets each line of its output and its
     errors, on a thread of its own. Lines that are too long come in parts.
     """
@@ -85,7 +85,7 @@ def run_lines(command: Invocation, said: Callable[[str], None], limits: Limits) 
     return _run(command, [read], limits)[0]
 
 
-def run_captured(command: Invocation, most: int, limits: Limits, *, merged: bool = False) -> Captured:
+def run_captured(command: Invocation, most: int, limits: ProcessLimits, *, merged: bool = False) -> Captured:
     """Runs a command and keeps the first ``most`` bytes of its output and of its errors; ``merged`` puts
     the errors into the output. The rest is read and thrown away, so that the command can end.
     """
@@ -105,7 +105,7 @@ def run_captured(command: Invocation, most: int, limits: Limits, *, merged: bool
     return Captured(why, code, b"".join(kept[0]), b"".join(kept[1]))
 
 
-def _run(command: Invocation, reads: Sequence[Read], limits: Limits) -> tuple[str, int | None]:
+def _run(command: Invocation, reads: Sequence[Read], limits: ProcessLimits) -> tuple[str, int | None]:
     """Why a command failed, and its exit code. ``reads`` read its output and, if there are two, its errors."""
     try:
         process = subprocess.Popen(  # noqa: S603  # from the user's own configuration or this code, and no shell
@@ -152,7 +152,7 @@ def _feed(stream: IO[bytes], given: bytes) -> None:
         stream.close()
 
 
-def _wait(process: subprocess.Popen[bytes], limits: Limits) -> str:
+def _wait(process: subprocess.Popen[bytes], limits: ProcessLimits) -> str:
     """Why the command was ended; empty if it ended by itself."""
     deadline = time.monotonic() + limits.seconds
     while True:

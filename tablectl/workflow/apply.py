@@ -10,14 +10,21 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
-from tablectl.applying.context import Approve, CanaryTerms, QuietTerms, RunContext, WindowSettings, approve_all
+from tablectl.applying.context import (
+    Approve,
+    CanaryTerms,
+    QuietTerms,
+    RunContext,
+    WindowSettings,
+    approve_all,
+    hook_runner,
+)
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, RunEvent, no_progress
-from tablectl.applying.hook_process import hook_runner
 from tablectl.applying.owed_hooks import OwedHookTable
-from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
+from tablectl.applying.scheduler import Pace
 from tablectl.approval import Approval, check_declared, check_engine
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location, parse_table

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from tablectl.garbage import collection_paused
 from tablectl.log.reader import Reading, ReadRequest, read_each
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import TableFailure
@@ -28,8 +27,7 @@ def ignore_progress(_done: int, _all: int) -> None:
 
 def locate_tables(project: Project, specs: Specs, selection: Selection) -> LocatedTable:
     """The selected tables with their locations. Policies that name no table are a failure. Raises as ``locate``."""
-    with collection_paused():
-        located = locate(specs, selection, project.open_catalog, project.stores)
+    located = locate(specs, selection, project.open_catalog, project.stores)
     if specs.tables or specs.patterns or selection.changed:
         return located
     hint = "declare tables or patterns under `tables:`; `tablectl import` writes policies of live tables"

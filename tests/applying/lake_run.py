@@ -11,9 +11,9 @@ from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.owed_hooks import OwedHookTable
-from tablectl.applying.pace import Pace
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport, TableRun
+from tablectl.applying.scheduler import Pace
 from tablectl.attributes.policy import Policy
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail

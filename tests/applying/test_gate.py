@@ -14,10 +14,10 @@ from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.leases.guards import HERE, GuardMode, GuardRecord
 from tablectl.leases.lease_records import Gate, LeaseRecord, parse_record, tail
+from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import WindowError
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table import CatalogFacts, Commit
-from tablectl.model.table_window import TableWindow
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
 from tests.applying.fake_lake import COLUMNS, FakeEngine, FakeTable, at, contended, fails, parse_sql
 from tests.applying.world import DIGEST, WITH_VECTORS, Kill, World, settle

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablectl.applying.events import Progress
-from tablectl.applying.pace import HOUR, PACED, Pace
-from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
+from tablectl.applying.scheduler import HOUR, PACED, Pace, QueuedJob, Rules, Scheduler
 from tablectl.applying.waits import Later
 from tablectl.delta.protocol import Protocol
 from tests.applying.lake_run import Run, only, outcomes, plan_of

@@ -14,6 +14,7 @@ from tablectl.applying import statement_turns as turns_module
 from tablectl.applying.context import WindowSettings
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.statement_turns import LONGEST_WITH_SHUT_GATE, SHORT_DRAIN, Lane, Turn, Turns, lane_of
+from tablectl.applying.waits import Later
 from tablectl.engine.port import MaySend, always
 from tablectl.leases.guards import GuardMode
 from tablectl.model.plan import Statement
@@ -29,7 +30,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns_module, "_LOOK_EVERY", 0.01)
 
 
-def waits(_ahead: str, _waited: float) -> None:
+def waits(_later: Later, _waited: float) -> None:
     """A pulse that only waits."""
 
 
@@ -44,7 +45,7 @@ class Taker:
         assert self.asked.wait(30) or self.has.wait(30)
 
     def _take(self, lane: Lane, shut: bool) -> None:
-        def asked(_ahead: str, _waited: float) -> None:
+        def asked(_later: Later, _waited: float) -> None:
             self.asked.set()
 
         self.turn.take(lane, asked, shut=shut)
@@ -76,12 +77,12 @@ def test_a_waiting_run_names_its_holder() -> None:
     first.take(Lane.METADATA, waits, shut=False)
     told: list[str] = []
 
-    def keep_alive(ahead: str, _waited: float) -> None:
-        told.append(ahead)
+    def keep_alive(later: Later, _waited: float) -> None:
+        told.append(later.words)
         first.give()
 
     turns.of("returns", clock).take(Lane.METADATA, keep_alive, shut=False)
-    assert told == ["orders"]
+    assert told == ["waiting for its turn, after orders"]
 
 
 def test_the_end_of_a_wait_leaves_the_queue_to_the_others() -> None:
@@ -89,7 +90,7 @@ def test_the_end_of_a_wait_leaves_the_queue_to_the_others() -> None:
     first = turns.of("first", clock)
     first.take(Lane.METADATA, waits, shut=False)
 
-    def gives_up(_ahead: str, _waited: float) -> None:
+    def gives_up(_later: Later, _waited: float) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -104,7 +105,7 @@ def test_a_shut_gate_is_not_kept_shut_by_the_statement_of_another_table() -> Non
     first = turns.of("first", clock)
     first.take(Lane.METADATA, waits, shut=False)
 
-    def time_passes(_ahead: str, waited: float) -> None:
+    def time_passes(_later: Later, waited: float) -> None:
         assert waited <= LONGEST_WITH_SHUT_GATE
         clock.now += 1
 

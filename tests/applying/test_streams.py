@@ -12,10 +12,10 @@ from tablectl.applying.context import WindowSettings
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunReport, StreamRun
 from tablectl.leases.lease import Lease
+from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
-from tablectl.model.table_window import TableWindow
 from tablectl.planning import stream_stops
 from tests.applying.lake_run import Run, only, outcomes
 from tests.leases.lease_fakes import claim, try_acquire

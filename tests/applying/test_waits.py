@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import pytest
 
 from tablectl.applying import run as run_module
-from tablectl.applying.context import TableJob
+from tablectl.applying.context import TableJob, WindowSettings
 from tablectl.applying.events import PROGRESS
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement
 from tests.applying.lake_run import Run, only, outcomes
+from tests.applying.writers import FakeGuard
 from tests.leases.lease_fakes import claim, try_acquire
 
 FULL_MOON = Awaited("moon", "for the full moon")
@@ -62,6 +63,14 @@ def test_a_stop_names_what_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
     run.clock.later(10, run.stop.set)
     table = only(run.apply(), "a")
     assert (table.outcome, table.message) == (RunOutcome.INTERRUPTED, "stopped while it waited for the full moon")
+
+
+def test_the_events_of_waits_under_a_lease_say_what_is_awaited_too() -> None:
+    run = Run(terms=WindowSettings(drain=60)).tables("a")
+    FakeGuard(run.stores["/lake/a"], ttl=600)
+    run.apply()
+    told = [event for event in run.told if event.step == "draining"]
+    assert {(event.awaited, event.most) for event in told} == {("for writers", 60.0)}
 
 
 # Tables that wait for the statement of a dead apply

@@ -68,7 +68,7 @@ def test_a_change_from_a_databricks_notebook_names_it(repo: Repository, cli: Cli
     said = " ".join(cli("drift").out.split())
     assert "jane@example.com (Databricks 15.4), notebook 4431, cluster 0514-ab" in said
     (found,) = json.loads(cli("drift", "--format", "json").out)["tables"]
-    assert found["differences"][0]["since"]["job"] == {"notebookId": "4431", "clusterId": "0514-ab"}
+    assert found["differences"][0]["origin"]["commit"]["job"] == {"notebookId": "4431", "clusterId": "0514-ab"}
 
 
 def test_an_overwrite_that_cleared_the_clustering_is_named_next_to_our_own_apply(
@@ -93,8 +93,8 @@ def test_a_change_that_tablectl_made_itself_names_its_run(repo: Repository, cli:
     repo.policies({"orders": "{properties: {owner.team: payments}}"})
     ran = cli("drift", "--format", "json")
     (found,) = json.loads(ran.out)["tables"][0]["differences"]
-    assert (found["declared"], found["found"], found["was"]) == ("payments", "web", None)
-    assert found["since"]["run"] == Logged(table).stamps[0]["run"]
+    assert (found["change"]["after"], found["change"]["before"], found["origin"]["was"]) == ("payments", "web", None)
+    assert found["origin"]["commit"]["stamp"]["run"] == Logged(table).stamps[0]["run"]
 
 
 def test_the_deletes_that_wrote_vectors_are_to_blame_for_a_table_that_is_not_purged(repo: Repository, cli: Cli) -> None:
@@ -103,7 +103,8 @@ def test_the_deletes_that_wrote_vectors_are_to_blame_for_a_table_that_is_not_pur
     append(table, "WRITE", [])
     repo.policies({"orders": "{deletion_vectors: purged}"})
     found = json.loads(cli("drift", "--format", "json").out)["tables"][0]["differences"][0]
-    assert (found["attribute"], found["found"], found["since"]["version"]) == ("deletion_vectors", "disabled", 1)
+    assert (found["change"]["attribute"], found["change"]["before"]) == ("deletion_vectors", "disabled")
+    assert found["origin"]["commit"]["version"] == 1
 
 
 def test_history_is_looked_through_as_far_as_one_says(repo: Repository, cli: Cli) -> None:
@@ -240,7 +241,7 @@ def test_what_cannot_be_adopted_stays_drift(repo: Repository, cli: Cli) -> None:
     assert "it holds a variable: '${TEAM}'" in said
     assert '"SnapshotIsolation" is not a value of `isolation`' in said
     again = json.loads(cli("drift", "--var", "TEAM=web", "--format", "json").out)
-    assert [each["key"] for each in again["tables"][0]["differences"]] == ["", "owner.team"]
+    assert [each["change"]["key"] for each in again["tables"][0]["differences"]] == ["", "owner.team"]
 
 
 def test_a_file_that_changed_meanwhile_is_not_written_over(repo: Repository, cli: Cli, monkeypatch: Any) -> None:

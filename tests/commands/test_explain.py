@@ -37,21 +37,26 @@ def test_each_value_has_its_line_and_what_it_overrides(cli: Cli, sales: Reposito
         result.out
         == """\
 lake.sales.orders
-  declared at policies/sales.yaml:9
+  declared             at policies/sales.yaml:9
   matches lake.sales.* at policies/sales.yaml:6
 
-  isolation                    Serializable   policies/sales.yaml:7 (lake.sales.*)
-                               over policies/sales.yaml:3 (defaults): default
+  Setting                      Value          Declared
+  isolation                    Serializable   policies/sales.yaml:7
+                                              (lake.sales.*)
+                               default        over policies/sales.yaml:3
+                                              (defaults)
   clustering                   [customer_id]  policies/sales.yaml:10
   properties.delta.appendOnly  not managed    policies/sales.yaml:12 (unmanaged)
-                               over policies/sales.yaml:4 (defaults): false
-  properties.owner.team        sales          policies/sales.yaml:8 (lake.sales.*)
-                               over policies/sales.yaml:4 (defaults): no one
+                               false          over policies/sales.yaml:4
+                                              (defaults)
+  properties.owner.team        sales          policies/sales.yaml:8
+                                              (lake.sales.*)
+                               no one         over policies/sales.yaml:4
+                                              (defaults)
   location                     /lake/orders   policies/sales.yaml:11
 
-  not managed, since no policy names it: deletion_vectors, partitioning,
-                                         row_tracking, column_mapping, uniform,
-                                         data_skipping, retention
+  not managed deletion_vectors, partitioning, row_tracking, column_mapping,
+              uniform, data_skipping, retention: no policy names them
 """
     )
 
@@ -116,10 +121,10 @@ def test_a_property(cli: Cli, repo: Repository) -> None:
     result = cli("explain", "delta.EnableExpiredLogCleanup")
     assert result.code == 0
     assert result.out.startswith("delta.enableExpiredLogCleanup\n  Declared under `properties:`. Needs true or false")
-    assert "to set it is a blocking commit: changing " in result.out
+    assert "to set   it is a blocking commit: changing " in result.out
     assert "Findings about it: L016" in result.out
     found = json.loads(cli("explain", "delta.isolationLevel", "--format", "json").out)
-    assert (found["property"], found["attribute"], found["changes"]) == ("delta.isolationLevel", "isolation", {})
+    assert (found["key"], found["attribute"], found["changes"]) == ("delta.isolationLevel", "isolation", {})
 
 
 def test_a_contradiction_is_explained_as_such(cli: Cli, repo: Repository) -> None:

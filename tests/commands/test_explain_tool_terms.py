@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 def test_a_word_of_a_plan_and_its_old_spelling(cli: Cli, repo: Repository) -> None:
     result = cli("explain", "closed")
     assert (result.code, result.err) == (0, "")
-    assert result.out.startswith("blocking (also: closed)\n  The phase of statements")
+    assert result.out.startswith("blocking  (also: closed)\n  The phase of statements")
     assert cli("explain", "Blocking").out == result.out
     assert result.out.endswith("  docs/window.md\n")
 

@@ -29,12 +29,12 @@ def test_what_causes_it_on_a_table(cli: Cli, repo: Repository) -> None:
 def test_the_reordering_on_the_columns_of_a_table(cli: Cli, repo: Repository) -> None:
     repo.table("orders")
     result = cli("explain", "writeserializable", "--table", repo.name("orders"))
-    told = result.out.replace("`delta`", "delta")
-    assert "  1  the first statement begins and reads version 1:\n" in told
-    assert f"     DELETE FROM {repo.name('orders')} WHERE `id` = 42\n" in told
-    assert "a second statement commits version 2:" in result.out
-    assert "it fails with ConcurrentAppendException" in result.out
-    assert "it commits. The history says INSERT (2), then DELETE (3)" in result.out
+    told = " ".join(result.out.replace("`delta`", "delta").split())
+    assert "1 the first statement begins and reads version 1: DELETE FROM" in told
+    assert f"DELETE FROM {repo.name('orders')} WHERE `id` = 42" in told
+    assert "a second statement commits version 2:" in told
+    assert "it fails with ConcurrentAppendException" in told
+    assert "it commits. The history says INSERT (2), then DELETE (3)" in told
 
 
 def test_for_machines(cli: Cli, repo: Repository) -> None:

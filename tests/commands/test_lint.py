@@ -119,7 +119,7 @@ def test_a_configuration_that_cannot_be(cli: Cli, settled: Repository, text: str
 def test_a_code_is_explained(cli: Cli, settled: Repository) -> None:
     result = cli("explain", "l006")
     assert result.code == 0
-    assert result.out.startswith("L006 Deleted files are kept for less than a week\n  warning, checked by validate,")
+    assert result.out.startswith("L006  Deleted files are kept for less than a week\n  severity warning, checked by ")
     configure(settled, "  P001: {severity: ignore, reason: readers are new}\n")
     assert "here ignored: readers are new" in cli("explain", "P001").out
     assert json.loads(cli("explain", "P001", "--format", "json").out)["here"] == "ignored"

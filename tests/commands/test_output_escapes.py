@@ -99,7 +99,6 @@ COMMANDS = [
     ["doctor", "--format", "json"],
     ["lock", EVIL],
     ["init", EVIL],
-    ["show", EVIL, "--against", EVIL],
     [EVIL],
 ]
 

@@ -198,12 +198,12 @@ def edited(path: Path, old: str, new: str) -> None:
 
 def resigned(path: Path, old: str, new: str) -> None:
     """An edit by someone who knows how the digest is made."""
-    from tablectl.planning.plan_file import _digest
+    from tablectl.planning.plan_file import _canonical, _digest
 
     edited(path, old, new)
     body = json.loads(path.read_text())
     del body["sha256"]
-    path.write_text(json.dumps({**body, "sha256": _digest(body)}))
+    path.write_text(json.dumps({**body, "sha256": _digest(_canonical(body))}))
 
 
 @pytest.mark.parametrize("verb", ["show", "apply"])

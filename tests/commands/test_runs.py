@@ -38,13 +38,13 @@ def test_runs_lists_each_apply_with_its_tables_and_commits(repo: Repository, ord
     assert "Runs: 2 runs on 1 table." in ran.out
     runs = json.loads(cli("runs", "--format", "json").out)["runs"]
     assert [len(each["tables"][0]["commits"]) for each in runs] == [1, len(Logged(orders).stamps) - 1]
-    assert runs[0]["run"] == found
+    assert runs[0]["stamp"]["run"] == found
 
 
 def test_runs_says_so_if_no_commit_was_made_by_an_apply(repo: Repository, cli: Cli) -> None:
     repo.table("orders")
     repo.policies({"orders": "{isolation: default}"})
-    assert cli("runs").out == "No commit of these tables was made by an apply.\n"
+    assert cli("runs").out == "No runs: no commit of these tables was made by an apply.\n"
 
 
 def test_runs_reports_a_table_that_cannot_be_read_and_lists_the_others(
@@ -61,8 +61,9 @@ def test_undo_alone_shows_the_change_and_writes_nothing(repo: Repository, orders
     policy = (repo.root / "policies" / "lake.yaml").read_text()
     ran = cli("undo", run_of(orders)[:6])
     assert ran.code == 0
-    assert "isolation: Serializable → default" in ran.out
-    assert "properties.note: new → not set" in ran.out
+    said = " ".join(ran.out.split())
+    assert "isolation Serializable → default" in said
+    assert "properties.note new → not set" in said
     assert "protocol features: clustering, domainMetadata" in " ".join(ran.out.split())
     assert (repo.root / "policies" / "lake.yaml").read_text() == policy
 

@@ -185,7 +185,7 @@ def test_without_a_right_on_storage_drift_is_that_of_the_catalog(
     policies(repo, "  sales.man: {isolation: default}\n")
     done = cli("drift", "--format", "json")
     (table,) = json.loads(done.out)["tables"]
-    assert [each["attribute"] for each in table["differences"]] == ["isolation"]
+    assert [each["change"]["attribute"] for each in table["differences"]] == ["isolation"]
     assert table["trouble"]
 
 
@@ -327,7 +327,7 @@ def test_the_open_source_catalog_does_not_tell_predictive_optimization(
 def test_drift_of_a_setting_of_the_catalog_is_drift(repo: Repository, cli: Cli, databricks: UnityServer) -> None:
     policies(repo, "  sales.man: {predictive_optimization: enabled}\n")
     (table,) = json.loads(cli("drift", "--format", "json").out)["tables"]
-    assert [(each["attribute"], each["found"]) for each in table["differences"]] == [
+    assert [(each["change"]["attribute"], each["change"]["before"]) for each in table["differences"]] == [
         ("predictive_optimization", "inherit")
     ]
 
@@ -341,9 +341,7 @@ def test_a_runtime_that_is_too_old_is_reported_by_validate_explain_and_plan(
     validated = json.loads(cli("validate", "--format", "json").out)
     assert [each["code"] for each in validated["findings"]] == ["D002"]
     (value,) = json.loads(cli("explain", "lake.sales.man", "--format", "json").out)["values"]
-    assert [(each["since"], each["fulfilled"], each["evidence"]) for each in value["runtime"]] == [
-        ("15.4", False, "documented")
-    ]
+    assert [(each["capability"]["since"], each["fulfilled"]) for each in value["runtime"]] == [([15, 4], False)]
     said = " ".join(cli("explain", "lake.sales.man").out.split())
     assert "CLUSTER BY AUTO needs Databricks Runtime 15.4 or newer, which `engine.runtime` is not" in said
     assert "https://docs.databricks.com/aws/en/sql/language-manual/sql-ref-syntax-ddl-cluster-by" in said

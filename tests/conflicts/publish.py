@@ -15,11 +15,13 @@ from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
 from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.conflicts_text import in_words, pairs_lines, reason_lines
+from tablectl.insight.matrix.conflicts_document import in_words, pairs_texts, reason_blocks
 from tablectl.insight.matrix.context import VECTORS, ConflictContext
 from tablectl.insight.matrix.matrix import STATEMENTS, CellVerdict, Matrix, MatrixCell, compare, matrix, row_levels
 from tablectl.insight.matrix.operations import OPERATIONS, OperationGroup, TableOperation
 from tablectl.model.operations import ClusterBy, SetProperties
+from tablectl.reports.document import Paragraph
+from tablectl.reports.document_text import block_lines
 from tablectl.reports.style import Style
 from tests.conflicts.delta_rs_races import COMMITTED, CURRENT, RACES, Race
 from tests.conflicts.delta_rs_races import measured as races_measured
@@ -103,7 +105,7 @@ def _open_source() -> Iterator[str]:
         yield f"### {title}\n\n```"
         yield from _grid(found, _measured(layout))
         yield "```\n\n<details><summary>Reasons, sources, fixes</summary>\n\n```"
-        yield from (line.rstrip() for line in reason_lines(found.cells, setting, in_words(found), _STYLE))
+        yield from (line.rstrip() for line in block_lines(reason_blocks(found.cells, setting, in_words(found)), _STYLE))
         yield "```\n\n</details>\n"
 
 
@@ -182,7 +184,7 @@ def _other_clients() -> Iterator[str]:
                 groups.setdefault(text, {}).setdefault(each.after.current, []).append(each.after.committed)
         for text, pairs in groups.items():
             yield f"* {text}\n\n```"
-            yield from pairs_lines(pairs, in_words(base), _STYLE)
+            yield from block_lines((Paragraph(text) for text in pairs_texts(pairs, in_words(base))), _STYLE)
             yield "```\n"
 
 
@@ -214,7 +216,7 @@ def _databricks() -> Iterator[str]:
         yield from lines
         yield "```\n\n<details><summary>Reasons, sources, fixes, for the first of them</summary>\n\n```"
         cut = reasons[lines]
-        yield from (line.rstrip() for line in reason_lines(cut.cells, cut.setting, in_words(cut), _STYLE))
+        yield from (line.rstrip() for line in block_lines(reason_blocks(cut.cells, cut.setting, in_words(cut)), _STYLE))
         yield "```\n\n</details>\n"
     yield from _row_levels()
 

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablectl.delta.names import NameSyntaxError, TableName, matches, parse_table
-from tablectl.model.pattern_index import NameGlobs, index_patterns
-from tablectl.model.patterns import TablePattern, make_catalog_pattern, make_path_pattern
+from tablectl.model.patterns import NameGlobs, TablePattern, index_patterns, make_catalog_pattern, make_path_pattern
 
 _PART = st.text("abAß*?[]!", min_size=1, max_size=6)
 _NAME = st.text("abAßsS", min_size=1, max_size=6)

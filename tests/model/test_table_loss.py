@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tablectl.model.expected_loss import StatementLoss, TableLoss
 from tablectl.model.json_records import read_record
-from tablectl.model.table_loss import StatementLoss, TableLoss
 
 WEEK = (0.5,) * 168
 

@@ -84,7 +84,7 @@ def test_what_is_adopted_no_longer_differs(
     # A chain that was broken off is nothing that a policy could say.
     assume(not any(change.before == "iceberg_v2 begun" for change in changes))
     # A text that some client ignores is nothing that a policy could say either.
-    assert {why for _, why in adoption.left} <= {"the policy declares it already: apply it"}
+    assert {each.reason for each in adoption.left} <= {"the policy declares it already: apply it"}
     after = read({"p.yaml": adoption.texts.get("p.yaml", text)})
     now = spec_for(after, table.name)
     assert now is not None

@@ -16,7 +16,7 @@ from tablectl.planning.explain_property import explain_property
 def phases(key: str, dialect: str = "oss") -> list[Phase]:
     about = explain_property(key, dialect)
     assert about is not None
-    return [verdict.phase for _, verdict in about.changes]
+    return [verdict.phase for verdict in about.changes.values()]
 
 
 def test_a_property_in_any_case_and_what_a_change_of_it_does() -> None:
@@ -38,14 +38,14 @@ def test_one_that_an_attribute_declares() -> None:
     about = explain_property("delta.enabledeletionvectors", "oss")
     assert about is not None
     assert about.key == "delta.enableDeletionVectors"
-    assert (about.attribute, about.changes, about.refused) == ("deletion_vectors", (), None)
+    assert (about.attribute, about.changes, about.refused) == ("deletion_vectors", {}, None)
 
 
 def test_one_that_no_policy_can_name() -> None:
     about = explain_property("delta.minReaderVersion", "oss")
     assert about is not None
     assert about.refused is not None
-    assert about.changes == ()
+    assert about.changes == {}
 
 
 def test_one_of_the_other_dialect() -> None:

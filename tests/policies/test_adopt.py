@@ -79,7 +79,8 @@ def test_a_value_that_a_variable_gives_is_left_and_the_others_are_written() -> N
     text = "version: 1\ntables:\n  s.t:\n    isolation: Serializable\n    properties: {owner.team: '${TEAM}'}\n"
     adoption = adopt(text, wish("s.t", "properties", "pay", "owner.team"), wish("s.t", "isolation", "default"))
     assert adoption.texts == {"p.yaml": text.replace("Serializable", "default")}
-    ((left, why),) = adoption.left
+    (left,) = adoption.left
+    why = left.reason
     assert (left.id, why) == ("properties.owner.team", "it holds a variable: '${TEAM}'")
 
 
@@ -111,7 +112,7 @@ def test_a_value_that_a_variable_gives_is_left_and_the_others_are_written() -> N
 def test_what_no_policy_can_say_or_others_share_is_left(text: str, asked: AdoptableValue, why: str) -> None:
     adoption = adopt(text, asked)
     assert (adoption.texts, adoption.adopted) == ({}, ())
-    assert why in adoption.left[0][1]
+    assert why in adoption.left[0].reason
 
 
 def test_one_value_that_spoils_the_file_does_not_keep_the_others_out() -> None:
@@ -145,7 +146,7 @@ def test_many_tables_in_one_file_and_one_of_them_spoils_it() -> None:
         return read(texts)
 
     adoption = Adopter("oss", "spark_catalog", VARIABLES, counted).adopt({"p.yaml": text}, asked)
-    assert [(each.table.text, each.id) for each, _ in adoption.left] == [("s.t007", "isolation")]
+    assert [(each.table.text, each.id) for each in adoption.left] == [("s.t007", "isolation")]
     assert "  s.t149: {clustering: [b], isolation: default} # s.t149\n" in adoption.texts["p.yaml"]
     assert "  s.t299:\n    clustering: [b]\n    isolation: default\n" in adoption.texts["p.yaml"]
     assert len(reads) < 30
@@ -193,8 +194,8 @@ def test_a_file_in_any_layout_gets_the_value_or_a_reason(data: st.DataObject) ->
     asked = [wish(table, "isolation", "default"), wish(table, "properties", "b", "owner.team")]
     adoption = adopt(text, *data.draw(st.permutations(asked)))
     assert len(adoption.adopted) + len(adoption.left) == 2
-    for _, why in adoption.left:
-        assert "write it as `key: value`" in why, (text, why)
+    for each in adoption.left:
+        assert "write it as `key: value`" in each.reason, (text, each)
     if "?" not in text:
         assert adoption.left == ()
     for new in adoption.texts.values():
@@ -214,5 +215,5 @@ def test_a_table_of_a_pattern_whose_key_is_explicit_is_left_with_a_reason() -> N
         "version: 1\ntables:\n  ? delta.`/lake/*`\n  : {isolation: Serializable}\n", wish(KEY, "isolation", "default")
     )
     assert adoption.texts == {}
-    ((_, why),) = adoption.left
-    assert why == "the key 'delta.`/lake/*`' follows a `?` or `:` on its line: write it as `key: value`"
+    (left,) = adoption.left
+    assert left.reason == "the key 'delta.`/lake/*`' follows a `?` or `:` on its line: write it as `key: value`"

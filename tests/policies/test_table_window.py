@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tablectl.model.calendar import ALWAYS, Calendar, parse_rule
-from tablectl.model.table_window import TableWindow
+from tablectl.model.calendar import ALWAYS, Calendar, TableWindow, parse_rule
 from tablectl.policies.spec import Specs
 
 Read = Callable[..., Specs]

@@ -9,7 +9,6 @@ from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_drift, document_of_plan, document_of_run
-from tablectl.reports.drift_json import AdoptionFact
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import render
@@ -30,16 +29,8 @@ def render_run(
     return render(document_of_run(report, mask, context), form, style, context, verbose=verbose)
 
 
-def render_drift(
-    drift: Drift,
-    form: ReportFormat,
-    style: Style,
-    context: Context,
-    adoption: AdoptionFact | None = None,
-    *,
-    verbose: bool = False,
-) -> str:
-    return render(document_of_drift(drift, _SHOWN, context, adoption), form, style, context, verbose=verbose)
+def render_drift(drift: Drift, form: ReportFormat, style: Style, context: Context, *, verbose: bool = False) -> str:
+    return render(document_of_drift(drift, _SHOWN, context), form, style, context, verbose=verbose)
 
 
 def plan_text(plan: Plan, style: Style, *, verbose: bool = False, now: datetime | None = None) -> str:

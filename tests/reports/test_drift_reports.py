@@ -21,7 +21,6 @@ from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.drift_json import adoption_fact
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.schema import drift_schema
 from tablectl.reports.style import Style
@@ -118,10 +117,12 @@ def test_html(drift: Drift) -> None:
 
 
 def test_json_tells_what_was_adopted(drift: Drift) -> None:
-    left = ((adoptable_values(drift)[0], "it is inherited"),)
-    adoption = adoption_fact(Adoption({"p.yaml": "…"}, adoptable_values(drift)[1:], left), written=True)
-    told = json.loads(render_drift(drift, ReportFormat.JSON, Style(), Context(), adoption))["adoption"]
+    first, *others = adoptable_values(drift)
+    left = (replace(first, reason="it is inherited"),)
+    adoption = Adoption({"p.yaml": "…"}, tuple(others), left, written=True)
+    told = json.loads(rendered(replace(drift, adoption=adoption), ReportFormat.JSON))["adoption"]
     assert (told["written"], told["files"], told["left"][0]["reason"]) == (True, ["p.yaml"], "it is inherited")
+    assert told["left"][0]["table"] == "lake.sales.orders"
     assert json.loads(rendered(drift, ReportFormat.JSON))["adoption"] is None
 
 
@@ -130,15 +131,12 @@ def test_the_schema_takes_what_is_printed_and_nothing_else(drift: Drift, golden:
     Draft202012Validator.check_schema(schema)
     golden("drift.schema.json", json.dumps(schema, indent=2) + "\n")
     taken = Draft202012Validator(schema)
-    adoption = adoption_fact(Adoption({}, adoptable_values(drift), ()), written=False)
-    for text in (
-        rendered(drift, ReportFormat.JSON),
-        render_drift(drift, ReportFormat.JSON, Style(), Context(), adoption),
-    ):
-        body = json.loads(text)
+    adopted = replace(drift, adoption=Adoption({}, adoptable_values(drift), ()))
+    for each in (drift, adopted):
+        body = json.loads(rendered(each, ReportFormat.JSON))
         taken.validate(body)
         assert not taken.is_valid({**body, "more": 1})
-        body["tables"][0]["differences"][0]["since"]["parameters"]["mode"] = 1
+        body["tables"][0]["differences"][0]["origin"]["commit"]["parameters"]["mode"] = 1
         assert not taken.is_valid(body)
 
 

@@ -14,10 +14,11 @@ from tablectl.policies.policy_document import read_specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.drift_json import drift_json
+from tablectl.reports.context import Context
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import Style
 from tests.builders import live_table
-from tests.reports.rendered import drift_text
+from tests.reports.rendered import drift_text, render_drift
 
 
 def drift(commit: Commit | None, **more: object) -> Drift:
@@ -59,9 +60,9 @@ def test_what_no_one_can_tell_is_said() -> None:
         "\n"
         "Drift: 1 table differs in 1 value; 1 not readable; 1 without drift.\n"
     )
-    body = json.loads(drift_json(found))
+    body = json.loads(render_drift(found, ReportFormat.JSON, Style(), Context()))
     (told,) = body["tables"][0]["differences"]
-    assert (told["since"], told["before"], told["was"], told["was_known"]) == (None, 4, None, False)
+    assert told["origin"] == {"commit": None, "was": None, "known": False, "before": 4}
     assert body["exit_code"] == 1
 
 

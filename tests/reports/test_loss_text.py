@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tablectl.model.expected_loss import StatementLoss, TableLoss
 from tablectl.model.plan import Plan, Refusal, TablePlan
-from tablectl.model.table_loss import StatementLoss, TableLoss
 from tablectl.reports.context import Context
 from tablectl.reports.style import Style
 from tests.reports.rendered import plan_html, plan_markdown, plan_text

@@ -15,9 +15,10 @@ from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.compare import Comparison, compare_statements
-from tablectl.insight.statements.pair_json import between_json
-from tablectl.insight.statements.pair_text import between_text
+from tablectl.insight.statements.pair_document import document_of_pair
+from tablectl.json_text import write_json
 from tablectl.model.table import LiveTable
+from tablectl.reports.document_text import document_text
 from tablectl.reports.style import Style
 
 _MERGE = """MERGE INTO lake.sales.orders AS t
@@ -26,6 +27,14 @@ _MERGE = """MERGE INTO lake.sales.orders AS t
   WHEN MATCHED THEN UPDATE SET *
   WHEN NOT MATCHED THEN INSERT *"""
 _DELETE = "DELETE FROM lake.sales.orders WHERE order_date = '2026-01-02' AND customer_id = 7"
+
+
+def between_text(found: Comparison, style: Style) -> str:
+    return document_text(document_of_pair(found), style)
+
+
+def between_json(found: Comparison) -> Any:
+    return json.loads(write_json(document_of_pair(found).record))
 
 
 def overlapping(live: Callable[..., LiveTable], first: str = _MERGE, second: str = _DELETE, **facts: Any) -> Comparison:
@@ -86,7 +95,7 @@ def test_colours_change_no_letter(live: Callable[..., LiveTable]) -> None:
 
 
 def test_the_same_for_machines(live: Callable[..., LiveTable]) -> None:
-    found = json.loads(json.dumps(between_json(overlapping(live))))
+    found = between_json(overlapping(live))
     assert found["apart"] is False
     assert [each["operation"] for each in found["statements"]] == ["MERGE", "DELETE"]
     (view,) = found["views"]
@@ -118,7 +127,7 @@ def test_a_statement_of_several_commits_shows_them(live: Callable[..., LiveTable
     assert "1 UPGRADE PROTOCOL; 2 row tracking backfill (if there are files to rewrite); 3 SET TBLPROPERTIES" in text
     assert "1 INSERT; 2 OPTIMIZE (automatic compaction, if there are enough small files)" in text
     assert "This holds for statements that both change rows, files or settings" in text
-    (view,) = json.loads(json.dumps(between_json(found)))["views"]
+    (view,) = between_json(found)["views"]
     assert [each["kind"] for each in view["commits"][0]] == [
         "UPGRADE PROTOCOL",
         "row tracking backfill",

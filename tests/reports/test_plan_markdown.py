@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings
 from markdown_it import MarkdownIt
 
-from tablectl.model.code_block import read_code
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
-from tablectl.model.text import printable
+from tablectl.model.text import printable, read_code
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import LIMIT, fenced, words

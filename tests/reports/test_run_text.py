@@ -10,12 +10,11 @@ import pytest
 
 from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, TableRun
 from tablectl.model.text import natural_key
-from tablectl.reports.cases import run_cases
 from tablectl.reports.context import Context
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.markdown import LIMIT
 from tablectl.reports.mask import Mask
-from tablectl.reports.results import run_results
+from tablectl.reports.results import run_cases, run_results
 from tablectl.reports.style import Style
 from tablectl.reports.wording import commit_text, late_text, run_verdict
 from tests.reports.rendered import render_run, run_text

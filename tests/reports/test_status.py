@@ -47,7 +47,7 @@ def test_a_row_says_who_changed_what_and_what_the_table_owes() -> None:
 
 def test_never_applied_is_not_drift() -> None:
     document = status_document(lake(replace(ROW, state="never applied")))
-    assert document.verdict.title == "Not all policies are applied"
+    assert document.title == "Not all policies are applied"
     assert document_text(document, Style()).endswith("Status: 1 of 1 table have a policy; 1 never applied.\n")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tablectl.applying.run_report import CommitRun, GateRun, RunOutcome, StatementRun, TableRun
 from tablectl.model.plan import Phase
-from tablectl.reports.timeline import timeline
+from tablectl.reports.run_document import timeline
 
 START = 1_795_000_000_000
 

@@ -82,7 +82,7 @@ def test_an_undo_restores_every_attribute(
     assert cli("apply", "--yes").code == 0
     assert all(state(tmp_path / name) != before[name] for name in TABLES)
     (run,) = cli("runs", "--format", "json").json()["runs"]
-    assert cli("undo", run["run"], "--write", "--yes", "--out", "undo.json").code == 0
+    assert cli("undo", run["stamp"]["run"], "--write", "--yes", "--out", "undo.json").code == 0
     ran = cli("apply", "undo.json", "--yes")
     assert ran.code == 0, ran.out + ran.err
     assert {name: state(tmp_path / name) for name in TABLES} == before

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.support.processes import Captured, Invocation, Limits, run_captured
+from tablectl.support.processes import Captured, Invocation, ProcessLimits, run_captured
 
-ANY_TIME = Limits(60)
+ANY_TIME = ProcessLimits(60)
 
 
-def run(text: str, most: int = 1000, limits: Limits = ANY_TIME, given: bytes = b"") -> Captured:
+def run(text: str, most: int = 1000, limits: ProcessLimits = ANY_TIME, given: bytes = b"") -> Captured:
     return run_captured(Invocation([sys.executable, "-c", text], given=given), most, limits)
 
 
@@ -47,12 +47,12 @@ def test_without_an_input_a_command_reads_its_end() -> None:
 def test_what_it_said_before_it_was_ended_is_kept(tmp_path: Path) -> None:
     said = tmp_path / "said"
     code = f"import os, time; os.write(1, b'begun'); open({str(said)!r}, 'w').close(); time.sleep(600)"
-    ran = run(code, limits=Limits(60, stopped=said.exists))
+    ran = run(code, limits=ProcessLimits(60, stopped=said.exists))
     assert ran == Captured("was stopped with the run", None, b"begun", b"")
 
 
 def test_a_command_is_ended_when_its_time_is_over() -> None:
-    ran = run("import time; time.sleep(600)", limits=Limits(0.1, "a.setting"))
+    ran = run("import time; time.sleep(600)", limits=ProcessLimits(0.1, "a.setting"))
     assert (ran.why, ran.code) == ("did not end within 0.1 s (`a.setting`)", None)
 
 
@@ -71,6 +71,6 @@ def test_an_interrupted_wait_ends_the_command(tmp_path: Path) -> None:
         return False
 
     with pytest.raises(KeyboardInterrupt):
-        run(code, limits=Limits(60, stopped=stopped))
+        run(code, limits=ProcessLimits(60, stopped=stopped))
     with pytest.raises(ProcessLookupError):
         os.kill(int(number.read_text()), 0)

@@ -93,3 +93,9 @@ def test_a_release_with_a_wrong_file_changes_nothing(project: Path, capsys: pyte
     assert main(["release", "0.2.0", "2026-12-01"], project) == 1
     assert "b.md" in capsys.readouterr().err
     assert (project / "CHANGELOG.md").read_text(encoding="utf-8") == CHANGELOG
+
+
+def test_a_link_leads_to_the_same_page_from_the_changelog(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change(project, "why.added.md", "`plan` says why ([reports](../docs/reports.md)).\n")
+    assert main([], project) == 0
+    assert "([reports](docs/reports.md))" in capsys.readouterr().out

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tablectl.insight.advice.facts import Advice, LakeAdvice, TableAdvice
-from tablectl.json_text import write_json
-from tablectl.model.code_block import Code
-from tablectl.model.text import time_text
+from tablectl.model.text import Code, time_text
 from tablectl.reports.document import (
     Block,
     Card,
@@ -15,15 +13,15 @@ from tablectl.reports.document import (
     CommentEnd,
     Document,
     Facts,
-    ForPrograms,
     Grid,
     Heading,
     Listing,
     Names,
     Row,
+    Verdict,
 )
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PlanVerdict, unread_title
+from tablectl.reports.wording import unread_title
 
 _HEAD = ("Table", "Advice", "Benefit", "Confidence")
 
@@ -37,11 +35,11 @@ def document_of_advice(advice: LakeAdvice) -> Document:
         f"{plural(total, 'recommendation') if total else 'no recommendation'} for {plural(len(advice.tables), 'table')}"
     ]
     if unread:
-        verdict = PlanVerdict("bad", unread_title(advice.tables), tuple(parts))
+        verdict = Verdict("bad", unread_title(advice.tables), tuple(parts))
     elif total:
-        verdict = PlanVerdict("pending", "Recommendations", tuple(parts))
+        verdict = Verdict("pending", "Recommendations", tuple(parts))
     else:
-        verdict = PlanVerdict("good", "Nothing to advise", tuple(parts))
+        verdict = Verdict("good", "Nothing to advise", tuple(parts))
     rows = tuple(_row(each, one, card) for card, each in enumerate(given) for one in each.advice)
     return Document(
         subject="Advice",
@@ -50,7 +48,7 @@ def document_of_advice(advice: LakeAdvice) -> Document:
         cards=tuple(map(_card, given)),
         tail=tuple(_tail(advice)),
         summary=tuple(map(Cell, parts)),
-        programs=ForPrograms(data=lambda: write_json(advice, indent=1) + "\n"),
+        record=advice,
         comment=lambda: CommentEnd(
             "<!-- tablectl advice -->", "<code>tablectl advise --report FILE.html</code> writes all of it."
         ),

@@ -17,8 +17,7 @@ from tablectl.conflicts.transactions import NOTHING, ConflictResult, CurrentTran
 from tablectl.frozen import frozen
 from tablectl.insight.advice.jobs import Job, Jobs, Write
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.model.commit_files import PartitionValues
-from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
+from tablectl.model.commits import CommittedTransaction, File, Kind, Partition, PartitionValues
 from tablectl.model.expected_loss import HOUR, HOURS, Period, hour_of_week, hours_between
 from tablectl.model.table import LiveTable
 

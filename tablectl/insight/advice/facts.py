@@ -12,7 +12,7 @@ from tablectl.delta.schema import Field
 from tablectl.frozen import frozen
 from tablectl.insight.advice.jobs import Jobs
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.model.commit_files import PastCommits
+from tablectl.model.commits import PastCommits
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.report_methods import ReportMethods

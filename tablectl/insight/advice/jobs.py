@@ -11,8 +11,7 @@ from typing import Literal
 from tablectl.conflicts.past_writers import is_write, kind_of, known_period, write_seconds
 from tablectl.frozen import frozen
 from tablectl.json_text import read_json
-from tablectl.model.commit_files import CommitFiles
-from tablectl.model.commits import Kind
+from tablectl.model.commits import CommitFiles, Kind
 from tablectl.model.expected_loss import Period
 from tablectl.model.table import Commit
 

@@ -19,7 +19,7 @@ from tablectl.frozen import frozen
 from tablectl.insight.matrix.context import VECTORS, ConflictContext
 from tablectl.insight.matrix.dropped_features import drop_feature_commits
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations import ClusterBy, Operation, Repartition, SetProperties, UnsetProperties
+from tablectl.model.operations import ClusterBy, Operation, RemoveMapping, Repartition, SetProperties, UnsetProperties
 
 Place = Literal["a", "b"]
 _PLACES: tuple[Place, ...] = ("a", "b")
@@ -320,17 +320,6 @@ def _upgrade_uniform(setting: ConflictContext, _place: Place) -> tuple[Transacti
     return (Transaction(first), Transaction(files, _READS_ALL), Transaction(last))
 
 
-def _remove_mapping(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
-    made = CommittedTransaction(
-        kind=Kind.REMOVE_MAPPING,
-        metadata=MetadataChange(sets=((_MAPPING, "none"),), schema="other"),
-        added=_all_files(setting, "-new"),
-        removed=_all_files(setting),
-        data_change=False,
-    )
-    return (Transaction(made, _READS_ALL),)
-
-
 _MAPPING = keys.COLUMN_MAPPING
 _ROW_TRACKING = keys.ROW_TRACKING
 _POLICY = keys.CHECKPOINT_POLICY
@@ -450,7 +439,7 @@ OPERATIONS: tuple[TableOperation, ...] = (
         _set(_MAPPING, "name"),
         _is(_MAPPING, "", "none"),
     ),
-    TableOperation("mapping-off", "column mapping off", _SETTINGS, _remove_mapping, _is(_MAPPING, "name")),
+    TableOperation("mapping-off", "column mapping off", _SETTINGS, _ours(RemoveMapping()), _is(_MAPPING, "name")),
     TableOperation(
         "cluster", "CLUSTER BY", _SETTINGS, _ours(ClusterBy((("c",),))), lambda setting: not setting.partitioned
     ),

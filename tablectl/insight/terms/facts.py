@@ -22,17 +22,15 @@ class Fact:
     text: str
     source: str
     """The address of the public page or source file behind it; empty if a section has none of its own."""
-
-    @property
-    def page(self) -> str:
-        """The page of this project's documentation."""
-        return f"docs/reference/{'databricks' if self.id.startswith('D') else 'delta'}.md#{self.id}"
+    page: str
+    """The page of this project's documentation."""
 
 
 def find_fact(id: str) -> Fact | None:  # noqa: A002
     """A fact by its id in any letter case; ``None`` for an id that does not exist."""
     name = next((each for each in _facts() if each.casefold() == id.strip().casefold()), "")
-    return Fact(name, **_facts()[name]) if name else None
+    page = f"docs/reference/{'databricks' if name.startswith('D') else 'delta'}.md#{name}"
+    return Fact(name, **_facts()[name], page=page) if name else None
 
 
 def fact_ids() -> tuple[str, ...]:

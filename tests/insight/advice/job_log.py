@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.log.commit_files import read_past_commits
-from tablectl.model.commit_files import PastCommits
+from tablectl.model.commits import PastCommits
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tests.commands.log_lake import append, create

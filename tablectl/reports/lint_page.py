@@ -1,41 +1,12 @@
-"""The page of a lint code, as text and JSON, and all pages as ``docs/generated/lint.md``."""
+"""The pages of all lint codes, as ``docs/generated/lint.md``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from tablectl.delta.clients import LISTS, VECTORS_OFF, ClientData, Probe, known_clients
-from tablectl.json_text import json_form
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.rule import LintRule
-from tablectl.reports.style import Style, wrapped
-
-SILENCE = (
-    "In tablectl.yaml: `lint: {{{code}: {{severity: ignore, reason: …}}}}`. Other severities (error, warning, note) "
-    "need no reason, and `tables: [glob, …]` limits it to some tables. An error leaves its table out of the plan."
-)
-
-
-def code_text(rule: LintRule, severity: str, reason: str, style: Style) -> str:
-    """The page of a code as text."""
-    lines = [style.paint(f"{rule.code} {rule.title}", "bold")]
-    taken = f"here {severity}" + (f": {reason}" if reason else "") if severity != rule.severity else ""
-    lines += wrapped(f"{rule.severity}, checked by {_listed(rule.seen)}{f'; {taken}' if taken else ''}", 2, style)
-    for title, text in (("What breaks", rule.breaks), ("Why", rule.why), ("How to fix", rule.fix)):
-        lines += ["", style.paint(title, "bold"), *wrapped(text, 2, style)]
-    lines += ["", style.paint("To change its severity", "bold"), *wrapped(SILENCE.format(code=rule.code), 2, style)]
-    return "\n".join([*lines, "", *wrapped(f"Source: {rule.source}.", 2, style)]) + "\n"
-
-
-def code_json(rule: LintRule, severity: str, reason: str) -> dict[str, Any]:
-    """The page of a code as plain values."""
-    return {**json_form(rule), "here": severity, "reason": reason or None}
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
 
 _HEAD = """# What lint finds
 
