@@ -32,8 +32,6 @@ EXEMPT = {
     "applying/shared_window.py": "the queue of the whole run",
     "commands/command_line.py": "the entry, which catches everything",
     "policies/settings.py": "reads options",
-    "commands/app.py": "the entry",
-    "commands/program.py": "the entry",
     "commands/output.py": "prints",
     "reports/style.py": "prints",
     "delta/credentials.py": "scrubs the message of the error",

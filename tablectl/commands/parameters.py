@@ -60,12 +60,13 @@ def _parameter(each: Field[Any], about: Setting, record: type[Any]) -> click.Par
         read = partial(_read, about, about.metavar)
         shown = about.metavar if required or about.metavar.startswith("[") else f"[{about.metavar}]"
         return click.Argument([each.name], metavar=shown, nargs=-1 if several else 1, required=required, callback=read)
+    more: dict[str, Any] = {} if required else {"default": None}  # the library's own default would count as given
     return click.Option(
         [each.name, *about.flags],
         metavar=about.metavar or None,
         help=_help(each, about, record),
         required=required,
-        default=None,
+        **more,
         is_eager=each.name == _FORMAT,  # the format of errors
         callback=partial(_read, about, about.flags[0]),
         **_kind(each, about),

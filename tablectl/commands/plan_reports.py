@@ -10,7 +10,6 @@ from tablectl.commands.options import ChangedTables
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.report_files import ReportFiles
-from tablectl.commands.request import CommandRequest
 from tablectl.commands.selection import Selection
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError
@@ -37,11 +36,6 @@ class Started:
     def timed(self, context: Context) -> Context:
         """The context of a report whose tables are read now."""
         return replace(context, began=int(self.at * 1000), seconds=monotonic() - self.moment)
-
-
-def selection_of(request: CommandRequest) -> Selection:
-    """The tables that the options select, apart from ``--changed-since``."""
-    return Selection(request.select, request.tags, request.excluded)
 
 
 def chosen_tables(
