@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tablectl.commands.project import EngineSource, Project, silent
 from tablectl.commands.report_files import ReportFiles
-from tablectl.commands.selection import Selection
 from tablectl.model.plan import Plan
 from tablectl.model.table_options import parse_size
 from tablectl.planning.plan_limits import PlanLimits
@@ -19,6 +18,9 @@ from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.variables import is_variable
 from tablectl.reports.formats import SUFFIXES, ReportFormat
+
+if TYPE_CHECKING:
+    from tablectl.commands.selection import Selection
 
 EVERY_FORMAT = tuple(ReportFormat)
 TEXT_AND_JSON = (ReportFormat.TEXT, ReportFormat.JSON)
@@ -122,6 +124,8 @@ class Tables(Place):
     @property
     def selection(self) -> Selection:
         """The tables that these options select."""
+        from tablectl.commands.selection import Selection  # noqa: PLC0415  # `validate` and `explain` read no table
+
         return Selection(tuple(self.select), tuple(self.tags), tuple(self.exclude))
 
 
