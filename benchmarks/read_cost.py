@@ -19,10 +19,10 @@ from pathlib import Path
 
 from _mix import KINDS, Kind, Lake, build_lake, write_policies
 
-from tablectl.project import Project
-from tablectl.selection import LocatedTable, Selection
-from tablectl.workflow.plan import plan_located
-from tablectl.workflow.tables import locate_tables
+from tablectl.commands.make_plan import plan_located
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import locate_tables
+from tablectl.commands.selection import LocatedTable, Selection
 
 _SETTINGS = """\
 engine: {remote: sc://unused}

@@ -30,10 +30,10 @@ from pyspark.sql import SparkSession  # noqa: TID251  # the bare loop
 
 import tablectl
 from tablectl.applying.events import RunEvent
+from tablectl.commands.project import EngineSource, Project
+from tablectl.commands.run_plan import Control, run
 from tablectl.engine.spark import SparkOptions, open_spark, packages
 from tablectl.policies.config import Config, EngineConfig, WindowConfig
-from tablectl.project import EngineSource, Project
-from tablectl.workflow.apply import Control, run
 
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _SERVER = {

@@ -216,7 +216,7 @@ DEFECTS: tuple[Defect, ...] = (
         "tablectl/applying/run_table.py",
         "                window.approve(plan)\n",
         "",
-        (_APPLYING, "tests/test_approval.py"),
+        (_APPLYING, "tests/commands/test_approval.py"),
     ),
     Defect(
         "the name is not resolved under the lease",

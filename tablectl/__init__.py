@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from tablectl.version import __version__
 
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
-    from tablectl.api import advise as advise
-    from tablectl.api import conflict_report as conflict_report
-    from tablectl.api import drift as drift
-    from tablectl.api import explain as explain
-    from tablectl.api import import_tables as import_tables
-    from tablectl.api import status as status
+    from tablectl.commands.advise import advise as advise
     from tablectl.commands.apply import apply as apply
+    from tablectl.commands.conflicts import conflict_report as conflict_report
+    from tablectl.commands.drift import drift as drift
+    from tablectl.commands.explain import explain as explain
+    from tablectl.commands.import_tables import import_tables as import_tables
     from tablectl.commands.lint import lint as lint
     from tablectl.commands.plan import plan as plan
+    from tablectl.commands.status import status as status
     from tablectl.model.errors import TablectlError as TablectlError
     from tablectl.model.own_rules import TableToLint as TableToLint
     from tablectl.writers.batch import guard_batch as guard_batch
@@ -60,13 +60,13 @@ def __getattr__(name: str) -> Any:
     modules = {
         "plan": "commands.plan",
         "apply": "commands.apply",
-        "drift": "api",
-        "explain": "api",
-        "import_tables": "api",
+        "drift": "commands.drift",
         "lint": "commands.lint",
-        "conflict_report": "api",
-        "status": "api",
-        "advise": "api",
+        "status": "commands.status",
+        "explain": "commands.explain",
+        "import_tables": "commands.import_tables",
+        "conflict_report": "commands.conflicts",
+        "advise": "commands.advise",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
         "guard_session": "writers.session",
@@ -80,10 +80,10 @@ def __getattr__(name: str) -> Any:
     try:
         module = import_module(f"tablectl.{modules[name]}")
     except ModuleNotFoundError as error:
-        if error.name in {"tablectl.api", "tablectl.commands"}:
+        if error.name == "tablectl.commands":
             raise ImportError(f"tablectl.{name} is in tablectl, and only tablectl-guard is installed") from error
         raise
-    if modules[name].startswith(("api", "commands")):
+    if modules[name].startswith("commands"):
         methods = import_module("tablectl.model.report_methods").ReportMethods
-        methods.reports = import_module("tablectl.notebook")
+        methods.reports = import_module("tablectl.commands.notebook")
     return getattr(module, name)

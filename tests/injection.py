@@ -22,18 +22,16 @@ Function = tuple[str, str]
 """A file below ``tablectl/`` and the qualified name of a function in it."""
 
 EXEMPT = {
-    "one_table.py": "the mechanism",
+    "model/one_table.py": "the mechanism",
     "model/errors.py": "the mechanism",
     "delta/names.py": "names the table that failed",
     "reports/notification.py": "a notification that cannot be made is a warning",
-    "approval.py": "refuses a plan file as a whole; under a lease, its caller is tested",
+    "commands/approval.py": "refuses a plan file as a whole; under a lease, its caller is tested",
     "applying/drivers.py": "the queue of the whole run",
     "applying/scheduler.py": "the queue of the whole run",
     "applying/shared_window.py": "the queue of the whole run",
     "commands/command_line.py": "the entry, which catches everything",
     "policies/settings.py": "reads options",
-    "commands/app.py": "the entry",
-    "commands/program.py": "the entry",
     "commands/output.py": "prints",
     "reports/style.py": "prints",
     "delta/credentials.py": "scrubs the message of the error",
@@ -49,17 +47,17 @@ SHOWN = {
     ("reports/groups.py", "_by_key"),
     ("reports/drift_document.py", "_last"),
     ("reports/status_document.py", "_name"),
-    ("lake_status.py", "_place"),
-    ("json_text.py", "json_form"),
-    ("json_text.py", "write_json.<locals>.lines"),
+    ("commands/status.py", "_place"),
+    ("support/json_text.py", "json_form"),
+    ("support/json_text.py", "write_json.<locals>.lines"),
 }
 """Functions that show the name of any table, of one that failed, too."""
 CALLERS = {
     *(("applying/run.py", name) for name in ("_with_owed_hooks", "_key", "_size", "_plain", "_noted")),
     ("log/reader.py", "read_each.<locals>.one"),
-    ("lake_advice.py", "collect_advice.<locals>.one"),
-    ("run_history.py", "_histories.<locals>.one"),
-    ("run_history.py", "find_undo.<locals>.undo"),
+    ("commands/advise.py", "_collect.<locals>.one"),
+    ("commands/runs.py", "_histories.<locals>.one"),
+    ("commands/runs.py", "_undo_of.<locals>.undo"),
 }
 """Functions that only call ``of_table``, and those of the queue of a whole run."""
 

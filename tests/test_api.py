@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.commands.project import EngineSource, Project
 from tablectl.conflicts.transactions import ConflictResult
 from tablectl.delta.names import parse_table
 from tablectl.engine import spark
@@ -15,7 +16,6 @@ from tablectl.engine.spark import SparkOptions
 from tablectl.model.errors import EngineError, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config
-from tablectl.project import EngineSource, Project
 from tests.commands.log_lake import LogEngine, Logged, create
 
 
@@ -220,5 +220,5 @@ def test_advice_is_read_without_an_engine_for_policies_and_further_tables(root: 
     named = tablectl.advise(tables=names[0], directory=root, variables={"ROOT": str(root)}, list_files=True, days=7)
     assert [each.commits for each in named.tables] == [found.tables[0].commits]
     assert engines == []
-    with pytest.raises(UsageError, match="a number from 1 to 365"):
+    with pytest.raises(UsageError, match="`days` needs at least 1, not '0'"):
         tablectl.advise(days=0, directory=root)

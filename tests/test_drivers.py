@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from tablectl.commands.project import Engines, EngineSource, Project
 from tablectl.engine import spark
 from tablectl.engine.port import check_delta
 from tablectl.model.errors import EngineError
 from tablectl.policies.config import Config, EngineConfig
-from tablectl.project import Engines, EngineSource, Project
 
 
 class Server:

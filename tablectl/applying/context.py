@@ -17,7 +17,6 @@ from tablectl.applying.statement_turns import Turns
 from tablectl.applying.waits import End
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.engine.port import Engine
-from tablectl.frozen import frozen
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
@@ -29,6 +28,7 @@ from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.records import RecordStore
 from tablectl.storage.table_log import DataFile
+from tablectl.support.frozen import frozen
 from tablectl.support.processes import Invocation, ProcessLimits, run_lines
 
 
@@ -76,7 +76,7 @@ def hook_runner(directory: Path, timeout: float, grace: float = 5.0) -> RunHook:
 
 
 class LiveReader(Protocol):
-    """How an apply reads tables. The implementation is in ``tablectl.workflow.apply``; tests use a fake."""
+    """How an apply reads tables. The implementation is in ``tablectl.commands.run_plan``; tests use a fake."""
 
     def read(
         self, name: TableName, location: str, depth: Depth = WITH_HISTORY, *, version: int | None = None

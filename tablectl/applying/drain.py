@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, wait_here
-from tablectl.frozen import frozen
 from tablectl.leases.clock import Clock
 from tablectl.leases.guards import HERE, GuardRecord, delete_dead_guard, newest_beats, read_guard
 from tablectl.leases.lease import LeaseLost
@@ -18,6 +17,7 @@ from tablectl.leases.lease_records import PATIENCE, Gate
 from tablectl.model.errors import WindowError
 from tablectl.model.text import listed
 from tablectl.storage.records import RecordStore
+from tablectl.support.frozen import frozen
 
 _WRITERS = Awaited("draining", "for writers")
 _SHORTEST_PAUSE = 0.05

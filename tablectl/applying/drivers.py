@@ -16,9 +16,9 @@ from tablectl.applying.context import TableJob
 from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.engine.port import Engine
-from tablectl.frozen import frozen
 from tablectl.leases.lease_records import PATIENCE, RunningStatement
 from tablectl.model.plan import TablePlan
+from tablectl.support.frozen import frozen
 
 _ALTER = 50_000_000
 """The bytes that a driver rewrites, roughly, in the time that a statement takes which rewrites nothing."""

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 PROGRESS = "progress"
 """The step of an event that reports progress."""

@@ -14,10 +14,10 @@ from itertools import chain
 from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
-from tablectl.frozen import frozen
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import WindowError
 from tablectl.model.text import listed
+from tablectl.support.frozen import frozen
 
 UNFINISHED = "unfinished"
 """``TABLECTL_OUTCOME`` for the after-hook of a run that died."""

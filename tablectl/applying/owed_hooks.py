@@ -17,13 +17,13 @@ from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import shares_window
 from tablectl.applying.waits import End, Later
 from tablectl.delta.names import parse_table
-from tablectl.frozen import frozen
 from tablectl.leases.acquire import Claim
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease_records import tail
 from tablectl.model.errors import BrokenTableError, TablectlError
-from tablectl.one_table import of_table
+from tablectl.model.one_table import of_table
 from tablectl.storage.records import RecordStore
+from tablectl.support.frozen import frozen
 
 
 @frozen

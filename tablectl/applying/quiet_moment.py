@@ -13,7 +13,6 @@ from tablectl.applying.context import QuietTerms, RunContext, TableJob
 from tablectl.applying.run_report import QuietStart, RunOutcome, TableRun
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.conflicts.past_writers import PastWriters, loss_of, past_writers
-from tablectl.frozen import frozen
 from tablectl.leases.guards import newest_beats, read_guard
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.errors import TablectlError, WindowError, one_line
@@ -31,6 +30,7 @@ from tablectl.model.plan import TablePlan
 from tablectl.model.table import LOOK_BACK, Depth
 from tablectl.planning.derive_statements import derive_table
 from tablectl.storage.records import RecordStore
+from tablectl.support.frozen import frozen
 
 RECENT = 600.0
 """Seconds: the commits of the last ten minutes show what happens right now."""

@@ -30,17 +30,17 @@ from tablectl.applying.scheduler import PACED, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow, shares_window
 from tablectl.applying.streams import Positions, StreamWait, continued_streams, positions_of
 from tablectl.applying.waits import KEEP, Awaited, End, Later, Wait, first_answer
-from tablectl.frozen import frozen
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import ExitCode, PlanFileError, TablectlError
+from tablectl.model.one_table import no_panic, of_table
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import minutes_text
-from tablectl.one_table import no_panic, of_table
 from tablectl.storage.mounts import real_place
 from tablectl.storage.records import RecordStore
+from tablectl.support.frozen import frozen
 
 WAITS: tuple[Callable[[TableJob], Wait], ...] = (QuietWait, StreamWait, CalendarWait, Preflight)
 """What tables wait for before their leases are taken, in this order. A new kind of wait is one more entry."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tablectl.frozen import frozen
-from tablectl.json_text import in_json
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Phase, Refusal, TableFailure
 from tablectl.model.report_methods import ReportMethods
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import in_json
 
 
 class RunOutcome(StrEnum):

@@ -46,16 +46,16 @@ from tablectl.applying.statement_turns import Lane, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
 from tablectl.delta.names import canonical_location
 from tablectl.delta.schema import Schema, own_metadata
-from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import EngineError, TablectlError, WindowError, is_conflict
+from tablectl.model.one_table import error_of, no_panic
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
-from tablectl.one_table import error_of, no_panic
 from tablectl.planning.diff import ChangeState, change_state, why_stale
+from tablectl.support.frozen import frozen
 
 _TRIES = 5
 """Attempts to send one statement if others commit at the same moment each time."""

@@ -25,8 +25,8 @@ from typing import Generic, TypeVar
 
 from tablectl.applying.events import Progress
 from tablectl.applying.waits import GO, Awaited, Go, Later
-from tablectl.frozen import frozen
 from tablectl.leases.clock import Clock, StoppedError
+from tablectl.support.frozen import frozen
 
 HOUR = 3600.0
 LIMIT = "`window.max_bytes_per_hour`"

@@ -20,7 +20,6 @@ from tablectl.applying.table_session import TableSession
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.engine.port import Engine
-from tablectl.frozen import frozen
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import Gate, RunningStatement
@@ -29,6 +28,7 @@ from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowE
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit
+from tablectl.support.frozen import frozen
 
 TAG = "tablectl-"
 """The prefix of the tags of our operations. Operations without it are never interrupted, whatever a lease record

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome, TableRun
-from tablectl.frozen import frozen
 from tablectl.leases.clock import Clock
+from tablectl.support.frozen import frozen
 
 
 @frozen

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from tablectl.attributes.value_types import Declared, ValueType
-from tablectl.frozen import frozen
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Phase, Refusal, Rewrite, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.support.frozen import frozen
 
 
 @frozen

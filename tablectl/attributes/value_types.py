@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tablectl.delta.dialects import EVERY_DIALECT
 from tablectl.delta.properties import written_text
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 _Value = TypeVar("_Value")
 Declared = str | tuple[str, ...] | Mapping[str, str | None]

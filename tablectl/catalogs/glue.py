@@ -16,11 +16,11 @@ from tablectl.catalogs.port import CatalogTable, Listed, Operation
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import TableName, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
-from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
-from tablectl.one_table import of_table
+from tablectl.model.one_table import of_table
 from tablectl.storage.access import TemporaryCredentials
+from tablectl.support.frozen import frozen
 
 MOST_NAMES = 200_000
 """The maximum number of databases in a catalog, and of tables in a database."""

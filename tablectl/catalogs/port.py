@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from tablectl.delta.names import TableName
-from tablectl.frozen import frozen
 from tablectl.model.errors import TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.storage.access import TemporaryCredentials
+from tablectl.support.frozen import frozen
 
 Operation = Literal["READ", "READ_WRITE"]
 

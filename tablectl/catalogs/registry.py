@@ -13,11 +13,11 @@ from typing import Any
 from tablectl.catalogs.port import CatalogReader, CatalogTable, Listed, Operation
 from tablectl.delta.names import TableName, canonical_location, location_fault
 from tablectl.engine.port import Catalog
-from tablectl.frozen import frozen
 from tablectl.model.errors import BrokenTableError, LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
-from tablectl.one_table import of_table
+from tablectl.model.one_table import of_table
 from tablectl.storage.access import Provider, TemporaryCredentials
+from tablectl.support.frozen import frozen
 
 _MARGIN = timedelta(minutes=2)
 """Credentials are renewed this long before they expire, so that a request that was just sent is still answered."""

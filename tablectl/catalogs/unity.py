@@ -13,17 +13,17 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
+from tablectl.catalogs.http_client import AnswerError, HttpClient, OversizeAnswerError, segment
 from tablectl.catalogs.port import CatalogTable, Listed, Operation
 from tablectl.catalogs.unity_tables import catalog_entry, managed_table, parse_load, through_catalog
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import TableName, canonical_location, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
-from tablectl.frozen import frozen
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
-from tablectl.one_table import of_table
+from tablectl.model.one_table import of_table
 from tablectl.storage.access import TemporaryCredentials
-from tablectl.support.http_client import AnswerError, HttpClient, OversizeAnswerError, segment
+from tablectl.support.frozen import frozen
 
 API = "/api/2.1/unity-catalog"
 MOST_NAMES = 200_000

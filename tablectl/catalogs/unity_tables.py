@@ -8,8 +8,6 @@ from typing import Any
 
 from tablectl.delta.names import canonical_location
 from tablectl.delta.protocol import READER_FEATURES, Protocol
-from tablectl.frozen import frozen
-from tablectl.json_text import write_json
 from tablectl.log.actions import (
     FEATURE_LENGTH,
     FEATURES,
@@ -21,6 +19,8 @@ from tablectl.log.actions import (
 )
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import CATALOG_FEATURES, CatalogEntry, ManagedTable
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import write_json
 
 _FEATURE = "delta.feature."
 _READER, _WRITER = "delta.minReaderVersion", "delta.minWriterVersion"

@@ -9,7 +9,7 @@ from tablectl.ci.job import CiJob
 from tablectl.ci.steps import STEPS, run_step
 from tablectl.commands.debug_log import print_debug_log
 from tablectl.model.errors import ExitCode
-from tablectl.one_table import DEBUG
+from tablectl.model.one_table import DEBUG
 
 
 def main(args: list[str]) -> int:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tablectl.ci.rest_api import GitHub
-from tablectl.frozen import frozen
 from tablectl.reports.comments import read_groups, since_text
 from tablectl.reports.markdown import LIMIT
+from tablectl.support.frozen import frozen
 
 DEFAULT = "tablectl"
 """The default name; omitted from output."""

@@ -12,11 +12,11 @@ from typing import TextIO
 
 from tablectl.ci.comment import DEFAULT, addition, body_of, marker
 from tablectl.ci.rest_api import HostedRepository, open_gitlab
-from tablectl.frozen import frozen
+from tablectl.commands.plan_files import read_plan
 from tablectl.model.errors import ExitCode, LiveError, TablectlError
 from tablectl.model.output_escapes import escape_output
 from tablectl.planning.plan_file import digest_of
-from tablectl.saved_plan import read_plan
+from tablectl.support.frozen import frozen
 
 REPORT = "plan.md"
 PLAN = "plan.json"

@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
-from tablectl.frozen import frozen
-from tablectl.json_text import read_json
 from tablectl.model.errors import UsageError
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import read_json
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}\Z")
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")

@@ -12,9 +12,9 @@ from typing import Any
 
 from tablectl.ci.comment import digest_in, find_comment, marker
 from tablectl.ci.rest_api import GitHub
-from tablectl.frozen import frozen
 from tablectl.model.errors import PlanFileError
 from tablectl.planning.plan_file import MAX_BYTES
+from tablectl.support.frozen import frozen
 
 BY_HAND = (
     "plan again and apply that plan: run this workflow by hand, have the plan on its page reviewed, and run it "

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tablectl.approval import policies_digest
+from tablectl.catalogs.http_client import AnswerError
 from tablectl.ci.base_branch import save_base
 from tablectl.ci.comment import DEFAULT, addition, body_of, find_comment, marker, put_comment
 from tablectl.ci.gitlab import note_step
@@ -25,25 +25,25 @@ from tablectl.ci.reviewed import (
     find_reviewed,
     unpack,
 )
+from tablectl.commands.approval import policies_digest
+from tablectl.commands.plan_files import read_plan
+from tablectl.commands.project import Project
 from tablectl.commands.report_files import below_root
+from tablectl.commands.written_files import write_file
 from tablectl.model.errors import ExitCode, InputError, LiveError, PlanFileError, TablectlError, UsageError
+from tablectl.model.one_table import error_of
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable, value_text
-from tablectl.one_table import error_of
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
 from tablectl.policies.config_file import ENV, ignored_keys, load_config
 from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.spec import Specs
-from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.groups import Group, Weight, plan_groups
 from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
 from tablectl.reports.style import plural
-from tablectl.saved_plan import read_plan
-from tablectl.support.http_client import AnswerError
-from tablectl.support.written_files import write_file
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _MOST_SAID = 10_000

@@ -2,56 +2,197 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tablectl.commands.command import command, function
+from tablectl.commands.options import OF_STATUS, PolicyTables, Shown, output_format
 from tablectl.commands.output import Output
-from tablectl.commands.plan_reports import selection_of
-from tablectl.commands.report_files import ReportFiles
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress
 from tablectl.commands.report_origin import context_here
-from tablectl.commands.request import CommandRequest
+from tablectl.commands.selection import Selection, locate
 from tablectl.commands.table_reports import report_of
-from tablectl.frozen import frozen
+from tablectl.commands.written_files import check_writable, write_file
+from tablectl.delta.names import TableName, parse_table
 from tablectl.insight.advice.advice_document import document_of_advice
-from tablectl.insight.advice.lake_advice import AdviceDepth, collect_advice, policies_text
-from tablectl.model.errors import ExitCode, UsageError
-from tablectl.support.written_files import check_writable, write_file
+from tablectl.insight.advice.advise import advise as advise_table
+from tablectl.insight.advice.facts import Advice, LakeAdvice, TableAdvice, TableFacts
+from tablectl.insight.advice.jobs import find_jobs
+from tablectl.log.commit_files import read_past_commits
+from tablectl.log.parallel import in_order, threads_for
+from tablectl.log.reader import ReadRequest, read_many
+from tablectl.log.stream_checkpoint import read_streams
+from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
+from tablectl.model.one_table import of_table
+from tablectl.model.table import Depth, LiveTable, WriteHistory
+from tablectl.model.text import natural_key
+from tablectl.policies.effective_policy import spec_for
+from tablectl.policies.fields import ListOf, Text, flag, whole
+from tablectl.policies.settings import setting
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.yaml_text import TableEntry, table_key, write_entry, write_policies
+from tablectl.reports.formats import ReportFormat
+from tablectl.storage.log_stores import Stores
+
+_ADVISED = "Written by `tablectl advise`: what it recommends. What no line names is not managed."
 
 
-@frozen
-class AdviseCommandOptions:
+@dataclass(frozen=True, kw_only=True)
+class AdviseOptions(PolicyTables):
+    """The tables, and how much of their logs to read."""
+
+    tables: Sequence[str] = setting(
+        (),
+        ListOf(of=Text(), description="Tables and patterns; they need no policy. Default: all tables of the policies."),
+        metavar="TABLES",
+    )
+    everything: bool = setting(False, flag("Every table of `engine.catalog`."), "--all")
+    days: int = setting(30, whole(1, 365, "How many days of commits to read."), "--days", metavar="DAYS")
+    """The days before a table's newest commit."""
+    list_files: bool = setting(
+        False, flag("Also list all files of each table: failed writes leave some behind."), "--list-files"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviseCommandOptions(AdviseOptions, Shown):
     """The options of ``advise``."""
 
-    tables: tuple[str, ...]
-    """Further tables and patterns, which need no policy."""
-    everything: bool
-    days: int
-    list_files: bool
-    write: Path | None
-    """The policy file to write."""
+    write: Path | None = setting(
+        None,
+        Text(parse=Path, description="Write a new policy file that declares the advice."),
+        "--write",
+        metavar="FILE",
+    )
+    format: ReportFormat = output_format(OF_STATUS)
 
 
-def advise_command(request: CommandRequest, out: Output, reports: ReportFiles, asked: AdviseCommandOptions) -> ExitCode:
-    """Returns the exit code: 1 if a table cannot be read, otherwise 0."""
-    with request.open(out) as project, out.progress() as on_read:
+@command(AdviseCommandOptions, without=("paths", "verbose"))
+def advise_command(options: AdviseCommandOptions, out: Output) -> ExitCode:
+    """Say from the logs which settings would save failed writes, bytes and files, and why.
+
+    Example: tablectl advise 'lake.sales.*' --list-files
+    """
+    reports = options.reports(known=OF_STATUS)
+    with options.open(out.note) as project, out.progress() as on_read:
         reports.check()
-        if asked.write:
-            if asked.write.exists():
-                raise UsageError(f"{asked.write} exists", "name a new file, and move what you want into your policies")
-            check_writable(asked.write)
-        others = project.requested(asked.tables, everything=asked.everything)
-        policies = project.any_policies(request.paths)
+        if options.write:
+            if options.write.exists():
+                raise UsageError(
+                    f"{options.write} exists", "name a new file, and move what you want into your policies"
+                )
+            check_writable(options.write)
+        others = project.requested(options.tables, everything=options.everything)
+        policies = project.any_policies(options.paths)
         if others is None and not policies.tables and not policies.patterns:
             raise UsageError(
                 "no tables are named, and no policy names any",
                 "name tables or patterns, such as `tablectl advise 'lake.sales.*'`; `--all` takes the whole catalog",
             )
-        depth = AdviceDepth(days=asked.days, list_files=asked.list_files)
-        found = collect_advice(project, policies, others, selection_of(request), depth, on_read)
-        text = policies_text(project, found)
+        found = _collect(project, policies, others, options, on_read)
     reports.write(report_of(found, document_of_advice, context_here()), out)
-    if asked.write and any(each.yaml for each in found.tables):
-        write_file(asked.write, text.encode())
-        out.note(f"wrote {asked.write}: review it, then run `tablectl plan`")
-    elif asked.write:
+    entries = [_entry(project, parse_table(each.table), each.advice) for each in found.tables if each.yaml]
+    if options.write and entries:
+        write_file(options.write, write_policies(entries, _ADVISED).encode())
+        out.note(f"wrote {options.write}: review it, then run `tablectl plan`")
+    elif options.write:
         out.note("there is nothing to declare: no file was written")
     return found.exit_code
+
+
+@function(AdviseOptions)
+def advise(options: AdviseOptions) -> LakeAdvice:
+    """What to declare, from the logs of the tables of the policies, or of ``tables`` (``tablectl advise``). Changes
+    nothing.
+
+    Options and errors as in ``plan``. A table that cannot be read is an entry with its error.
+    """
+    with options.open() as project:
+        others = project.requested(options.tables, everything=options.everything)
+        return _collect(project, project.any_policies(options.paths), others, options)
+
+
+def _collect(
+    project: Project,
+    specs: Specs,
+    others: Specs | None,
+    options: AdviseOptions,
+    on_read: OnRead = ignore_progress,
+) -> LakeAdvice:
+    """The advice for ``others``, which need no policy, or without any for the selected tables of the policies.
+
+    A table that cannot be read is an entry with its error. Raises as ``locate``.
+    """
+    selection = Selection(tuple(options.select), tuple(options.tags), tuple(options.exclude))
+    found = locate(others or specs, Selection() if others else selection, project.open_catalog, project.stores)
+    placed = [(spec_for(specs, spec.name) or spec, where) for spec, where in found.tables] if others else found.tables
+
+    requests = [ReadRequest(spec.name, where, _depth) for spec, where in placed]
+    threads = threads_for((where for _, where in placed), project.stores)
+    tables: list[TableAdvice] = []
+    with Stores(project.stores) as stores:
+
+        def one(each: tuple[tuple[TableSpec, str], LiveTable | TablectlError]) -> TableAdvice:
+            (spec, where), live = each
+            made = of_table(spec.name.text, lambda: _table(project, stores, spec, where, live, options))
+            if isinstance(made, TablectlError):
+                return TableAdvice(table=spec.name.text, location=where, commits=0, error=one_line(made))
+            return made
+
+        read = zip(placed, read_many(requests, cache=project.cache, options=project.stores), strict=True)
+        for done, table in enumerate(in_order(one, read, threads), 1):
+            on_read(done, len(placed))
+            tables.append(table)
+    return LakeAdvice(
+        tuple(sorted(tables, key=lambda each: natural_key(each.table))),
+        found.failures,
+        found.unmatched,
+    )
+
+
+def _table(
+    project: Project,
+    stores: Stores,
+    spec: TableSpec,
+    location: str,
+    live: LiveTable | TablectlError,
+    options: AdviseOptions,
+) -> TableAdvice:
+    if isinstance(live, TablectlError):
+        raise live
+    past = read_past_commits(stores, location, options.days, list_files=options.list_files)
+    commits = tuple(each.commit for each in past.commits)
+    facts = TableFacts(
+        live=replace(live, past=WriteHistory(commits, past.cut)),
+        past=past,
+        jobs=find_jobs(past.commits),
+        dialect=project.dialect,
+        policy=spec.policy,
+        options=spec.options,
+        streams=read_streams(stores, spec.options.streams, live.table_id, location),
+    )
+    found, untold = advise_table(facts, project.mask.table_plan)
+    return TableAdvice(
+        table=spec.name.text,
+        location=location,
+        commits=len(commits),
+        since=min((each.timestamp for each in commits if each.timestamp > 0), default=0),
+        advice=found,
+        untold=untold,
+        yaml=write_entry(_entry(project, spec.name, found)) if any(each.declare for each in found) else "",
+    )
+
+
+def _depth(live: LiveTable) -> Depth:
+    return Depth(counts=True, layout=True, marks="incremental" if live.clustering else None)
+
+
+def _entry(project: Project, name: TableName, found: Sequence[Advice]) -> TableEntry:
+    """The entry that declares some advice. Advice does not contradict itself: each value is declared once."""
+    values = {(attribute, key): value for each in found for attribute, key, value in each.declare if value is not None}
+    return TableEntry(
+        key=table_key(name, project.catalog),
+        declared=tuple((attribute, key, value) for (attribute, key), value in values.items()),
+    )

@@ -14,13 +14,17 @@ from typing import Any
 
 from tablectl.applying.run_report import RunReport
 from tablectl.commands.command import command, function
+from tablectl.commands.make_plan import make_plan
 from tablectl.commands.notify import send_notification
 from tablectl.commands.options import PlanSize, Shown, Tables, path_list
 from tablectl.commands.output import Output
-from tablectl.commands.plan_place import saved_plan
+from tablectl.commands.plan_files import read_plan, saved_plan
 from tablectl.commands.plan_reports import plan_context, streams_of
+from tablectl.commands.project import SHARED, Project
+from tablectl.commands.read_tables import OnRead, ignore_progress
 from tablectl.commands.report_files import IncompleteReportError, Render, ReportFiles
 from tablectl.commands.report_origin import context_here
+from tablectl.commands.run_plan import Control, RunOptions, approval_of, run
 from tablectl.commands.table_reports import report_of
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
@@ -29,18 +33,12 @@ from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
-from tablectl.project import SHARED, Project
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import error_notification, run_notification
 from tablectl.reports.style import Style
 from tablectl.reports.wording import outcome_text
-from tablectl.saved_plan import read_plan
-from tablectl.selection import Selection
-from tablectl.workflow.apply import Control, RunOptions, approval_of, run
-from tablectl.workflow.plan import make_plan
-from tablectl.workflow.tables import OnRead, ignore_progress
 
 
 @dataclass(frozen=True)
@@ -186,8 +184,7 @@ def _plan_to_apply(
     specs = None
     if target.plan is None:
         specs = project.policies(target.paths)
-        selection = Selection(tuple(options.select), tuple(options.tags), tuple(options.exclude))
-        plan = make_plan(project, specs, selection, on_read)
+        plan = make_plan(project, specs, options.selection, on_read)
     else:
         plan = target.plan
         specs = None if options.without_policies else project.policies_of_plan(target.paths)

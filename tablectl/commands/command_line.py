@@ -14,7 +14,7 @@ from click.shell_completion import shell_complete
 from tablectl.commands.list import COMMANDS
 from tablectl.commands.output import Output, flush_streams
 from tablectl.model.errors import ExitCode, TablectlError
-from tablectl.one_table import error_of
+from tablectl.model.one_table import error_of
 from tablectl.version import __version__
 
 _COMPLETE = "_TABLECTL_COMPLETE"
@@ -39,8 +39,6 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         return ExitCode.USAGE
     except click.exceptions.Exit as error:
         return error.exit_code
-    except _legacy_exit() as error:
-        return _legacy_code(error, out)
     except (click.Abort, KeyboardInterrupt, EOFError):
         out.fail(TablectlError("interrupted"))
         return ExitCode.ERROR
@@ -53,23 +51,6 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         return found.exit_code
     finally:
         flush_streams()
-
-
-def _legacy_exit() -> Any:
-    if "tablectl.commands.app" not in sys.modules:
-        return ()
-    from tablectl.commands.app import LEGACY  # noqa: PLC0415
-
-    return LEGACY
-
-
-def _legacy_code(error: Any, out: Output) -> int:
-    if hasattr(error, "show"):
-        said = StringIO()
-        error.show(said)
-        out.usage(said.getvalue())
-        return ExitCode.USAGE
-    return int(error.exit_code)
 
 
 def program() -> click.Group:
@@ -129,18 +110,10 @@ class _Listed(click.Command):
     @cached_property
     def loaded(self) -> Any:
         """The command itself."""
-        if not self._module:
-            return _legacy(self._path)
         from tablectl.commands.parameters import loaded_command  # noqa: PLC0415  # the list of commands needs no options
 
-        return loaded_command(self.name or "", f"tablectl.commands.{self._module}")
+        return loaded_command(self._path, f"tablectl.commands.{self._module}")
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         """The context of the command itself."""
         return self.loaded.make_context(*args, **more)  # type: ignore[no-any-return]
-
-
-def _legacy(path: str) -> Any:
-    from tablectl.commands.app import app, typer_command  # noqa: PLC0415  # until all commands are in the list
-
-    return typer_command(app, path)

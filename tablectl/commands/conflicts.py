@@ -3,60 +3,55 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+import re
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 
+from tablectl.commands.command import command, function
+from tablectl.commands.options import OF_STATUS, Place, output_format, policy_paths
 from tablectl.commands.output import Output
-from tablectl.commands.request import CommandRequest, ConflictOptions, client
-from tablectl.insight.matrix.conflict_report import read_conflicts
+from tablectl.commands.project import Project
+from tablectl.delta.client_families import find_family
+from tablectl.delta.protocol import Client
+from tablectl.insight.matrix.conflict_report import ConflictReport
+from tablectl.insight.matrix.conflict_report import conflict_report as report_conflicts
 from tablectl.insight.matrix.conflicts_document import document_of_conflicts
 from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.matrix.operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError
+from tablectl.model.one_table import one_table
 from tablectl.model.table_options import NO_OPTIONS
+from tablectl.policies.fields import ListOf, Text, flag
+from tablectl.policies.repository import Paths
+from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.suggestions import nearest
 from tablectl.reports.formats import ReportFormat
 
-
-def conflicts_command(
-    table: str, request: CommandRequest, out: Output, form: ReportFormat, options: ConflictOptions
-) -> ExitCode:
-    """The matrix of operations on a table, or with ``--between`` two statements. Returns the exit code."""
-    if options.between:
-        return _between_command(table, request, out, form, options)
-    about = _operation(options.operation)
-    assumption = Assumption(tuple(client(each) for each in options.clients), options.auto_compact)
-    with request.open(out) as project:
-        found = read_conflicts(project, *project.find(table, request.paths), assumption)
-    found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
-    out.document(document_of_conflicts(found, everything=options.everything, about=about), form)
-    return ExitCode.REFUSED if found.refused else ExitCode.DONE
+_CLIENT = re.compile(r"([a-z-]{1,60})(?:[ /:-]{0,4}(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")
 
 
-def _between_command(
-    table: str, request: CommandRequest, out: Output, form: ReportFormat, options: ConflictOptions
-) -> ExitCode:
-    # These load sqlglot, which takes longer than the rest of a short command.
-    from tablectl.insight.statements.compare import compare_statements  # noqa: PLC0415
-    from tablectl.insight.statements.pair_document import document_of_pair  # noqa: PLC0415
+def _client(text: str) -> tuple[Client, bool | None]:
+    """``delta-spark 4.0``, ``databricks 14.2 photon``, ``kernel``: a client, and whether it has Photon, if it says so.
 
-    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
-    if options.operation or options.everything:
-        raise UsageError("--between cannot be combined with --operation or --all", "leave them out")
-    assumption = Assumption(tuple(client(each) for each in options.clients), options.auto_compact)
-    assert options.between is not None
-    with request.open(out) as project:
-        name, spec = project.find(table, request.paths)
-        live = project.read(name, spec)
-    declared = spec.options if spec else NO_OPTIONS
-    found = compare_statements(live, *options.between, project.dialect, assumption, declared)
-    out.document(document_of_pair(found), form)
-    return ExitCode.DONE
+    Raises ``UsageError`` for an unknown client.
+    """
+    match = _CLIENT.match(text.strip().lower())
+    family = find_family(match.group(1).rstrip("-")) if match else None
+    if match is None or family is None or (match.group(3) and not family.photon):
+        raise UsageError(
+            f"--client {text!r} is not a client",
+            "for example --client 'delta-spark 4.0', --client 'databricks 14.2 photon', --client kernel, "
+            "--client delta-rs",
+        )
+    version = tuple(map(int, match.group(2).split("."))) if match.group(2) else ()
+    photon = None
+    if family.photon and version:
+        photon = bool(match.group(3))
+    return Client(family.name, version), photon
 
 
 def _operation(text: str) -> str:
-    """The key of an operation given by key or by name; empty without one."""
-    if not text:
-        return ""
+    """The key of an operation given by key or by name. Raises ``UsageError`` for an unknown one."""
     for each in OPERATIONS:
         if text.casefold() in {each.key, each.name.casefold()}:
             return each.key
@@ -64,3 +59,112 @@ def _operation(text: str) -> str:
     near = nearest(text.casefold(), keys)
     hint = f"did you mean {near}?" if near else f"one of {', '.join(keys)}"
     raise UsageError(f"--operation {text!r} is not known", hint)
+
+
+@dataclass(frozen=True)
+class ConflictOptions(Place):
+    """The table, and what to assume about its writers."""
+
+    table: str = setting(REQUIRED, Text(description="Table identifier, as in policies."), metavar="TABLE")
+    paths: Paths = policy_paths()
+    _: KW_ONLY
+    clients: Sequence[tuple[Client, bool | None]] = setting(
+        (),
+        ListOf(
+            of=Text(parse=_client),
+            description="Client to assume instead of those in the table's history: 'delta-spark 4.0', "
+            "'databricks 14.2 photon', kernel, delta-rs. Repeatable.",
+        ),
+        "--client",
+        metavar="CLIENT",
+    )
+    """Each with whether it has Photon, ``None`` if unknown."""
+    auto_compact: bool | None = setting(
+        None,
+        flag("Whether sessions set spark.databricks.delta.autoCompact.enabled; default: the table's property."),
+        "--auto-compact/--no-auto-compact",
+    )
+
+    @property
+    def assumption(self) -> Assumption:
+        """What to assume about the writers."""
+        return Assumption(tuple(self.clients), self.auto_compact)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConflictCommandOptions(ConflictOptions):
+    """The options of ``conflicts``."""
+
+    operation: str = setting(
+        "",
+        Text(parse=_operation, description="Show one operation only: insert, merge, optimize, add-columns …"),
+        "--operation",
+        metavar="NAME",
+    )
+    everything: bool = setting(False, flag("Show every pair of operations, grouped by reason."), "--all")
+    between: tuple[str, str] | None = setting(
+        None,
+        ListOf(of=Text(), description="Compare two SQL statements: whether they conflict, and how to avoid it."),
+        "--between",
+        metavar="SQL SQL",
+        values=2,
+    )
+    format: ReportFormat = output_format(OF_STATUS)
+
+
+@command(ConflictCommandOptions)
+def conflicts_command(options: ConflictCommandOptions, out: Output) -> ExitCode:
+    """Show which concurrent operations on a table conflict and how to avoid it, now and after its policy is applied.
+
+    Example: tablectl conflicts lake.sales.orders
+    """
+    with one_table(options.table):
+        return _compare(options, *options.between, out) if options.between else _show(options, out)
+
+
+@function(ConflictOptions)
+def conflict_report(options: ConflictOptions) -> ConflictReport:
+    """Conflicts between writers of a live table, in its current and in its planned state (``tablectl conflicts``).
+
+    ``clients`` replace those of the table's history, each with whether it has Photon, ``None`` if unknown;
+    ``auto_compact`` is whether sessions set ``spark.databricks.delta.autoCompact.enabled``. Other options as in
+    ``plan``. A table without a policy is analysed in its current state only. Without ``paths``, a directory without
+    policies is valid. Raises ``LiveError`` if the table cannot be read.
+    """
+    with options.open() as project:
+        return _found(project, options)
+
+
+def _found(project: Project, options: ConflictOptions) -> ConflictReport:
+    name, spec = project.find(options.table, options.paths)
+    live = project.read(name, spec)
+    if spec is None:
+        return report_conflicts(live, None, project.dialect, options.assumption)
+    # The table's size was not read: it matters for the rewrite, but not for conflicts.
+    limits = replace(spec.options, max_bytes=None)
+    return report_conflicts(live, spec.policy, project.dialect, options.assumption, limits)
+
+
+def _show(options: ConflictCommandOptions, out: Output) -> ExitCode:
+    with options.open(out.note) as project:
+        found = _found(project, options)
+    found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
+    out.document(document_of_conflicts(found, everything=options.everything, about=options.operation), options.format)
+    return ExitCode.REFUSED if found.refused else ExitCode.DONE
+
+
+def _compare(options: ConflictCommandOptions, one: str, other: str, out: Output) -> ExitCode:
+    # These load sqlglot, which takes longer than the rest of a short command.
+    from tablectl.insight.statements.compare import compare_statements  # noqa: PLC0415
+    from tablectl.insight.statements.pair_document import document_of_pair  # noqa: PLC0415
+
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
+    if options.operation or options.everything:
+        raise UsageError("--between cannot be combined with --operation or --all", "leave them out")
+    with options.open(out.note) as project:
+        name, spec = project.find(options.table, options.paths)
+        live = project.read(name, spec)
+    declared = spec.options if spec else NO_OPTIONS
+    found = compare_statements(live, one, other, project.dialect, options.assumption, declared)
+    out.document(document_of_pair(found), options.format)
+    return ExitCode.DONE

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from tablectl.commands.command import command
+from tablectl.commands.make_plan import make_plan
 from tablectl.commands.output import Output
+from tablectl.commands.project import EngineSource, Project
+from tablectl.commands.run_plan import Control, run
+from tablectl.commands.selection import Selection
+from tablectl.commands.written_files import write_file
 from tablectl.delta.names import quote_name
 from tablectl.engine.port import Engine
-from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config, EngineConfig
+from tablectl.policies.fields import Text
 from tablectl.policies.policy_document import load_specs
+from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
-from tablectl.project import EngineSource, Project
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
 from tablectl.reports.document_text import document_text
 from tablectl.reports.documents import document_of_plan, document_of_run
-from tablectl.selection import Selection
-from tablectl.support.written_files import write_file
-from tablectl.workflow.apply import Control, run
-from tablectl.workflow.plan import make_plan
+from tablectl.support.json_text import write_json
 
 _CONFIG = """# Relative paths count from this folder.
 policies: policies
@@ -87,11 +91,26 @@ _ALONE = Config(engine=EngineConfig(exclusive_commits=True))
 """The demo is the only writer of its lake."""
 
 
-def demo_command(directory: Path, out: Output) -> ExitCode:
-    """Build, plan, apply, plan. Returns 0 if the last plan contains only the refusal of ``sessions``, else 5."""
-    root = directory.absolute()
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """The options of ``demo``."""
+
+    directory: Path = setting(
+        Path("demo-lake"), Text(parse=Path, description="Empty folder. Default: demo-lake."), metavar="DIR"
+    )
+
+
+@command(DemoOptions)
+def demo_command(options: DemoOptions, out: Output) -> ExitCode:
+    """Build a small lake of real Delta tables and run plan, apply and plan on it.
+
+    Exits with code 5 if the last plan contains anything but the refusal of `sessions`.
+
+    Example: tablectl demo /tmp/lake
+    """
+    root = options.directory.absolute()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise UsageError(f"{directory} is not an empty folder", "name a new one: the demo overwrites nothing")
+        raise UsageError(f"{options.directory} is not an empty folder", "name a new one: the demo overwrites nothing")
     lake = root / "lake"
     with Project(_ALONE, source=EngineSource(on_start=out.note)) as project:
         engine = project.engines.start()  # before anything is written: Spark or Java may be missing

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tablectl.applying.events import DONE, PROGRESS, RELEASED, RunEvent, Standing, left_text, progress_text
-from tablectl.frozen import frozen
 from tablectl.model.output_escapes import escape_output
 from tablectl.model.text import printable
 from tablectl.reports.style import printable_lines
+from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # slow to load, and needed on terminals only
     from rich.console import Console, RenderableType

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib import metadata
 from urllib.parse import urlsplit
@@ -15,23 +15,27 @@ from uuid import uuid4
 from tablectl.applying.context import StopTableError
 from tablectl.applying.preflight import check_commits
 from tablectl.catalogs.opening import WITHOUT_SPARK
+from tablectl.commands.command import command
+from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
-from tablectl.commands.request import CommandRequest
+from tablectl.commands.project import Project
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.engine.local_spark import java_problem
 from tablectl.engine.port import CommitDriver
-from tablectl.frozen import frozen
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.policies.branch import BASE, is_unmerged
 from tablectl.policies.catalog_config import CONNECTOR
+from tablectl.policies.fields import flag
+from tablectl.policies.repository import Paths
+from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
-from tablectl.project import Project
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
 from tablectl.storage.records import RecordStore
+from tablectl.support.frozen import frozen
 from tablectl.version import __version__
 
 _MOST_TABLES = 20
@@ -81,25 +85,31 @@ class _ConfiguredDriver:
         return self.conf.get("spark.delta.logStore.class") or self.conf.get(f"spark.delta.logStore.{scheme}.impl", "")
 
 
-@frozen
-class DoctorOptions:
-    """What to check beyond reading."""
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions(Place):
+    """The options of ``doctor``."""
 
-    engine: bool = False
-    """Also start the engine."""
-    read_only: bool = False
-    """Leave the records alone: this machine only plans."""
+    paths: Paths = policy_paths()
+    engine: bool = setting(False, flag("Also start the engine and list its catalog."), "--engine")
+    read_only: bool = setting(False, flag("Do not write a test record: for machines that only plan."), "--read-only")
+    format: ReportFormat = output_format(TEXT_AND_JSON)
 
 
-def doctor_command(request: CommandRequest, out: Output, form: ReportFormat, options: DoctorOptions) -> ExitCode:
-    """Run every check. A failed one does not stop the others. Returns 1 if one failed, else 0."""
+@command(DoctorOptions, without=("cache",))
+def doctor_command(options: DoctorOptions, out: Output) -> ExitCode:
+    """Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock. Says what to do.
+
+    A failed check does not stop the others.
+
+    Example: tablectl doctor --engine
+    """
     checks: list[Check] = []
-    for check in _checks(request, out, options):
+    for check in _checks(options, out):
         checks.append(check)
-        if form is ReportFormat.TEXT:
+        if options.format is ReportFormat.TEXT:
             out.result(_text(check))
     failed = any(each.health is Health.FAIL for each in checks)
-    if form is ReportFormat.JSON:
+    if options.format is ReportFormat.JSON:
         out.json_result({"healthy": not failed, "checks": [asdict(each) for each in checks]})
     return ExitCode.ERROR if failed else ExitCode.DONE
 
@@ -109,15 +119,15 @@ def _text(check: Check) -> str:
     return f"{check.health:<4}  {check.subject}: {check.found}\n{fix}"
 
 
-def _checks(request: CommandRequest, out: Output, options: DoctorOptions) -> Iterator[Check]:
+def _checks(options: DoctorOptions, out: Output) -> Iterator[Check]:
     yield Check(Health.OK, "tablectl", f"{__version__}, Python {sys.version.split()[0]}")
     yield _continuous_integration(os.environ)
     try:
-        with request.open(out) as project:
+        with options.open(out.note) as project:
             yield Check(Health.OK, "tablectl.yaml", f"dialect {project.dialect}, catalog {project.catalog}")
             yield from _catalogs(project, options)
             yield from _engine(project, options)
-            yield from _tables(project, request, options)
+            yield from _tables(project, options)
     except TablectlError as error:
         yield _failure("tablectl.yaml", error)
 
@@ -221,9 +231,9 @@ def _package(name: str, why: str) -> Check:
 # Tables, their stores, their records
 
 
-def _tables(project: Project, request: CommandRequest, options: DoctorOptions) -> Iterator[Check]:
+def _tables(project: Project, options: DoctorOptions) -> Iterator[Check]:
     try:
-        specs = project.policies(request.paths)
+        specs = project.policies(options.paths)
     except TablectlError as error:
         yield _failure("policies", error)
         return

@@ -1,41 +1,73 @@
-"""``tablectl drift``, and ``--adopt``, which copies the tables' values into the policies."""
+"""``tablectl drift``: what differs from the policies and since when; ``--adopt`` writes it into the policies."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tablectl.commands.adoption import agreed, write_adoption
+from tablectl.commands.command import command, function
 from tablectl.commands.notify import send_notification
+from tablectl.commands.options import LookBack, PolicyTables, Shown
 from tablectl.commands.output import Output
-from tablectl.commands.plan_reports import Started, selection_of
-from tablectl.commands.report_files import ReportFiles
+from tablectl.commands.plan_reports import Started
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 from tablectl.commands.report_origin import context_here
-from tablectl.commands.request import CommandRequest, DriftCommandOptions
+from tablectl.commands.selection import Selection, depth_for, failure_of
 from tablectl.commands.table_reports import report_of
-from tablectl.model.errors import ExitCode
-from tablectl.planning.drift import adoptable_values
+from tablectl.log.blame import BlameQuery, Origin, blame
+from tablectl.log.reader import Reading
+from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
+from tablectl.model.one_table import of_table
+from tablectl.model.plan import Change
+from tablectl.model.stamp import read_stamp
+from tablectl.model.table import Commit, Depth, LiveTable
+from tablectl.planning.diff import diff
+from tablectl.planning.drift import Drift, TableDrift, adoptable_values, questions, table_drift
 from tablectl.policies.adopt import Adopter
+from tablectl.policies.fields import flag
+from tablectl.policies.settings import setting
+from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.documents import document_of_drift
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import drift_notification
-from tablectl.workflow.drift import find_drift
+from tablectl.support.frozen import frozen
 
 
-def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, options: DriftCommandOptions) -> ExitCode:
-    """Show the differences from the policies and since when they exist; with ``--adopt``, write the tables' values to
-    policies.
+@dataclass(frozen=True, kw_only=True)
+class DriftOptions(LookBack, PolicyTables):
+    """The tables to compare with their policies."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftCommandOptions(DriftOptions, Shown):
+    """The options of ``drift``."""
+
+    adopt: bool = setting(False, flag("Write the live values into the policies, after showing the change."), "--adopt")
+    yes: bool = setting(False, flag("Adopt without asking for confirmation."), "--yes", "-y")
+
+
+@command(DriftCommandOptions)
+def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
+    """Show differences from the policies and the commit that caused each. Exits with code 2 if there are any.
+
+    Example: tablectl drift --select 'lake.sales.*'
     """
-    with request.open(out) as project, out.progress() as on_read:
+    if options.yes and not options.adopt:
+        raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
+    reports = options.reports()
+    with options.open(out.note) as project, out.progress() as on_read:
         reports.check()
-        repository, specs = project.repository(request.paths)
+        repository, specs = project.repository(options.paths)
         started = Started()
-        found = find_drift(project, specs, selection_of(request), options.look_back, on_read)
+        found = find_drift(project, specs, options.selection, options.look_back, on_read)
         context = started.timed(context_here())
     mask = project.mask
     make = partial(document_of_drift, mask=mask, context=context)
-    shown = report_of(found, make, context, verbose=request.verbose)
+    shown = report_of(found, make, context, verbose=options.verbose)
     if not options.adopt:
         try:
             reports.write(shown, out)
@@ -56,8 +88,87 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     if written:
         write_adoption(repository, adoption, out)
     found = replace(found, adoption=replace(adoption, written=written))
-    shown = report_of(found, make, context, verbose=request.verbose)
+    shown = report_of(found, make, context, verbose=options.verbose)
     (reports.keep if reports.form is ReportFormat.TEXT else reports.write)(shown, out)
     if not written or adoption.left:
         return found.exit_code
     return ExitCode.ERROR if found.exit_code is ExitCode.ERROR else ExitCode.DONE
+
+
+@function(DriftOptions)
+def drift(options: DriftOptions) -> Drift:
+    """The differences from the policies, and the commit that caused each. Changes nothing.
+
+    Options and errors as in ``plan``, and ``look_back``: the maximum number of commits to search per table that
+    differs.
+    """
+    with options.open() as project:
+        return find_drift(project, project.policies(options.paths), options.selection, options.look_back)
+
+
+def find_drift(
+    project: Project,
+    specs: Specs,
+    selection: Selection,
+    look_back: int,
+    on_read: OnRead = ignore_progress,
+) -> Drift:
+    """The selected tables that differ from their policies, and the commit that caused each difference.
+
+    Only the histories of these tables are read, at most ``look_back`` commits each. Failures and errors as in
+    ``make_plan``.
+    """
+    located = locate_tables(project, specs, selection)
+    failures = list(located.failures)
+    as_declared: list[str] = []
+    tables: list[TableDrift] = []
+    make = partial(_drifted, project, look_back)
+    for spec, found in read_tables(project, located, _with_catalog, make, on_read, failures):
+        if found is None:
+            as_declared.append(spec.name.text)
+        else:
+            made = of_table(spec.name.text, partial(_table_drift, spec, found))
+            if isinstance(made, TablectlError):
+                failures.append(failure_of(spec.name.text, made))
+            else:
+                tables.append(made)
+    return Drift(
+        tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
+        failures=sorted_failures(failures),
+        as_declared=tuple(sorted(as_declared)),
+        unmatched=located.unmatched,
+        look_back=look_back,
+        env=project.config.environment,
+    )
+
+
+@frozen
+class _Drifted:
+    """A table that differs. What its spec says is known to the caller."""
+
+    live: LiveTable
+    changes: tuple[Change, ...]
+    origins: tuple[Origin, ...]
+    applied: Commit | None
+    trouble: str
+
+
+def _table_drift(spec: TableSpec, found: _Drifted) -> TableDrift:
+    known = spec, found.live, found.changes, found.origins
+    return table_drift(*known, applied=found.applied, trouble=found.trouble)
+
+
+def _drifted(project: Project, look_back: int, spec: TableSpec, reading: Reading) -> _Drifted | None:
+    live = reading.table
+    changes = diff(spec.policy, live, project.dialect)
+    if not changes and not (live.catalog and live.catalog.differences):
+        return None
+    result = blame(reading, BlameQuery(live, questions(changes), look_back))
+    applied = next((commit for commit in result.commits if read_stamp(commit.user_metadata)), None)
+    return _Drifted(live, changes, result.origins, applied, one_line(result.trouble) if result.trouble else "")
+
+
+def _with_catalog(spec: TableSpec) -> Callable[[LiveTable], Depth]:
+    """The depth for drift: no history, but for a catalog-managed table its log, to compare it with the catalog."""
+    depth = depth_for(spec, 0)
+    return lambda live: replace(depth(live), look_back=1) if live.catalog else depth(live)

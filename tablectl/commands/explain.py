@@ -1,39 +1,179 @@
-"""``tablectl explain TABLE``. It reads no live table, so it loads few modules."""
+"""``tablectl explain``: the effective policy of a table, or what a term means."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 from tablectl.attributes.policy import OWNED_KEYS, VALUE_TYPES, declarable_keys
+from tablectl.commands.command import command, function
+from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
-from tablectl.commands.request import CommandRequest
+from tablectl.commands.project import Project
 from tablectl.delta.dialects import dialect_of
+from tablectl.insight.terms.explain_term import explain_term
+from tablectl.insight.terms.facts import fact_ids, find_fact
+from tablectl.insight.terms.glossary import (
+    find_term,
+    find_tool_term,
+    looks_like_a_term,
+    term_names,
+    tool_terms,
+)
+from tablectl.insight.terms.term_document import document_of_fact, document_of_term, document_of_word
+from tablectl.lint_rules import RULES
+from tablectl.lint_rules.products import needs_of_value
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.policies.effective_policy import Explanation, explain, parse_name
-from tablectl.policies.suggestions import nearest
-from tablectl.project import Project
-from tablectl.reports.explain_document import RuntimeNeed, document_of_explanation
+from tablectl.planning.explain_property import explain_property
+from tablectl.policies.effective_policy import Explanation, parse_name
+from tablectl.policies.effective_policy import explain as explain_table
+from tablectl.policies.fields import Text
+from tablectl.policies.own_rules import documentation_of, own_rules
+from tablectl.policies.repository import Paths
+from tablectl.policies.settings import REQUIRED, setting
+from tablectl.policies.suggestions import nearest, shown
+from tablectl.reports.document import Document
+from tablectl.reports.explain_document import (
+    CodeExplanation,
+    RuntimeNeed,
+    document_of_code,
+    document_of_explanation,
+    document_of_property,
+)
 from tablectl.reports.formats import ReportFormat
 
+_CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
+_FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)
+_PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
+"""A table known by its path has backticks around it."""
 
-def explain_key_command(key: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
-    """Explain a table property."""
-    # The conflict rules take longer to load than the rest of this command.
-    from tablectl.planning.explain_property import explain_property  # noqa: PLC0415
-    from tablectl.reports.explain_document import document_of_property  # noqa: PLC0415
 
-    dialect = request.open(out).dialect
+@dataclass(frozen=True)
+class ExplainOptions(Place):
+    """The table, and the policies."""
+
+    table: str = setting(
+        REQUIRED,
+        Text(
+            description="A table identifier, as in policies; or an exception, a DELTA_… error class, an isolation "
+            "level, a property or the code of a finding."
+        ),
+        metavar="TABLE | WORD",
+    )
+    paths: Paths = policy_paths()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainCommandOptions(ExplainOptions):
+    """The options of ``explain``."""
+
+    live: str | None = setting(
+        None, Text(description="Explain the term for this live table."), "--table", metavar="TABLE"
+    )
+    format: ReportFormat = output_format(TEXT_AND_JSON)
+
+
+@command(ExplainCommandOptions, without=("cache",))
+def explain_command(options: ExplainCommandOptions, out: Output) -> ExitCode:
+    """Explain the effective policy of a table, or a term: an exception, an isolation level, a property, a finding.
+
+    Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
+    """
+    out.document(_explained(options, out), options.format)
+    return ExitCode.DONE
+
+
+@function(ExplainOptions)
+def explain(options: ExplainOptions) -> Explanation:
+    """The effective policy of a table: each value, the line that declares it, and what it overrides.
+
+    Options: ``variables``, ``env``, ``directory``. Reads no live table. Raises ``UsageError`` if no policy applies to
+    the table.
+    """
+    with options.open() as project:
+        return explain_table(project.policies(options.paths), options.table, project.catalog, project.dialect)
+
+
+def _explained(options: ExplainCommandOptions, out: Output) -> Document:
+    word = options.table
+    if options.live is None and _CODE.match(word):
+        return _code(word, options, out)
+    if options.live is None and _PROPERTY.match(word):
+        return _property(word, options, out)
+    if _FACT.match(word):
+        return _fact(word)
+    own = find_tool_term(word)
+    if own is not None:
+        return document_of_word(own)
+    # An identifier has two parts or more.
+    single = "." not in word and word not in VALUE_TYPES
+    if options.live is not None or single or find_term(word) or looks_like_a_term(word):
+        return _term(word, options, out)
+    return _table(word, options, out)
+
+
+def _code(word: str, options: ExplainCommandOptions, out: Output) -> Document:
+    """The code of a finding, with its severity here."""
+    rule = RULES.get(word.upper()) or next((documentation_of(each) for each in own_rules() if each.code == word), None)
+    if rule is None:
+        near = nearest(word.upper(), tuple(RULES))
+        hint = f"did you mean {near}?" if near else f"codes are {', '.join(RULES)}"
+        raise UsageError(f"{word} is not a finding code", hint)
+    lint = options.open(out.note).config.lint.get(rule.code)
+    here = lint.severity if lint and lint.severity else rule.severity
+    reason = lint.reason if lint else ""
+    return document_of_code(CodeExplanation(rule, here, reason))
+
+
+def _property(key: str, options: ExplainCommandOptions, out: Output) -> Document:
+    """A table property."""
+    dialect = options.open(out.note).dialect
     about = explain_property(key, dialect)
     if about is None:
         near = nearest(key, (*OWNED_KEYS, *declarable_keys(dialect)))
         hint = f"did you mean {near}?" if near else "keys of your own have no meaning to Delta"
         raise UsageError(f"{key} is not a property known to Delta", hint)
-    out.document(document_of_property(about), form)
-    return ExitCode.DONE
+    return document_of_property(about)
+
+
+def _fact(id: str) -> Document:  # noqa: A002
+    """A fact, by its id: ``D37``, ``delta-2.2``."""
+    fact = find_fact(id)
+    if fact is None:
+        near = nearest(id, fact_ids())
+        raise UsageError(f"there is no fact {shown(id)}", f"did you mean {near}?" if near else "see docs/reference")
+    return document_of_fact(fact)
+
+
+def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
+    """A term of conflicts: an exception, an error class, an isolation level; with or without a live table."""
+    term = find_term(word)
+    if term is None:
+        near = nearest(word, (*tool_terms(), *term_names(), *RULES))
+        hint = f"did you mean {near}?" if near else f"such as gate, L004, D37, {', '.join(term_names()[:2])}"
+        table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
+        raise UsageError(f"{shown(word)} is not a known term{table_too}", hint)
+    with options.open(out.note) as project:
+        found = project.find(options.live, options.paths) if options.live is not None else None
+        live = project.read(*found) if found else None
+    return document_of_term(explain_term(term, live, project.dialect))
+
+
+def _table(table: str, options: ExplainCommandOptions, out: Output) -> Document:
+    """What the policies declare for a table. Reads no live table."""
+    project = options.open(out.note)
+    name = parse_name(table, project.catalog, project.dialect)
+    try:
+        specs = project.policies_about(name, options.paths)
+        found = explain_table(specs, table, project.catalog, project.dialect)
+    except UsageError:  # the names in the other files may be meant
+        found = explain_table(project.policies(options.paths), table, project.catalog, project.dialect)
+    needs = _needs(found, project) if dialect_of(project.dialect).catalog_settings else {}
+    return document_of_explanation(found, needs)
 
 
 def _needs(found: Explanation, project: Project) -> dict[str, tuple[RuntimeNeed, ...]]:
     """What each value needs of the Databricks Runtime."""
-    from tablectl.lint_rules.products import needs_of_value  # noqa: PLC0415  # only for that dialect
-
     given = {each.key: each.given.value for each in found.resolved if each.given}
     truncates = given.get("truncate_history") == "true"
     needs: dict[str, tuple[RuntimeNeed, ...]] = {}
@@ -43,16 +183,3 @@ def _needs(found: Explanation, project: Project) -> dict[str, tuple[RuntimeNeed,
             known = needs_of_value(name, key, value, truncates=truncates)
             needs[each] = tuple(RuntimeNeed.of(one, project.runtime) for one in known)
     return needs
-
-
-def explain_command(table: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
-    """Show what the policies declare for a table."""
-    project = request.open(out)
-    name = parse_name(table, project.catalog, project.dialect)
-    try:
-        found = explain(project.policies_about(name, request.paths), table, project.catalog, project.dialect)
-    except UsageError:  # the names in the other files may be meant
-        found = explain(project.policies(request.paths), table, project.catalog, project.dialect)
-    needs = _needs(found, project) if dialect_of(project.dialect).catalog_settings else {}
-    out.document(document_of_explanation(found, needs), form)
-    return ExitCode.DONE

@@ -1,54 +1,205 @@
-"""``tablectl import``: write policies from live tables."""
+"""``tablectl import``: policies of live tables, or of the settings of a dbt project."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from tablectl.commands.command import command, function
+from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
-from tablectl.commands.request import CommandRequest, ImportOptions
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+from tablectl.commands.selection import Selection, depth_for
+from tablectl.commands.written_files import check_writable, write_file
+from tablectl.delta.names import NameSyntaxError, canonical_location
+from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.model.plan import TableFailure
+from tablectl.planning.dbt import dbt_entry
+from tablectl.planning.import_table import policy_of_table
+from tablectl.policies.dbt_manifest import DbtTable, read_manifest
+from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.find_files import shown_path
-from tablectl.policies.repository import declared_already, requested_tables, whole_catalog
+from tablectl.policies.repository import Repository, declared_already, requested_tables, whole_catalog
+from tablectl.policies.settings import setting
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.policies.yaml_text import TableEntry, write_policies
 from tablectl.reports.formats import ReportFormat
+from tablectl.reports.mask import Mask
 from tablectl.reports.style import plural
-from tablectl.support.written_files import check_writable, write_file
-from tablectl.workflow.import_tables import Imported, import_policies
+from tablectl.support.frozen import frozen
 
 
-def import_command(request: CommandRequest, out: Output, form: ReportFormat, options: ImportOptions) -> ExitCode:
-    """Write policies from live tables to standard output or to a file."""
-    project = request.open(out)
-    asked = requested_tables(_asked(options, project.catalog), project.catalog, project.variables)
-    check_output(options)
+@dataclass(frozen=True)
+class ImportOptions(Place):
+    """The tables to import."""
+
+    tables: Sequence[str] = setting(
+        (), ListOf(of=Text(), description="Table identifiers and patterns, as in policies."), metavar="TABLES"
+    )
+    _: KW_ONLY
+    everything: bool = setting(False, flag("Import every table of `engine.catalog`."), "--all")
+
+
+def _output_file(name: str) -> Path | None:
+    return None if name == "-" else Path(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportCommandOptions(ImportOptions):
+    """The options of ``import``."""
+
+    output: Path | None = setting(
+        None,
+        Text(parse=_output_file, description="Output file. Default: standard output."),
+        "--output",
+        "-o",
+        metavar="FILE",
+    )
+    force: bool = setting(False, flag("Overwrite an existing file."), "--force")
+    format: ReportFormat = output_format(TEXT_AND_JSON)
+    from_dbt: Path | None = setting(
+        None,
+        Text(parse=Path, description="Read a dbt manifest.json instead of live tables."),
+        "--from-dbt",
+        metavar="MANIFEST",
+    )
+
+    def check_output(self) -> None:
+        """Raises ``TablectlError`` if the output file exists and may not be overwritten, or cannot be written."""
+        if self.output is not None and self.output.exists() and not self.force:
+            hint = "name another file, or write over it with --force"
+            raise TablectlError(f"{self.output}: the file exists, and import does not overwrite it", hint)
+        if self.output is not None:
+            check_writable(self.output)
+
+
+@frozen
+class Imported:
+    """The policies written from live tables."""
+
+    text: str
+    """The text of a policy file; empty if there is no table to write."""
+    tables: tuple[str, ...]
+    left_out: Mapping[str, tuple[str, ...]]
+    """Facts that no policy can declare, by table."""
+    skipped: tuple[tuple[str, SourceFile], ...]
+    """Tables that already have an entry, with its position."""
+    failures: tuple[TableFailure, ...]
+    others: tuple[str, ...] = ()
+    """Why something that a pattern matches is not a Delta table."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """1 if a table cannot be read, otherwise 0."""
+        return ExitCode.ERROR if self.failures else ExitCode.DONE
+
+
+@command(ImportCommandOptions)
+def import_command(options: ImportCommandOptions, out: Output) -> ExitCode:
+    """Write policies from live tables. A plan of these policies has no changes.
+
+    Example: tablectl import 'lake.sales.*' --output policies/sales.yaml
+    """
+    if options.from_dbt is not None:
+        return _import_dbt(options, options.from_dbt, out)
+    project = options.open(out.note)
+    asked = _asked(project, options)
+    options.check_output()
     besides = shown_path(options.output) if options.output else ""
     known = declared_already(project.any_policies(), besides)
     with project, out.progress() as on_read:
         found = import_policies(project, asked, known, on_read)
     _tell(found, out)
-    if form is ReportFormat.JSON:
+    if options.format is ReportFormat.JSON:
         out.json_result(_json(found))
     if options.output is not None and found.text:
         write_file(options.output, found.text.encode())
         out.note(
             f"wrote {plural(len(found.tables), 'table')} to {options.output}; `tablectl plan` changes none of them"
         )
-    elif form is ReportFormat.TEXT:
+    elif options.format is ReportFormat.TEXT:
         out.result(found.text)
     return found.exit_code
 
 
-def check_output(options: ImportOptions) -> None:
-    """Raise ``TablectlError`` if the output file exists and may not be overwritten, or cannot be written."""
-    if options.output is not None and options.output.exists() and not options.force:
-        hint = "name another file, or write over it with --force"
-        raise TablectlError(f"{options.output}: the file exists, and import does not overwrite it", hint)
-    if options.output is not None:
-        check_writable(options.output)
+@function(ImportOptions)
+def import_tables(options: ImportOptions) -> Imported:
+    """Policies for live tables, which are given as identifiers and patterns in policy syntax. ``Imported.text`` is a
+    file.
+
+    Options as in ``plan``; ``everything`` imports every table of ``engine.catalog``. Tables with an entry in the
+    policies of ``directory`` are left out. Raises ``UsageError`` for text that is neither an identifier nor a pattern.
+    A table that cannot be read is in ``Imported.failures``.
+    """
+    with options.open() as project:
+        return import_policies(project, _asked(project, options), declared_already(project.any_policies(), besides=""))
 
 
-def _asked(options: ImportOptions, catalog: str) -> tuple[str, ...]:
+def _asked(project: Project, options: ImportOptions) -> Specs:
     if bool(options.tables) is options.everything:
         hint = "for example tablectl import lake.sales.orders 'delta.`/lake/*`', or --all for a whole catalog"
         raise UsageError("--all goes without tables" if options.tables else "no table is named", hint)
-    return options.tables or (whole_catalog(catalog),)
+    return requested_tables(options.tables or (whole_catalog(project.catalog),), project.catalog, project.variables)
+
+
+def import_policies(
+    project: Project, asked: Specs, known: Mapping[str, SourceFile], on_read: OnRead = ignore_progress
+) -> Imported:
+    """Policies for the tables in ``asked``, except for those in ``known`` (see ``declared_already``).
+
+    Reads no history. Failures as in ``make_plan``. Raises ``InputError`` if no file can hold the policies together.
+    """
+    located = locate_tables(project, asked, Selection())
+    skipped, fresh = list[tuple[str, SourceFile]](), list[tuple[TableSpec, str]]()
+    for spec, where in located.tables:
+        source = known.get(spec.name.key) or known.get(canonical_location(where))
+        if source:
+            skipped.append((spec.name.text, source))
+        else:
+            fresh.append((spec, where))
+    failures = list(located.failures)
+    entries: list[TableEntry] = []
+    chosen, depths = replace(located, tables=tuple(fresh)), partial(depth_for, look_back=0)
+    for _, made in read_tables(project, chosen, depths, partial(_imported, project), on_read, failures):
+        if isinstance(made, TableFailure):
+            failures.append(made)
+        else:
+            entries.append(made)
+    text = write_policies(entries) if entries else ""
+    if text:
+        Repository({}, project.variables, project.config).read({"the imported policies": text})
+    return Imported(
+        text=text,
+        tables=tuple(sorted(entry.key for entry in entries)),
+        left_out={entry.key: entry.left_out for entry in entries if entry.left_out},
+        skipped=tuple(skipped),
+        failures=sorted_failures(failures),
+        others=located.others,
+    )
+
+
+def _imported(project: Project, spec: TableSpec, reading: Reading) -> TableEntry | TableFailure:
+    try:
+        directed = project.catalogs is not None and project.catalogs.directs(spec.name)
+        entry = policy_of_table(reading.table, project.dialect, project.catalog, located=not directed)
+    except NameSyntaxError as error:
+        return TableFailure(name=spec.name.text, message=str(error))
+    return _unmasked(entry, project.mask)
+
+
+def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
+    """The entry without the values that reports hide, because a policy is committed to Git."""
+    hidden = tuple(each[:2] for each in entry.declared if mask.hides_value(each[0], each[1]))
+    return replace(
+        entry,
+        declared=tuple(each for each in entry.declared if each[:2] not in hidden),
+        left_out=(*entry.left_out, *(f"{key or name}: `reports.mask` hides its value" for name, key in hidden)),
+    )
 
 
 def _tell(found: Imported, out: Output) -> None:
@@ -70,3 +221,54 @@ def _json(found: Imported) -> dict[str, object]:
         "failures": [{"name": each.name, "message": each.message, "hint": each.hint} for each in found.failures],
         "not_delta": list(found.others),
     }
+
+
+def _import_dbt(options: ImportCommandOptions, manifest: Path, out: Output) -> ExitCode:
+    """Writes policies to standard output or a file, and the lines to remove from dbt to standard error. Reads no table.
+
+    Raises ``UsageError`` for a file that is not a manifest.
+    """
+    if options.tables or options.everything:
+        raise UsageError("--from-dbt goes without tables and --all", "it writes every table of the manifest")
+    options.check_output()
+    with options.open(out.note) as project:
+        tables = read_manifest(manifest, project.catalog)
+        entries, unnamed = _entries(tables, project.catalog, project.dialect)
+    for problem in unnamed:
+        out.error(TablectlError(problem))
+    if not entries:
+        out.note("the manifest sets nothing on a Delta table that a policy can declare")
+    text = write_policies([entry for entry, _ in entries]) if entries else ""
+    if options.format is ReportFormat.JSON:
+        lines = [{"model": table.model, "file": table.file, "lines": list(table.lines)} for _, table in entries]
+        out.json_result({"policies": text, "tables": [entry.key for entry, _ in entries], "remove": lines})
+    elif options.output is None:
+        out.result(text)
+    if options.output is not None and text:
+        write_file(options.output, text.encode())
+        out.note(f"wrote {plural(len(entries), 'table')} to {options.output}; look at `tablectl plan` before you apply")
+    for _, table in entries:
+        out.note(f"remove from {table.file} ({table.model}):")
+        for line in table.lines:
+            out.note(f"  {line}")
+    return ExitCode.ERROR if unnamed else ExitCode.DONE
+
+
+def _entries(
+    tables: tuple[DbtTable, ...], catalog: str, dialect: str
+) -> tuple[list[tuple[TableEntry, DbtTable]], list[str]]:
+    """The entries, one for each table, and why others have none."""
+    entries: dict[str, tuple[TableEntry, DbtTable]] = {}
+    unnamed: list[str] = []
+    for table in tables:
+        try:
+            entry = dbt_entry(table, catalog, dialect)
+        except NameSyntaxError as error:
+            unnamed.append(f"{table.model}: {error}")
+            continue
+        if entry.key in entries:
+            other = entries[entry.key][1].model
+            unnamed.append(f"{table.model}: {other} makes the same table, {table.name.text}")
+        elif entry.declared:
+            entries[entry.key] = entry, table
+    return list(entries.values()), unnamed

@@ -3,61 +3,121 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tablectl.commands.catalog_choice import CatalogChoice, CatalogKind, with_catalog
-from tablectl.commands.lock import lock_files, recorded_source, wheel_hashes
+from tablectl.commands.command import command, options_of
+from tablectl.commands.import_tables import import_policies
+from tablectl.commands.lock import CI, TARGET, lock_files, recorded_source, wheel_hashes
+from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
-from tablectl.commands.request import CommandRequest
 from tablectl.commands.scaffold import CI_FILES, KEPT, POLICIES, scaffold
-from tablectl.frozen import frozen
-from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
-from tablectl.model.install import CiSystem, InstallSource
+from tablectl.commands.written_files import write_file
+from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
+from tablectl.model.install import CiSystem, InstallSource, parse_source
+from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
+from tablectl.policies.fields import ListOf, Text, Word
 from tablectl.policies.find_files import shown_path
 from tablectl.policies.repository import requested_tables
+from tablectl.policies.settings import setting
 from tablectl.reports.formats import ReportFormat
-from tablectl.support.written_files import write_file
-from tablectl.workflow.import_tables import import_policies
+from tablectl.support.json_text import write_json
 
 
-@frozen
-class InitOptions:
-    """What a new repository has besides policies."""
+class CatalogKind(StrEnum):
+    """Where the names of tables are looked up."""
 
-    ci: CiSystem = CiSystem.GITHUB
-    source: InstallSource | None = None
-    """Where CI installs tablectl from; ``None`` for where this tablectl was installed from."""
-    catalog: CatalogChoice | None = None
-    """The catalog to connect; ``None`` for that of the ``tablectl.yaml`` in the current folder, if there is one."""
+    HIVE = "hive"
+    GLUE = "glue"
+    UNITY = "unity"
+    NONE = "none"
 
 
-def init_command(
-    directory: Path,
-    tables: tuple[str, ...],
-    request: CommandRequest,
-    out: Output,
-    form: ReportFormat,
-    options: InitOptions,
-) -> ExitCode:
-    """Create a working repository in a directory without one. Writes either all of its files or none."""
+@dataclass(frozen=True, kw_only=True)
+class CatalogOptions:
+    """The catalog of a new repository."""
+
+    catalog: CatalogKind | None = setting(
+        None,
+        Word(
+            words=tuple(each.value for each in CatalogKind),
+            meaning={each.value: each for each in CatalogKind},
+            description="Where names of tables are looked up; none: tables by path only.",
+        ),
+        "--catalog",
+    )
+    """``None`` for the catalog of the ``tablectl.yaml`` in the current folder, if there is one."""
+    catalog_url: str = setting(
+        "",
+        Text(description="Of a Hive metastore (thrift://… or jdbc:…) or a Unity Catalog (https://…)."),
+        "--catalog-url",
+        metavar="URL",
+    )
+    catalog_name: str = setting(
+        "", Text(description="The catalog's name in policies. Default: lake."), "--catalog-name", metavar="NAME"
+    )
+    catalog_driver: Path | None = setting(
+        None,
+        Text(
+            parse=lambda text: Path(text).absolute(),
+            description="The JDBC driver of a Hive metastore's database.",
+        ),
+        "--catalog-driver",
+        metavar="JAR",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitOptions(CatalogOptions, Place):
+    """The options of ``init``."""
+
+    target: Path = setting(Path(), TARGET, metavar="DIR")
+    tables: Sequence[str] = setting(
+        (), ListOf(of=Text(), description="Live tables for the first policies, as for `import`."), metavar="TABLES"
+    )
+    format: ReportFormat = output_format(TEXT_AND_JSON)
+    ci: CiSystem = setting(CiSystem.GITHUB, CI, "--ci")
+    source: InstallSource | None = setting(
+        None,
+        Text(
+            parse=parse_source,
+            description="Where CI installs tablectl from: git+https://HOST/PATH@COMMIT, or a folder with its two "
+            "wheels.",
+        ),
+        "--source",
+        metavar="SOURCE",
+    )
+
+
+@command(InitOptions, without=("cache",))
+def init_command(options: InitOptions, out: Output) -> ExitCode:
+    """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
+
+    Example: tablectl init lake-policies 'sales.*' --catalog hive --catalog-url thrift://metastore:9083
+    """
+    _check_catalog(options)
+    directory = options.target
     source, hashes = _source_of(options, directory)
     files = _files("", options, source, hashes)
     _check_free(directory, files)
-    if tables:
+    if options.tables:
         config = files["tablectl.yaml"] if options.catalog else None
-        files = _files(_first_policies(tables, request, out, config), options, source, hashes)
+        files = _files(_first_policies(options, out, config), options, source, hashes)
     kept = [name for name in KEPT if os.path.lexists(directory / name)]
     written = [name for name in files if name not in kept]
     for name in written:
         write_file(directory / name, files[name].encode(), root=directory)
-    following = _following(directory, options.catalog, imported=bool(tables))
+    following = _following(options)
     notes = [_addition(name, files[name]) for name in kept]
     if source is None and options.ci is not CiSystem.NONE:
         notes.append(_NO_CI.format(ci=options.ci.value))
-    if form is ReportFormat.JSON:
+    if options.format is ReportFormat.JSON:
         out.json_result({"created": written, "kept": kept, "next": following})
     else:
         created = "".join(f"created {shown_path(directory / name)}\n" for name in written)
@@ -90,8 +150,7 @@ def _files(
     policies: str, options: InitOptions, source: InstallSource | None, hashes: Mapping[str, str]
 ) -> Mapping[str, str]:
     files = dict(scaffold(policies, source, hashes))
-    if options.catalog:
-        files["tablectl.yaml"] = with_catalog(files["tablectl.yaml"], options.catalog, os.environ)
+    files["tablectl.yaml"] = _with_catalog(files["tablectl.yaml"], options, os.environ)
     if source is None or options.ci is CiSystem.NONE:
         return files
     return {**files, **CI_FILES[options.ci], **lock_files(source, hashes)}
@@ -114,16 +173,16 @@ def _check_free(directory: Path, files: Mapping[str, str]) -> None:
         raise InputError(tuple(problems))
 
 
-def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Output, config: str | None) -> str:
+def _first_policies(options: InitOptions, out: Output, config: str | None) -> str:
     """The policies of live tables, found as ``config`` says, which is not written yet, or the configuration in the
     current folder. Raises ``TablectlError`` if one of them cannot be read.
     """
     with TemporaryDirectory(prefix="tablectl-init-") as folder:
         if config is not None:
             Path(folder, "tablectl.yaml").write_text(config, encoding="utf-8")
-        where = Path() if config is None else Path(folder)
-        with request.open(out, directory=where) as project, out.progress() as on_read:
-            asked = requested_tables(tables, project.catalog, project.variables)
+            options = options_of(InitOptions, {**options.given, "directory": folder})
+        with options.open(out.note) as project, out.progress() as on_read:
+            asked = requested_tables(options.tables, project.catalog, project.variables)
             found = import_policies(project, asked, {}, on_read)
     for other in found.others:
         out.note(f"{other}: left out")
@@ -135,11 +194,12 @@ def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Outpu
     return found.text
 
 
-def _following(directory: Path, catalog: CatalogChoice | None, *, imported: bool) -> list[str]:
+def _following(options: InitOptions) -> list[str]:
     """The commands to run next."""
+    directory, catalog = options.target, options.catalog
     here = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
-    tables = "TABLES…" if catalog is None else _BY_PATH if catalog.kind is CatalogKind.NONE else "--all"
-    first = [] if imported else [f"tablectl import {tables} --output {POLICIES} --force", "tablectl validate"]
+    tables = "TABLES…" if catalog is None else _BY_PATH if catalog is CatalogKind.NONE else "--all"
+    first = [] if options.tables else [f"tablectl import {tables} --output {POLICIES} --force", "tablectl validate"]
     start = "" if _is_in_git(directory) else "git init && "
     return [*here, *first, "tablectl plan", f"{start}git add --all && pre-commit install"]
 
@@ -147,3 +207,111 @@ def _following(directory: Path, catalog: CatalogChoice | None, *, imported: bool
 def _is_in_git(directory: Path) -> bool:
     root = directory.absolute()
     return any((each / ".git").exists() for each in (root, *root.parents))
+
+
+# The sections of tablectl.yaml that connect a catalog (docs/catalogs.md)
+
+_SECRET = re.compile(r"//[^/@]*@|[?&;](?:user|password|user_name|token)=", re.IGNORECASE)
+_DRIVERS = {"postgresql": "org.postgresql.Driver", "mysql": "com.mysql.cj.jdbc.Driver"}
+_JAR = "https://repo1.maven.org/maven2/org/postgresql/postgresql/42.7.8/postgresql-42.7.8.jar"
+_CATALOG_LINE = "#   catalog: spark_catalog       # of names with two parts\n"
+_CONF_LINE = "#   conf: {spark.driver.memory: 4g}\n"
+_JDO = "spark.hadoop.javax.jdo.option.Connection"
+
+
+def _with_catalog(config: str, chosen: CatalogOptions, environ: Mapping[str, str]) -> str:
+    """The text of a ``tablectl.yaml`` with its commented ``engine`` section filled in."""
+    name = chosen.catalog_name or "lake"
+    match chosen.catalog:
+        case CatalogKind.NONE | None:
+            return config
+        case CatalogKind.HIVE:
+            conf = "".join(f"    {key}: {write_json(value)}\n" for key, value in _hive(chosen).items())
+            section = f"engine:\n  conf:                          # a Hive metastore: docs/catalogs.md\n{conf}"
+            return config.replace("# engine:\n", section).replace(_CONF_LINE, "")
+        case CatalogKind.GLUE:
+            return _with_entry(config, name, _glue(environ))
+        case CatalogKind.UNITY:
+            written = _with_entry(config, name, f"{{type: unity, url: {write_json(chosen.catalog_url)}}}")
+            return written.replace(_CONF_LINE, _connector(name))
+
+
+def _with_entry(config: str, catalog: str, entry: str) -> str:
+    name = write_json(catalog)
+    section = f"catalogs: # docs/catalogs.md\n  {name}: {entry}\n\nengine:\n  catalog: {name}\n"
+    return config.replace("# engine:\n", section).replace(_CATALOG_LINE, "")
+
+
+def _connector(catalog: str) -> str:
+    """The commented settings of the connector, of which a release has one for each minor version of Spark."""
+    try:
+        spark = ".".join(metadata.version("pyspark").split(".")[:2])
+    except metadata.PackageNotFoundError:
+        spark = "4.1"
+    lines = (
+        "  conf:                        # an apply needs the connector, for your Spark: docs/unity-catalog.md",
+        f"    spark.jars.packages: io.unitycatalog:unitycatalog-spark_{spark}_2.13:0.6.0",
+        f"    {write_json(f'spark.sql.catalog.{catalog}')}: {CONNECTOR}",
+    )
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def _glue(environ: Mapping[str, str]) -> str:
+    region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
+    return f"{{type: glue, region: {write_json(region)}}}" if region else "{type: glue}"
+
+
+def _hive(chosen: CatalogOptions) -> Mapping[str, str]:
+    hive = {"spark.sql.catalogImplementation": "hive"}
+    if not chosen.catalog_url:
+        return hive
+    if chosen.catalog_url.startswith("thrift://"):
+        return {**hive, "spark.hadoop.hive.metastore.uris": chosen.catalog_url}
+    database = {**hive, f"{_JDO}URL": chosen.catalog_url}
+    if chosen.catalog_url.startswith("jdbc:derby:"):
+        return database
+    return {
+        **database,
+        f"{_JDO}DriverName": _DRIVERS[chosen.catalog_url.split(":")[1]],
+        # Hadoop reads the environment for values of this form (``Configuration``, "Variable Expansion").
+        f"{_JDO}UserName": "${env.METASTORE_USER}",
+        f"{_JDO}Password": "${env.METASTORE_PASSWORD}",
+        "spark.hadoop.hive.metastore.schema.verification": "false",
+        # Hive loads the driver by the class path of the JVM; jars of `spark.jars.packages` come too late for it.
+        "spark.driver.extraClassPath": str(chosen.catalog_driver),
+    }
+
+
+def _check_catalog(chosen: CatalogOptions) -> None:
+    """Raise ``UsageError`` for options that do not go together."""
+    kind, url, name, driver = chosen.catalog, chosen.catalog_url, chosen.catalog_name, chosen.catalog_driver
+    if kind is None:
+        if url or name or driver:
+            raise UsageError("--catalog-url, --catalog-name and --catalog-driver go with --catalog", "add --catalog")
+        return
+    if not url.isprintable() or _SECRET.search(url):
+        hint = "METASTORE_USER and METASTORE_PASSWORD, or the variable of the token, are read when a command runs"
+        raise UsageError("--catalog-url holds a user, a password or control characters", hint)
+    if kind in {CatalogKind.NONE, CatalogKind.GLUE} and url:
+        raise UsageError(f"--catalog-url does not go with --catalog {kind}", "leave it out")
+    if kind is CatalogKind.UNITY and not url.startswith(("https://", "http://")):
+        raise UsageError("--catalog unity needs --catalog-url", "for example --catalog-url https://unity.example.com")
+    if name and (kind in {CatalogKind.NONE, CatalogKind.HIVE} or why_no_catalog(name)):
+        raise UsageError(f"--catalog-name {name!r} cannot be used with --catalog {kind}", "leave it out")
+    database = _database(url) if kind is CatalogKind.HIVE else ""
+    if database and (driver is None or not driver.is_file()):
+        raise UsageError("this metastore needs --catalog-driver, the jar of its JDBC driver", f"download it: {_JAR}")
+    if driver is not None and not database:
+        raise UsageError("--catalog-driver goes with a jdbc: address of a Hive metastore only", "leave it out")
+
+
+def _database(url: str) -> str:
+    """The database server of a metastore's address; empty if it has none. Raises ``UsageError``."""
+    if not url or url.startswith(("thrift://", "jdbc:derby:")):
+        return ""
+    protocol, _, rest = url.partition(":")
+    database = rest.partition(":")[0]
+    if protocol != "jdbc" or database not in _DRIVERS:
+        hint = "thrift://HOST:9083, jdbc:postgresql://HOST/DATABASE, or jdbc:derby:;databaseName=/FOLDER"
+        raise UsageError(f"--catalog-url {url!r} is not a Hive metastore", hint)
+    return database

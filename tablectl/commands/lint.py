@@ -11,6 +11,8 @@ from tablectl.commands.command import command, function
 from tablectl.commands.options import EVERY_FORMAT, ChangedTables, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.plan_reports import chosen_tables
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.table_reports import report_of
@@ -28,10 +30,8 @@ from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.fields import Text
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.project import Project
 from tablectl.reports.documents import document_of_lint
 from tablectl.reports.formats import ReportFormat
-from tablectl.workflow.tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib import metadata, resources
 from pathlib import Path
 
+from tablectl.commands.command import command
+from tablectl.commands.options import TEXT_AND_JSON, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.scaffold import CI_FILES
-from tablectl.json_text import read_json
+from tablectl.commands.written_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import (
     DISTRIBUTIONS,
@@ -22,10 +25,12 @@ from tablectl.model.install import (
     wheel_name,
 )
 from tablectl.policies.config_file import FILE, load_config
+from tablectl.policies.fields import Text, Word
 from tablectl.policies.find_files import shown_path
+from tablectl.policies.settings import setting
 from tablectl.reports.formats import ReportFormat
 from tablectl.support.files import read_regular
-from tablectl.support.written_files import write_file
+from tablectl.support.json_text import read_json
 from tablectl.version import __version__
 
 FOLDER = "requirements"
@@ -36,22 +41,44 @@ _LARGEST_WHEEL = 1 << 26
 HOW = "set it as `install: {source: …}` in tablectl.yaml, or by `tablectl init --source …` (docs/install.md)"
 
 
-def lock_command(directory: Path, ci: CiSystem, out: Output, form: ReportFormat) -> ExitCode:
-    """Write the files for the setting of a repository. The lock files are written over, those of a CI system are
-    not.
+TARGET = Text(parse=Path, description="Folder. Default: the current one.")
+CI = Word(
+    words=tuple(each.value for each in CiSystem),
+    meaning={each.value: each for each in CiSystem},
+    description="The CI system whose workflow to write.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockOptions:
+    """The options of ``lock``."""
+
+    directory: Path = setting(Path(), TARGET, metavar="DIR")
+    ci: CiSystem = setting(CiSystem.NONE, CI, "--ci")
+    format: ReportFormat = output_format(TEXT_AND_JSON)
+
+
+@command(LockOptions)
+def lock_command(options: LockOptions, out: Output) -> ExitCode:
+    """Write the files from which CI installs this version of tablectl, as `install:` in tablectl.yaml says.
+
+    The lock files are written over, those of a CI system are not.
+
+    Example: tablectl lock --ci github
     """
+    directory = options.directory
     install = load_config(directory, os.environ).install
     if install.source is None:
         raise TablectlError("nothing says where CI installs tablectl from", HOW)
     files = dict(lock_files(install.source, wheel_hashes(install.source, install.hashes, directory)))
-    for name, text in CI_FILES[ci].items():
+    for name, text in CI_FILES[options.ci].items():
         if os.path.lexists(directory / name):
             hint = "lock writes over no workflow: move it away, or edit it by hand"
             raise InputError((Problem(shown_path(directory / name), 0, 0, "the file exists already", hint),))
         files[name] = text
     for name, text in files.items():
         write_file(directory / name, text.encode(), root=directory)
-    if form is ReportFormat.JSON:
+    if options.format is ReportFormat.JSON:
         out.json_result({"written": list(files)})
     else:
         out.result("".join(f"wrote {shown_path(directory / name)}\n" for name in files))

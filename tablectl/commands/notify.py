@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tablectl.commands.output import Output
-from tablectl.json_text import write_json
 from tablectl.model.errors import TablectlError
+from tablectl.model.one_table import of_table
 from tablectl.model.text import printable
-from tablectl.one_table import of_table
 from tablectl.policies.branch import BASE
 from tablectl.policies.config import Config, NotifyConfig
 from tablectl.reports.context import Context
 from tablectl.reports.notification import Notification, for_command
+from tablectl.support.json_text import write_json
 from tablectl.support.processes import Invocation, ProcessLimits, run_captured
 
 _MOST = 20

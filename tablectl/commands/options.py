@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tablectl.commands.project import EngineSource, Project, silent
 from tablectl.commands.report_files import ReportFiles
 from tablectl.model.plan import Plan
 from tablectl.model.table_options import parse_size
@@ -16,8 +17,10 @@ from tablectl.policies.fields import ListOf, MapOf, Text, Word, flag, whole
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.variables import is_variable
-from tablectl.project import EngineSource, Project, silent
 from tablectl.reports.formats import SUFFIXES, ReportFormat
+
+if TYPE_CHECKING:
+    from tablectl.commands.selection import Selection
 
 EVERY_FORMAT = tuple(ReportFormat)
 TEXT_AND_JSON = (ReportFormat.TEXT, ReportFormat.JSON)
@@ -118,12 +121,28 @@ class Tables(Place):
         (), ListOf(of=Text(), description="Include only tables with this tag. Repeatable."), "--tag", metavar="TAG"
     )
 
+    @property
+    def selection(self) -> Selection:
+        """The tables that these options select."""
+        from tablectl.commands.selection import Selection  # noqa: PLC0415  # `validate` and `explain` read no table
+
+        return Selection(tuple(self.select), tuple(self.tags), tuple(self.exclude))
+
 
 @dataclass(frozen=True)
 class PolicyTables(Tables):
     """The tables of some policies."""
 
     paths: Paths = policy_paths()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookBack:
+    """How far back a command searches the logs of tables."""
+
+    look_back: int = setting(
+        1000, whole(1, 1_000_000_000, "Number of commits of a table to search."), "--look-back", metavar="COMMITS"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, TextIO
 from tablectl.applying.events import Notify
 from tablectl.commands.display import Lines, Screen, screen
 from tablectl.commands.progress import ProgressLine
-from tablectl.json_text import write_json
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.style import Style, printable_lines
+from tablectl.support.json_text import write_json
 
 if TYPE_CHECKING:  # as in ``Output.document``
     from tablectl.reports.document import Document

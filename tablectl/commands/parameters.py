@@ -20,10 +20,11 @@ from tablectl.policies.settings import Setting, settings_of
 _FORMAT = "format"
 
 
-def loaded_command(name: str, module: str) -> click.Command:
-    """The command of a module."""
-    values = vars(import_module(module)).values()
-    return _Loaded(name, next(each for each in values if isinstance(each, CliCommand)))
+def loaded_command(path: str, module: str) -> click.Command:
+    """The command of a module. Several commands of one module are named after their paths."""
+    found = {name: each for name, each in vars(import_module(module)).items() if isinstance(each, CliCommand)}
+    made = found.get(f"{path.replace(' ', '_')}_command") or next(iter(found.values()))
+    return _Loaded(path.rpartition(" ")[2], made)
 
 
 class _Loaded(click.Command):
@@ -59,21 +60,26 @@ def _parameter(each: Field[Any], about: Setting, record: type[Any]) -> click.Par
         read = partial(_read, about, about.metavar)
         shown = about.metavar if required or about.metavar.startswith("[") else f"[{about.metavar}]"
         return click.Argument([each.name], metavar=shown, nargs=-1 if several else 1, required=required, callback=read)
+    more: dict[str, Any] = {} if required else {"default": None}  # the library's own default would count as given
     return click.Option(
         [each.name, *about.flags],
         metavar=about.metavar or None,
         help=_help(each, about, record),
         required=required,
-        default=None,
+        **more,
         is_eager=each.name == _FORMAT,  # the format of errors
         callback=partial(_read, about, about.flags[0]),
-        **_kind(each, takes),
+        **_kind(each, about),
     )
 
 
-def _kind(each: Field[Any], takes: Any) -> dict[str, Any]:
+def _kind(each: Field[Any], about: Setting) -> dict[str, Any]:
+    takes = about.takes
     if isinstance(takes, Word) and takes.is_flag:
+        # Without a default, `--on/--off` says which of the two is given.
         return {"is_flag": True, "flag_value": each.default is not True} if each.default is not None else {}
+    if about.values > 1:
+        return {"nargs": about.values}
     if isinstance(takes, Word):
         return {"type": click.Choice(takes.words)}
     return {"multiple": isinstance(takes, ListOf | MapOf)}

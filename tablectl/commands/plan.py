@@ -7,14 +7,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tablectl.cluster_plan import plan_on_cluster
+from tablectl.commands.cluster_plan import plan_on_cluster
 from tablectl.commands.command import command, function
+from tablectl.commands.make_plan import make_plan
 from tablectl.commands.options import ChangedTables, PlanSize, Shown, path_list
 from tablectl.commands.output import Output
-from tablectl.commands.plan_place import new_plan, saved_plan
+from tablectl.commands.plan_files import new_plan, read_plan, saved_plan
 from tablectl.commands.plan_reports import Started, chosen_tables, lines_of_plan, plan_context
+from tablectl.commands.project import Project
 from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.table_reports import report_of
+from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.dialects import EVERY_DIALECT, dialect_of
 from tablectl.model.errors import ExitCode, LimitError, UsageError
 from tablectl.model.plan import Plan
@@ -24,13 +27,9 @@ from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.fields import Text, Word, flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
-from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
-from tablectl.saved_plan import read_plan
-from tablectl.support.written_files import check_writable, write_file
-from tablectl.workflow.plan import make_plan
 
 _SHOWN = 5
 

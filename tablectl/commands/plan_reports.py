@@ -8,9 +8,9 @@ from time import monotonic, time
 
 from tablectl.commands.options import ChangedTables
 from tablectl.commands.output import Output
+from tablectl.commands.project import Project
 from tablectl.commands.report_files import ReportFiles
-from tablectl.commands.request import CommandRequest
-from tablectl.frozen import frozen
+from tablectl.commands.selection import Selection
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import Plan
@@ -19,9 +19,8 @@ from tablectl.planning.plan_file import digest_of
 from tablectl.policies.effective_policy import Sources, policy_lines_of
 from tablectl.policies.repository import Paths
 from tablectl.policies.spec import Specs
-from tablectl.project import Project
 from tablectl.reports.context import Context
-from tablectl.selection import Selection
+from tablectl.support.frozen import frozen
 
 _NOTHING = Context()
 
@@ -39,16 +38,11 @@ class Started:
         return replace(context, began=int(self.at * 1000), seconds=monotonic() - self.moment)
 
 
-def selection_of(request: CommandRequest) -> Selection:
-    """The tables that the options select, apart from ``--changed-since``."""
-    return Selection(request.select, request.tags, request.excluded)
-
-
 def chosen_tables(
     project: Project, options: ChangedTables, shard: Shard | None = None, *, whole: bool = False
 ) -> tuple[Specs, Selection]:
     """The policies that a command reads, and the tables that it selects. ``whole`` reads all policies."""
-    selection = Selection(tuple(options.select), tuple(options.tags), tuple(options.exclude), shard)
+    selection = replace(options.selection, shard=shard)
     if not options.changed_since:
         return project.policies(options.paths), selection
     specs, changed = project.changed_since(options.changed_since, options.paths, whole=whole)
@@ -102,7 +96,7 @@ def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
 
 def _policies_now(plan: Plan, project: Project, paths: Paths, out: Output) -> Specs:
     """The policies with the lines for a plan. None if they cannot be read: reports are written without lines."""
-    from tablectl.approval import policies_digest  # noqa: PLC0415  # as above
+    from tablectl.commands.approval import policies_digest  # noqa: PLC0415  # as above
 
     try:
         specs = project.any_policies(paths)

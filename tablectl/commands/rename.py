@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from tablectl.commands.adoption import agreed, write_adoption
+from tablectl.commands.command import command
+from tablectl.commands.options import Place, policy_paths
 from tablectl.commands.output import Output
-from tablectl.commands.request import CommandRequest
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.adopt import Adoption
 from tablectl.policies.config_file import FILE
 from tablectl.policies.effective_policy import parse_name
+from tablectl.policies.fields import Text, flag
 from tablectl.policies.find_files import read_bytes
 from tablectl.policies.rename import Renamer
+from tablectl.policies.repository import Paths
+from tablectl.policies.settings import REQUIRED, setting
 from tablectl.reports.formats import ReportFormat
 
 
-def rename_command(names: tuple[str, str], request: CommandRequest, out: Output, *, yes: bool) -> ExitCode:
-    """Show the change, ask, write it, and list what still names the old table."""
-    project = request.open(out)
-    repository, specs = project.repository(request.paths)
-    old, new = (parse_name(each, project.catalog, project.dialect) for each in names)
+@dataclass(frozen=True, kw_only=True)
+class RenameOptions(Place):
+    """The options of ``rename``."""
+
+    old: str = setting(REQUIRED, Text(description="The table's old name."), metavar="OLD")
+    new: str = setting(REQUIRED, Text(description="Its new name."), metavar="NEW")
+    paths: Paths = policy_paths()
+    yes: bool = setting(False, flag("Write without asking for confirmation."), "--yes", "-y")
+
+
+@command(RenameOptions, without=("cache", "remote"))
+def rename_command(options: RenameOptions, out: Output) -> ExitCode:
+    """Give the policy of a table that moved its new name. Keeps comments and layout, and changes no table.
+
+    Example: tablectl rename lake.sales.orders lake.shop.orders
+    """
+    project = options.open(out.note)
+    repository, specs = project.repository(options.paths)
+    old, new = (parse_name(each, project.catalog, project.dialect) for each in (options.old, options.new))
     if old.key == new.key:
         raise UsageError(f"both names are {old.text}", "give the old name and the new one")
     renamer = Renamer(project.catalog, project.variables, repository.read)
@@ -30,7 +49,7 @@ def rename_command(names: tuple[str, str], request: CommandRequest, out: Output,
     def secret(text: str) -> str:
         return project.mask.text(text, specs.declarations)
 
-    written = agreed(adoption, repository, secret, out, ReportFormat.TEXT, yes=yes)
+    written = agreed(adoption, repository, secret, out, ReportFormat.TEXT, yes=options.yes)
     if written:
         write_adoption(repository, adoption, out)
     for note in renamed.notes:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.commands.output import Output
-from tablectl.frozen import frozen
+from tablectl.commands.written_files import check_writable, write_file
 from tablectl.model.errors import TablectlError, UsageError, one_line
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
 from tablectl.reports.style import Style
-from tablectl.support.written_files import check_writable, write_file
+from tablectl.support.frozen import frozen
 
 FILES = SUFFIXES
 

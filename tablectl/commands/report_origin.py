@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.commands.report_files import below_root
-from tablectl.json_text import read_json
 from tablectl.leases.owner import current_owner
 from tablectl.reports.context import Context
 from tablectl.support.files import read_regular
+from tablectl.support.json_text import read_json
 from tablectl.version import __version__
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")

@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 
 from tablectl.commands.adoption import agreed, write_adoption
+from tablectl.commands.command import command
+from tablectl.commands.make_plan import make_plan
+from tablectl.commands.options import TEXT_AND_JSON, LookBack, PolicyTables, output_format
 from tablectl.commands.output import Output
-from tablectl.commands.plan_reports import selection_of
-from tablectl.commands.request import CommandRequest, RunsOptions, UndoOptions
+from tablectl.commands.plan_files import new_plan
+from tablectl.commands.project import Project
+from tablectl.commands.selection import LocatedTable, Selection, failure_of, locate
+from tablectl.commands.written_files import write_file
 from tablectl.leases.clock import SystemClock
-from tablectl.model.errors import ExitCode, UsageError
+from tablectl.log.parallel import in_order, threads_for
+from tablectl.log.reader import read_commits, read_table
+from tablectl.model.errors import BrokenTableError, ExitCode, TablectlError, UsageError, one_line
+from tablectl.model.one_table import of_table
 from tablectl.model.patterns import escape_glob
+from tablectl.model.plan import TableFailure
+from tablectl.model.table import Commit, Depth
 from tablectl.planning.plan_file import dump_plan
-from tablectl.planning.undo import RunUndo
+from tablectl.planning.undo import (
+    PastRuns,
+    RunUndo,
+    TableUndo,
+    changes_between,
+    combined,
+    past_runs,
+    stamped,
+    table_undo,
+)
 from tablectl.policies.adopt import Adopter, Adoption
+from tablectl.policies.fields import ListOf, Text, flag, whole
 from tablectl.policies.repository import Repository
-from tablectl.policies.spec import Specs
-from tablectl.project import Project
+from tablectl.policies.settings import REQUIRED, setting
+from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
 from tablectl.reports.document_text import document_text
@@ -26,30 +48,67 @@ from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render
 from tablectl.reports.runs_document import document_of_adoption, document_of_runs, document_of_undo
-from tablectl.run_history import find_runs, find_undo
-from tablectl.selection import Selection
-from tablectl.support.written_files import write_file
-from tablectl.workflow.plan import make_plan
+
+_STATE = Depth(0)
 
 
-def runs_command(request: CommandRequest, out: Output, form: ReportFormat, options: RunsOptions) -> ExitCode:
-    """List the runs in the tables' logs. Returns 1 if a table cannot be read."""
+@dataclass(frozen=True, kw_only=True)
+class RunsOptions(LookBack, PolicyTables):
+    """The options of ``runs``."""
+
+    days: int | None = setting(
+        None, whole(1, 1_000_000, "Only the commits of the last DAYS of a table."), "--days", metavar="DAYS"
+    )
+    format: ReportFormat = output_format(TEXT_AND_JSON)
+    verbose: bool = setting(False, flag("Show all tables of each run."), "--verbose", "-v")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UndoOptions(LookBack, PolicyTables):
+    """The options of ``undo``."""
+
+    run: str = setting(
+        REQUIRED, Text(description="The id of a run, or its beginning (`tablectl runs`)."), metavar="RUN"
+    )
+    write: bool = setting(False, flag("Write the policies, after showing the change."), "--write")
+    yes: bool = setting(False, flag("Write without asking for confirmation."), "--yes", "-y")
+    out: Path | None = setting(
+        None, Text(parse=Path, description="Save the plan of the undo."), "--out", metavar="FILE"
+    )
+    select: Sequence[str] = setting(
+        (), ListOf(of=Text(), description="Undo the run only on these tables."), "--table", metavar="GLOB"
+    )
+    format: ReportFormat = output_format(TEXT_AND_JSON)
+
+
+@command(RunsOptions, without=("cache",))
+def runs_command(options: RunsOptions, out: Output) -> ExitCode:
+    """List earlier applies from the tables' logs: time, user, plan and commits.
+
+    Example: tablectl runs --select 'lake.sales.*' --days 30
+    """
     within = timedelta(days=options.days) if options.days else None
-    with request.open(out) as project:
-        specs = project.policies(request.paths)
-        found = find_runs(project, specs, selection_of(request), options.look_back, within)
-        out.document(document_of_runs(found, project.mask), form, verbose=options.verbose)
+    with options.open(out.note) as project:
+        found = _runs(project, project.policies(options.paths), options, within)
+        out.document(document_of_runs(found, project.mask), options.format, verbose=options.verbose)
     return ExitCode.ERROR if found.failures else ExitCode.DONE
 
 
-def undo_command(request: CommandRequest, out: Output, form: ReportFormat, options: UndoOptions) -> ExitCode:
-    """Show what undoes a run and how the policies change; with ``write``, write the policies and plan them.
+@command(UndoOptions, without=("cache", "tags"))
+def undo_command(options: UndoOptions, out: Output) -> ExitCode:
+    """Undo a run: put the values from before it into the policies, and plan them. Changes no table.
 
-    Returns 3 if a table is refused, 1 if one cannot be read, otherwise 0.
+    Values that were changed after the run are not undone. Review the policies and the plan, and apply them like any
+    other.
+
+    Example: tablectl undo 3f2a9c41d7e0 --write --out plans/undo.json
     """
-    with request.open(out) as project:
-        repository, specs = project.repository(request.paths)
-        found = _find(project, specs, request, options)
+    if (options.yes or options.out) and not options.write:
+        raise UsageError(f"{'--yes' if options.yes else '--out'} needs --write", "add --write, or leave it out")
+    save, form = new_plan(options.out) if options.out else None, options.format
+    with options.open(out.note) as project:
+        repository, specs = project.repository(options.paths)
+        found = _find(project, specs, options)
         mask = project.mask
         out.document(document_of_undo(found, mask), form)
         for failure in found.failures:
@@ -62,20 +121,19 @@ def undo_command(request: CommandRequest, out: Output, form: ReportFormat, optio
         def secret(text: str) -> str:
             return mask.text(text, specs.declarations)
 
-        report = ReportFormat.JSON if form is ReportFormat.JSON else ReportFormat.TEXT
         if not options.write:
             _show(document_of_adoption(adoption, repository.texts(), secret), out, form)
             out.note("to write these policies and plan the undo, add --write")
-        elif agreed(adoption, repository, secret, out, report, yes=options.yes) or not adoption.texts:
+        elif agreed(adoption, repository, secret, out, form, yes=options.yes) or not adoption.texts:
             write_adoption(repository, adoption, out)
             edited = repository.read({**repository.texts(), **adoption.texts})
-            _plan(project, edited, found, out, options, form)
+            _plan(project, edited, found, out, save, form)
         return _code(found)
 
 
-def _find(project: Project, specs: Specs, request: CommandRequest, options: UndoOptions) -> RunUndo:
+def _find(project: Project, specs: Specs, options: UndoOptions) -> RunUndo:
     try:
-        found = find_undo(project, specs, selection_of(request), options.run, options.look_back)
+        found = _undo_of(project, specs, options)
     except LookupError as error:
         raise UsageError(f"several runs begin with {options.run}: {error}", "give the whole id") from None
     if found is None:
@@ -102,24 +160,112 @@ def _show(document: Document, out: Output, form: ReportFormat) -> None:
         out.document(document, ReportFormat.TEXT)
 
 
-def _plan(
-    project: Project, edited: Specs, found: RunUndo, out: Output, options: UndoOptions, form: ReportFormat
-) -> None:
+def _plan(project: Project, edited: Specs, found: RunUndo, out: Output, save: Path | None, form: ReportFormat) -> None:
     """The plan of the edited policies for the tables of the run, shown, and saved with ``--out``."""
     names = tuple(escape_glob(table.spec.name.text) for table in found.tables if table.adoptable_values)
     plan = make_plan(project, edited, Selection(names))
-    if options.save:
-        write_file(options.save, dump_plan(plan), private=project.mask.plan(plan) != plan)
+    if save:
+        write_file(save, dump_plan(plan), private=project.mask.plan(plan) != plan)
     if form is not ReportFormat.JSON:
         context = Context(now=SystemClock().utc())
         document = document_of_plan(plan, project.mask, context)
         out.result("\n" + render(document, ReportFormat.TEXT, out.style, context))
-    if options.save:
-        out.note(
-            f"saved to {options.save}; commit the policies, then run `tablectl apply {shlex.quote(str(options.save))}`"
-        )
+    if save:
+        out.note(f"saved to {save}; commit the policies, then run `tablectl apply {shlex.quote(str(save))}`")
 
 
 def _code(found: RunUndo) -> ExitCode:
     codes = [ExitCode.ERROR] if found.failures else []
     return ExitCode.worst(*codes, *(ExitCode.REFUSED for table in found.tables if table.refusals or table.trouble))
+
+
+def _runs(project: Project, specs: Specs, options: RunsOptions, within: timedelta | None) -> PastRuns:
+    """The runs in the logs of the selected tables: at most ``look_back`` commits of each table, and none that is older
+    than its newest by more than ``within``. A table that cannot be read is a failure, and the others are read.
+    """
+    located = locate(specs, options.selection, project.open_catalog, project.stores)
+    found, failures = _histories(project, located, options.look_back, within)
+    return PastRuns(
+        runs=past_runs({spec.name.text: commits for spec, _, commits in found}),
+        failures=failures,
+        unmatched=located.unmatched,
+    )
+
+
+def _undo_of(project: Project, specs: Specs, options: UndoOptions) -> RunUndo | None:
+    """What a run changed on the selected tables; ``None`` if no commit among the newest ``look_back`` of any table is
+    the run's.
+
+    Raises ``LookupError`` with the ids if several runs begin with it.
+    """
+    run, located = options.run, locate(specs, options.selection, project.open_catalog, project.stores)
+    found, failures = _histories(project, located, options.look_back, None)
+    runs = past_runs({spec.name.text: commits for spec, _, commits in found})
+    meant = [each for each in runs if each.stamp.run.startswith(run)] if run else []
+    exact = [each for each in meant if each.stamp.run == run]
+    if not meant:
+        return None
+    if len(exact or meant) > 1:
+        raise LookupError(", ".join(each.stamp.run for each in meant))
+    (chosen,) = exact or meant
+    touched = [
+        (spec, location, stamped(commits)[chosen.stamp.run][1])
+        for spec, location, commits in found
+        if chosen.stamp.run in stamped(commits)
+    ]
+    threads = threads_for((location for _, location, _ in touched), project.stores)
+
+    def undo(each: tuple[TableSpec, str, Sequence[Commit]]) -> TableUndo | TableFailure:
+        spec, location, commits = each
+        made = of_table(spec.name.text, lambda: _undo(project, spec, location, commits))
+        if isinstance(made, BrokenTableError):
+            return failure_of(spec.name.text, made)
+        if isinstance(made, TablectlError):
+            return TableUndo(spec=spec, commits=tuple(commits), values=(), trouble=one_line(made))
+        return made
+
+    made = list(in_order(undo, touched, threads))
+    tables = sorted((each for each in made if isinstance(each, TableUndo)), key=lambda each: each.spec.name.text)
+    broken = tuple(each for each in made if isinstance(each, TableFailure))
+    return RunUndo(run=chosen, tables=tuple(tables), failures=(*failures, *broken))
+
+
+def _histories(
+    project: Project, located: LocatedTable, look_back: int, within: timedelta | None
+) -> tuple[list[tuple[TableSpec, str, tuple[Commit, ...]]], tuple[TableFailure, ...]]:
+    """The newest commits of each table, and the tables that cannot be read."""
+
+    def one(each: tuple[TableSpec, str]) -> tuple[TableSpec, str, tuple[Commit, ...]] | TableFailure:
+        spec, location = each
+        commits = of_table(
+            spec.name.text,
+            lambda: read_commits(location, limit=look_back, within=within, options=project.stores),
+        )
+        if isinstance(commits, TablectlError):
+            return failure_of(spec.name.text, commits)
+        return spec, location, commits
+
+    results = list(in_order(one, located.tables, threads_for((place for _, place in located.tables), project.stores)))
+    failures = [*located.failures, *(each for each in results if isinstance(each, TableFailure))]
+    found = [each for each in results if not isinstance(each, TableFailure)]
+    return found, tuple(sorted(failures, key=lambda failure: (failure.name, failure.message)))
+
+
+def _undo(project: Project, spec: TableSpec, location: str, commits: Sequence[Commit]) -> TableUndo:
+    """The undo of a run's commits on one table, from the states before and after each of them."""
+    changed = [commit for commit in commits if commit.changes_metadata or commit.overwrites]
+    now = read_table(spec.name, location, _STATE, options=project.stores)
+    if not changed:
+        return table_undo(spec, commits, (), now, now)
+    states = {
+        version: read_table(spec.name, location, _STATE, version=version, options=project.stores)
+        for commit in changed
+        for version in (commit.version - 1, commit.version)
+        if version >= 0
+    }
+    steps = [
+        changes_between(states[commit.version - 1], states[commit.version], project.dialect)
+        for commit in changed
+        if commit.version > 0
+    ]
+    return table_undo(spec, commits, combined(steps), states[changed[0].version - 1], now)

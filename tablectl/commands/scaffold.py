@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tablectl.json_text import write_json
 from tablectl.model.install import CiSystem, InstallSource
 from tablectl.policies.schemas import policy_schema
+from tablectl.support.json_text import write_json
 
 Files = Mapping[str, str]
 _NONE: Mapping[str, str] = MappingProxyType({})

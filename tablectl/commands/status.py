@@ -1,47 +1,346 @@
-"""``tablectl status``: the state of every table, as a report, or as rows appended to a Delta table."""
+"""``tablectl status``: the state of every table of a lake, as a report, or as rows appended to a Delta table."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from time import time
+from typing import Any
 
+from tablectl.attributes.policy import attribute
+from tablectl.commands.command import command, function
+from tablectl.commands.options import OF_STATUS, LookBack, PolicyTables, Shown, output_format
 from tablectl.commands.output import Output
-from tablectl.commands.plan_reports import selection_of
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables
 from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.report_origin import context_here
-from tablectl.commands.request import CommandRequest
-from tablectl.commands.status_rows import append_rows
+from tablectl.commands.selection import LocatedTable, Selection, depth_for, locate
 from tablectl.commands.table_reports import report_of
-from tablectl.frozen import frozen
-from tablectl.lake_status import StatusDepth, collect_status
-from tablectl.model.errors import ExitCode
+from tablectl.delta import keys
+from tablectl.delta.clients import LockedOut, judge
+from tablectl.delta.names import canonical_location, column_text
+from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
+from tablectl.delta.protocol import Protocol
+from tablectl.lint_rules.rule import table_subject
+from tablectl.log.blame import BlameQuery, BlameResult, blame
+from tablectl.log.reader import Reading, ReadRequest, read_each
+from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
+from tablectl.model.plan import Change
+from tablectl.model.stamp import read_stamp
+from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
+from tablectl.model.text import natural_key, value_text
+from tablectl.planning.diff import diff
+from tablectl.planning.drift import TableDrift, questions, table_drift
+from tablectl.planning.lint import lint, with_own_rules
+from tablectl.policies.fields import ListOf, Text, flag
+from tablectl.policies.settings import setting
+from tablectl.policies.spec import TableSpec
 from tablectl.reports.documents import document_of_status
+from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
+from tablectl.reports.formats import ReportFormat
+from tablectl.reports.status import STATES, LakeStatus, TableStatus
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import json_form
+
+_OLDEST = Protocol(1, 1)
+_INSTALL = "install tablectl with the extra `status` (docs/install.md)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusOptions(LookBack, PolicyTables):
+    """The tables to look at, and how closely."""
+
+    tables: Sequence[str] = setting(
+        (),
+        ListOf(of=Text(), description="Further tables and patterns; they need no policy."),
+        metavar="TABLES",
+    )
+    debt: bool = setting(False, flag("Count files and unclustered data from the whole log. Takes longer."), "--debt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusCommandOptions(StatusOptions, Shown):
+    """The options of ``status``."""
+
+    everything: bool = setting(False, flag("Every table of `engine.catalog`."), "--all")
+    html: Path | None = setting(
+        None, Text(parse=Path, description="Also write a page with all rows."), "--html", metavar="FILE"
+    )
+    to: str | None = setting(
+        None,
+        Text(description="Append the rows to a Delta table (needs the extra `status`)."),
+        "--to",
+        metavar="LOCATION",
+    )
+    format: ReportFormat = output_format(OF_STATUS)
+
+
+@command(StatusCommandOptions, without=("paths", "verbose"))
+def status_command(options: StatusCommandOptions, out: Output) -> ExitCode:
+    """Show the state of every table: policy, drift, last apply, protocol, debt, retention.
+
+    Example: tablectl status --html lake.html 'lake.sales.*'
+    """
+    files = [*options.report, *([options.html] if options.html else [])]
+    reports = ReportFiles.of(options.format, files, known=OF_STATUS)
+    with options.open(out.note) as project, out.progress() as on_read:
+        reports.check()
+        status = collect_status(project, options, everything=options.everything, on_read=on_read)
+    report = report_of(status, partial(document_of_status, mask=project.mask), context_here())
+    if options.to:
+        append_rows(project.mask.status(status), options.to)
+        out.note(f"appended {len(status.tables)} rows to {options.to}")
+    reports.write(report, out)
+    return status.exit_code
+
+
+@function(StatusOptions)
+def status(options: StatusOptions) -> LakeStatus:
+    """The state of every table of the policies, and of further ``tables`` (``tablectl status``). Changes nothing.
+
+    Options and errors as in ``drift``. A table that cannot be read is a row with its error.
+    """
+    with options.open() as project:
+        return collect_status(project, options)
 
 
 @frozen
-class StatusRequest:
-    """The options of ``status``."""
-
-    tables: tuple[str, ...]
-    """Further tables and patterns, which need no policy."""
-    everything: bool
-    debt: bool
-    look_back: int
-    delta: str | None
+class _Found:
+    spec: TableSpec
+    live: LiveTable
+    managed: bool
+    changes: tuple[Change, ...]
+    blamed: BlameResult | None
+    """What made the changes; ``None`` if there are none."""
 
 
-def status_command(request: CommandRequest, out: Output, reports: ReportFiles, asked: StatusRequest) -> ExitCode:
-    """Returns the exit code: 1 if a table cannot be read, otherwise 0."""
-    with request.open(out) as project, out.progress() as on_read:
-        reports.check()
-        others = project.requested(asked.tables, everything=asked.everything)
-        options = StatusDepth(look_back=asked.look_back, debt=asked.debt, now=int(time() * 1000))
-        policies = project.any_policies(request.paths)
-        status = collect_status(project, policies, others, selection_of(request), options, on_read)
-    context = context_here()
-    report = report_of(status, partial(document_of_status, mask=project.mask), context)
-    if asked.delta:
-        append_rows(project.mask.status(status), asked.delta)
-        out.note(f"appended {len(status.tables)} rows to {asked.delta}")
-    reports.write(report, out)
-    return status.exit_code
+def collect_status(
+    project: Project, options: StatusOptions, *, everything: bool = False, on_read: OnRead = ignore_progress
+) -> LakeStatus:
+    """The state of the selected tables, and of further ones, which need no policy: with ``everything`` all of the
+    catalog.
+
+    A table that cannot be read is a row with its error. Raises as ``locate``.
+    """
+    now = int(time() * 1000)
+    others = project.requested(options.tables, everything=everything)
+    specs, selection = project.any_policies(options.paths), options.selection
+    # Without policies, the others alone are asked for.
+    managed = (
+        locate(specs, selection, project.open_catalog, project.stores)
+        if others
+        else locate_tables(project, specs, selection)
+    )
+    more = locate(others, Selection(), project.open_catalog, project.stores) if others else None
+    further = _besides(managed, more) if more else None
+    rows = list(_read(project, managed, further, options, on_read))
+    named = {spec.name.text for spec, _ in managed.tables}
+    failures = [*managed.failures, *(further.failures if further else ())]
+    rows += [
+        _unreadable(each.name, each.message, "") for each in failures if each.name in named or "*" not in each.name
+    ]
+    return LakeStatus(
+        tuple(sorted(rows, key=lambda row: (STATES.index(row.state), natural_key(row.table)))),
+        project.config.environment,
+        now,
+        tuple(each for each in failures if "*" in each.name),
+        (*managed.unmatched, *(further.unmatched if further else ())),
+    )
+
+
+def _besides(managed: LocatedTable, others: LocatedTable) -> LocatedTable:
+    """The other tables, without those that the policies have under this or another name."""
+    places = {canonical_location(where) for _, where in managed.tables}
+    names = {spec.name.key for spec, _ in managed.tables}
+    kept = tuple(
+        (spec, where)
+        for spec, where in others.tables
+        if canonical_location(where) not in places and spec.name.key not in names
+    )
+    return replace(others, tables=kept)
+
+
+def _read(
+    project: Project,
+    managed: LocatedTable,
+    further: LocatedTable | None,
+    options: StatusOptions,
+    on_read: OnRead,
+) -> Iterator[TableStatus]:
+    more = further.tables if further else ()
+    placed = [*((spec, where, True) for spec, where in managed.tables), *((spec, where, False) for spec, where in more)]
+    requests = (ReadRequest(spec.name, where, partial(_depth, spec, debt=options.debt)) for spec, where, _ in placed)
+
+    def row(reading: Reading) -> TableStatus:
+        (spec, _, is_managed), live = placed[reading.position], reading.table
+        changes = diff(spec.policy, live, project.dialect) if is_managed else ()
+        blamed = blame(reading, BlameQuery(live, questions(changes), options.look_back)) if changes else None
+        return _row(project, _Found(spec, live, is_managed, changes, blamed))
+
+    with closing(read_each(requests, row, cache=project.cache, options=project.stores)) as rows:
+        for done, ((spec, where, is_managed), found) in enumerate(zip(placed, rows, strict=True), 1):
+            on_read(done, len(placed))
+            if isinstance(found, TablectlError):
+                yield _unreadable(spec.name.text, one_line(found), _place(spec) if is_managed else "", where)
+            else:
+                yield found
+
+
+def _depth(spec: TableSpec, live: LiveTable, *, debt: bool) -> Depth:
+    """What the policy needs, and the newest commits; with ``debt`` also what costs time in proportion to the files."""
+    made = replace(depth_for(spec, LOOK_BACK)(live), look_back=LOOK_BACK)
+    if not debt:
+        return made
+    return replace(made, counts=True, marks=made.marks or ("incremental" if live.clustering else None))
+
+
+def _unreadable(name: str, error: str, policy: str, location: str = "") -> TableStatus:
+    return TableStatus(table=name, location=location, state="not readable", policy=policy, error=error)
+
+
+def _place(spec: TableSpec) -> str:
+    return f"{spec.declared.file}:{spec.declared.line}"
+
+
+def _row(project: Project, found: _Found) -> TableStatus:
+    live, spec, blamed = found.live, found.spec, found.blamed
+    commits = blamed.commits if blamed and blamed.commits else live.history
+    applied = next((each for each in commits if read_stamp(each.user_metadata)), None)
+    row = _facts(live, applied)
+    if not found.managed:
+        return row
+    row = replace(
+        row,
+        state="as declared",
+        policy=_place(spec),
+        owner=spec.owner,
+        locked_out=_locked_out(spec, live),
+        findings=_findings(project, found),
+        unclustered_bytes=_unclustered(live),
+    )
+    if blamed is None:
+        return row
+    trouble = one_line(blamed.trouble) if blamed.trouble else ""
+    return _differing(row, table_drift(spec, live, found.changes, blamed.origins, applied=applied, trouble=trouble))
+
+
+def _differing(row: TableStatus, drift: TableDrift) -> TableStatus:
+    state = table_provenance(drift)
+    culprits = [
+        each.origin.commit
+        for each in drift.differences
+        if each.origin.commit and provenance(each, drift) is Provenance.CHANGED
+    ]
+    newest = max(culprits, key=lambda each: each.version) if culprits else None
+    return replace(
+        row,
+        state=state.value,
+        differences=tuple(
+            f"{each.change.id}: declared {value_text(each.change.after)}, found {value_text(each.change.before)}"
+            for each in drift.differences
+        ),
+        changed_by=commit_author(newest) if newest else "",
+        changed_at=_time(newest),
+        error=drift.trouble,
+    )
+
+
+def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
+    stamp = read_stamp(applied.user_metadata) if applied else None
+    level = attribute("isolation").read(live, "")
+    return TableStatus(
+        table=live.name.text,
+        location=live.location,
+        state="no policy",
+        version=live.version,
+        applied_at=_time(applied),
+        applied_run=stamp.run if stamp else "",
+        written_at=_time(live.history[0]) if live.history else None,
+        reader=live.protocol.reader,
+        writer=live.protocol.writer,
+        features=tuple(sorted(live.protocol.features)),
+        isolation=value_text(level),
+        files=live.files,
+        bytes=live.bytes,
+        file_bytes=live.bytes // live.files if live.bytes is not None and live.files else None,
+        vectors=live.vectors,
+        unclustered_bytes=_unclustered(live),
+        log_retention=live.property(keys.LOG_RETENTION) or _default(DEFAULT_LOG_RETENTION),
+        file_retention=live.property(keys.DELETED_FILE_RETENTION) or _default(DEFAULT_FILE_RETENTION),
+    )
+
+
+def _default(interval: str) -> str:
+    return f"{interval.removeprefix('interval ')} (default)"
+
+
+def _time(commit: Commit | None) -> int | None:
+    return commit.timestamp if commit and commit.timestamp > 0 else None
+
+
+def _unclustered(live: LiveTable) -> int | None:
+    if live.marks is None or not live.clustering:
+        return None
+    return live.marks.outside(tuple(map(column_text, live.clustering))).bytes
+
+
+def _locked_out(spec: TableSpec, live: LiveTable) -> tuple[str, ...]:
+    found = (each for name, version in spec.options.clients for each in judge(name, version, _OLDEST, live.protocol))
+    return tuple(
+        f"{each.client} {each.version} cannot {each.access} it ({each.feature})"
+        for each in found
+        if isinstance(each, LockedOut)
+    )
+
+
+def _findings(project: Project, found: _Found) -> tuple[str, ...]:
+    spec, live = found.spec, found.live
+    subject = table_subject(spec.policy, live, found.changes, project.dialect, options=spec.options)
+    severities = with_own_rules(project.config.severities, project.own_rules, spec)
+    findings = lint(subject, spec.name, "lint", severities)
+    return tuple(sorted({each.code for each in findings if each.severity in {"error", "warning"}}))
+
+
+def append_rows(status: LakeStatus, location: str) -> None:
+    """Append the rows to the Delta table at a path or address; create it if it does not exist.
+
+    Raises ``UsageError`` without the package `deltalake`, and ``TablectlError`` if the table cannot be written.
+    """
+    try:
+        from deltalake import write_deltalake  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise UsageError("--to needs the Python package deltalake", _INSTALL) from None
+    try:
+        write_deltalake(location, _arrow(status), mode="append", schema_mode="merge")
+    except Exception as error:
+        raise TablectlError(f"{location}: the rows cannot be appended: {one_line(error)}") from error
+
+
+def _arrow(status: LakeStatus) -> Any:
+    """The rows with the time and the environment of the reading. Times are UTC."""
+    import pyarrow as pa  # noqa: PLC0415  # slow to load
+
+    texts, time = pa.list_(pa.string()), pa.timestamp("us", tz="UTC")
+    types = {
+        **dict.fromkeys(("table", "location", "state", "policy", "changed_by", "applied_run"), pa.string()),
+        **dict.fromkeys(("isolation", "log_retention", "file_retention", "error", "env", "owner"), pa.string()),
+        **dict.fromkeys(("version", "files", "bytes", "file_bytes", "vectors", "unclustered_bytes"), pa.int64()),
+        **dict.fromkeys(("reader", "writer"), pa.int32()),
+        **dict.fromkeys(("differences", "features", "locked_out", "findings"), texts),
+        **dict.fromkeys(("changed_at", "applied_at", "written_at", "read_at"), time),
+    }
+    rows = []
+    for table in status.tables:
+        row = {**json_form(table), "env": status.env, "owner": table.owner, "read_at": status.at}
+        for name in ("changed_at", "applied_at", "written_at", "read_at"):
+            row[name] = row[name] * 1000 if row[name] is not None and row[name] < _LAST else None
+        rows.append(row)
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(types.items())))
+
+
+_LAST = 253_402_300_800_000
+"""The first millisecond of the year 10000, which a writer's clock may pass."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from tablectl.commands.report_files import IncompleteReportError, Render
 from tablectl.model.errors import TablectlError
+from tablectl.model.one_table import of_table
 from tablectl.model.plan import TableFailure
-from tablectl.one_table import of_table
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
 from tablectl.reports.formats import ReportFormat

@@ -9,9 +9,8 @@ from pathlib import Path
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output, problems_json
+from tablectl.commands.project import Project
 from tablectl.commands.report_files import below_root
-from tablectl.frozen import frozen
-from tablectl.json_text import json_form, write_json
 from tablectl.lint_rules.rule import LintedState
 from tablectl.model.errors import ExitCode, InputError, Problem
 from tablectl.planning.lint import Linted, LintedTable, lint
@@ -19,10 +18,11 @@ from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.repository import Paths
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.project import Project
 from tablectl.reports.findings_text import counted, findings_lines
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import json_form, write_json
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,29 +5,58 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from tablectl.commands.command import command
+from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
-from tablectl.commands.request import BreakOptions, CommandRequest
 from tablectl.delta.names import NameSyntaxError, parse_table
-from tablectl.json_text import write_json
 from tablectl.leases.acquire import break_lease
 from tablectl.leases.clock import SystemClock
-from tablectl.leases.lease_records import UNREADABLE, LeaseRecord, tail
+from tablectl.leases.lease_records import LARGEST_NUMBER, UNREADABLE, LeaseRecord, tail
 from tablectl.leases.owner import current_owner
 from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, UsageError
+from tablectl.policies.fields import Text, whole
+from tablectl.policies.settings import REQUIRED, setting
 from tablectl.reports.formats import ReportFormat
 from tablectl.storage.records import RecordStore
+from tablectl.support.json_text import write_json
 from tablectl.version import __version__
 from tablectl.writers.trace import traces
 
 _DAYS = 7
 
 
-def window_show_command(table: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
-    """``tablectl window show``. Returns the exit code."""
-    store, must_exist = _records(table, request, out)
+@dataclass(frozen=True, kw_only=True)
+class WindowOptions(Place):
+    """The table whose lease is meant."""
+
+    table: str = setting(REQUIRED, Text(description="Table identifier, as in policies."), metavar="TABLE")
+    format: ReportFormat = output_format(TEXT_AND_JSON)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakOptions(WindowOptions):
+    """The options of ``window break``."""
+
+    reason: str = setting(
+        REQUIRED, Text(description="Reason; recorded for the current and the next holder."), "--reason", metavar="TEXT"
+    )
+    epoch: int | None = setting(
+        None, whole(0, LARGEST_NUMBER, "Epoch printed by `window show`."), "--epoch", metavar="INTEGER"
+    )
+
+
+@command(WindowOptions, without=("cache", "variables"))
+def window_show_command(options: WindowOptions, out: Output) -> ExitCode:
+    """Show who holds the lease on a table, and since when.
+
+    Example: tablectl window show 'delta.`/lake/orders`'
+    """
+    table, form = options.table, options.format
+    store, must_exist = _records(options, out)
     record = tail(store)
     if record is None:
         must_exist()  # distinguishes a misspelt name from a table that was never leased
@@ -66,12 +95,14 @@ def _writers_text(store: RecordStore) -> str:
     return f"writers that came with a guard in the last {_DAYS} days:\n{lines}" if lines else ""
 
 
-def window_break_command(
-    table: str, request: CommandRequest, out: Output, form: ReportFormat, options: BreakOptions
-) -> ExitCode:
-    """``tablectl window break``. Returns the exit code."""
-    epoch, reason = options.epoch, options.reason
-    store, must_exist = _records(table, request, out)
+@command(BreakOptions, without=("cache", "variables"))
+def window_break_command(options: BreakOptions, out: Output) -> ExitCode:
+    """Release the lease on a table by force. Its holder starts no further statement; a running one is not stopped.
+
+    Example: tablectl window break 'delta.`/lake/orders`' --epoch 3 --reason "CI job cancelled"
+    """
+    table, epoch, reason = options.table, options.epoch, options.reason
+    store, must_exist = _records(options, out)
     held = tail(store)
     if held is None:
         must_exist()
@@ -82,7 +113,7 @@ def window_break_command(
     if not reason.strip():
         raise UsageError("--reason is empty", "give a reason; it is recorded for the current and the next holder")
     record = break_lease(store, epoch, reason, current_owner(os.environ, __version__), SystemClock())
-    if form is ReportFormat.JSON:
+    if options.format is ReportFormat.JSON:
         out.result(_record_json(record))
     else:
         out.result(f"{table}: epoch {record.epoch} is broken; apply may run\n")
@@ -93,11 +124,11 @@ def _record_json(record: LeaseRecord | None) -> str:
     return write_json(record, indent=2, sort=True) + "\n"
 
 
-def _records(text: str, request: CommandRequest, out: Output) -> tuple[RecordStore, Callable[[], object]]:
+def _records(options: WindowOptions, out: Output) -> tuple[RecordStore, Callable[[], object]]:
     """The record store of a table's lease, and a function that raises ``LiveError`` if the table does not exist."""
-    with request.open(out) as project:
+    with options.open(out.note) as project:
         try:
-            table = parse_table(text, project.catalog)
+            table = parse_table(options.table, project.catalog)
         except NameSyntaxError as error:
             raise UsageError(str(error)) from None
         location = table.parts[0] if table.is_path else project.open_catalog().location(table)

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from tablectl.conflicts.expected_writers import ExpectedWriters, expected_writers
 from tablectl.conflicts.rules.decide import decide, decide_all
 from tablectl.conflicts.transactions import CurrentTransaction
-from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.expected_loss import (
     DAYS,
@@ -28,6 +27,7 @@ from tablectl.model.expected_loss import (
 from tablectl.model.plan import Basis
 from tablectl.model.table import Commit
 from tablectl.model.writers import STAMP
+from tablectl.support.frozen import frozen
 
 _DAY = 86_400.0
 _NEWEST = 5

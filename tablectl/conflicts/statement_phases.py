@@ -24,9 +24,9 @@ from tablectl.conflicts.transactions import ConflictOutcome
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
-from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.plan import Basis, Phase
+from tablectl.support.frozen import frozen
 
 _NO_WRITER = "the table's history names no writer, so every concurrent write may conflict"
 _MORE_WRITERS = (

@@ -7,9 +7,9 @@ from enum import StrEnum
 
 from tablectl.delta import keys
 from tablectl.delta.dialects import DIALECTS, OPEN_SOURCE, dialect_of
-from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.plan import ReaderKind
+from tablectl.support.frozen import frozen
 
 _EVOLVES = frozenset({Kind.ADD_COLUMNS, Kind.APPEND, Kind.MERGE, Kind.WIDEN_COLUMN})
 """Kinds whose schema change only adds columns or widens their types."""

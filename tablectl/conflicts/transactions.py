@@ -10,8 +10,8 @@ from enum import StrEnum
 
 from tablectl.delta.client_families import ClientFamily
 from tablectl.delta.protocol import Client
-from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
+from tablectl.support.frozen import frozen
 
 
 class Level(StrEnum):

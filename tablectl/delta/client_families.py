@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 UnsetLevel = Literal["Serializable", "WriteSerializable"]
 

@@ -17,8 +17,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
-from tablectl.frozen import frozen
-from tablectl.json_text import read_json
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import read_json
 
 Version = tuple[int, ...]
 Access = Literal["read", "write"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from tablectl.delta import keys
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 Version = tuple[int, int]
 Evidence = Literal["measured", "documented", "third party"]

@@ -11,7 +11,7 @@ from typing import Literal
 
 from tablectl.delta.client_families import DATABRICKS as DATABRICKS_CLIENTS
 from tablectl.delta.client_families import ClientFamily
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 
 @frozen(kw_only=True)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SOURCE
 from tablectl.delta.names import ColumnPath, fold_column, join_parts, split_parts
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 DEFAULT_LOG_RETENTION = "interval 30 days"
 """How long Delta keeps the log if no property says it (``DeltaConfig.scala``)."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tablectl.delta.client_families import ClientFamily, family_of
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 _LEGACY_WRITER: Mapping[str, int] = MappingProxyType(
     {

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from tablectl.delta.names import ColumnPath
-from tablectl.frozen import frozen
-from tablectl.json_text import read_json
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import read_json
 
 _SHORT = 100
 """The length of a column, in characters, up to which equal ones are one record: names of others can have any length."""

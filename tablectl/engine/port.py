@@ -8,8 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
-from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, TablectlError
+from tablectl.support.frozen import frozen
 
 SIMPLE_NAME = re.compile(r"[A-Za-z0-9_]+")
 """A name that matches only itself in ``like``. In other names some character may be a wildcard."""

@@ -35,11 +35,11 @@ from tablectl.engine.errors import engine_error
 from tablectl.engine.executors import map_parts
 from tablectl.engine.local_spark import java_problem, store_conf, store_packages
 from tablectl.engine.port import SIMPLE_NAME, MaySend, RemoteWork, always
-from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, TablectlError
+from tablectl.model.one_table import of_table
 from tablectl.model.store_options import NO_STORES
 from tablectl.model.table import NOTHING_SET
-from tablectl.one_table import of_table
+from tablectl.support.frozen import frozen
 from tablectl.support.threads import in_thread
 
 _T = TypeVar("_T")

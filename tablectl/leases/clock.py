@@ -7,8 +7,8 @@ import time
 from datetime import datetime
 from typing import Protocol
 
-from tablectl.compat import UTC
 from tablectl.model.errors import WindowError
+from tablectl.support.compat import UTC
 
 
 class Clock(Protocol):

@@ -11,11 +11,11 @@ import re
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from tablectl.compat import StrEnum
-from tablectl.json_text import read_json, write_json
 from tablectl.leases.lease_records import Gate
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
+from tablectl.support.compat import StrEnum
+from tablectl.support.json_text import read_json, write_json
 
 TTL = 60.0
 """Seconds for which a guard's record is valid. Each observer counts on its own monotonic clock."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from tablectl.compat import Self
 from tablectl.leases.clock import Clock, pause_briefly
 from tablectl.leases.lease_records import (
     KEEP,
@@ -28,6 +27,7 @@ from tablectl.leases.lease_records import (
 from tablectl.leases.owner import on_one_line
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
+from tablectl.support.compat import Self
 
 MARGIN = 1 / 12
 """The fraction of the ttl that must be left when a statement's budget is spent: 5 s of 60 s."""

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from tablectl.compat import UTC, StrEnum, parse_time
-from tablectl.json_text import read_json, write_json
 from tablectl.leases.owner import UNKNOWN_OWNER, Owner, on_one_line
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
+from tablectl.support.compat import UTC, StrEnum, parse_time
+from tablectl.support.json_text import read_json, write_json
 
 FORMAT = 1
 """The record format that this version writes. It is incremented only when a known field changes its meaning: readers

@@ -11,10 +11,10 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 
 from tablectl.delta.names import TableName, matches
-from tablectl.frozen import frozen
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.plan import Severity
 from tablectl.model.table import LiveTable
+from tablectl.support.frozen import frozen
 
 _ORDER = "PLBRD"
 """The first letters of the codes in the order of the documentation."""

@@ -13,11 +13,11 @@ from tablectl.attributes.policy import Policy, planned_properties
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import ColumnPath, NameSyntaxError, parse_column
 from tablectl.delta.properties import find_anywhere
-from tablectl.frozen import frozen
-from tablectl.json_text import UNWRITTEN
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import UNWRITTEN
 
 Found = Iterator[tuple[str, str]]
 """The findings of a check: the message, and the id of the attribute or property; empty for the whole table."""

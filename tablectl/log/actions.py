@@ -14,9 +14,9 @@ from urllib.parse import unquote
 
 from tablectl.delta import keys
 from tablectl.delta.protocol import Protocol
-from tablectl.frozen import frozen
-from tablectl.json_text import JsonBudgetError, check_json, read_json, write_json
 from tablectl.model.table import AppTransaction
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import JsonBudgetError, check_json, read_json, write_json
 
 CLUSTERING = keys.CLUSTERING_DOMAIN
 ROW_TRACKING = keys.ROW_TRACKING_DOMAIN

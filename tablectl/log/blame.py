@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tablectl.frozen import frozen
 from tablectl.log.catalog_managed import open_log
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
@@ -16,6 +15,7 @@ from tablectl.model.plan import Value
 from tablectl.model.table import LOOK_BACK, Commit, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.table_log import TableLog, VanishedError
+from tablectl.support.frozen import frozen
 
 MOST_COMMITS = 1000
 """The default maximum number of commits to walk per table."""

@@ -12,10 +12,10 @@ from itertools import chain, islice
 
 from tablectl.delta.names import TableName, find_name
 from tablectl.engine.port import SIMPLE_NAME, Catalog
-from tablectl.frozen import frozen
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
+from tablectl.model.one_table import of_table
 from tablectl.model.patterns import CatalogPattern, index_globs, index_patterns, literal_text
-from tablectl.one_table import of_table
+from tablectl.support.frozen import frozen
 
 _CONCURRENCY = 8
 _AT_ONCE = 100

@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from tablectl.delta.names import TableName
-from tablectl.frozen import frozen
 from tablectl.log.actions import Metadata
 from tablectl.log.listing import commit_name
 from tablectl.log.state import check_protocol, frozen_properties, logical_columns, read_schema
@@ -19,6 +18,7 @@ from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.read_budget import ReadBudget
 from tablectl.storage.table_log import LINE_BYTES, STAGED, FirstNames, TableLog, VanishedError
+from tablectl.support.frozen import frozen
 
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")

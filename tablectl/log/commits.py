@@ -18,8 +18,6 @@ from typing import Any, Self
 
 from tablectl.delta.client_families import client_in
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.frozen import frozen
-from tablectl.json_text import write_json
 from tablectl.log.actions import (
     ACTION_BYTES,
     CLUSTERING,
@@ -39,6 +37,8 @@ from tablectl.log.actions import (
     parse_transaction,
 )
 from tablectl.model.table import NOTHING_SET, AppTransaction, Commit
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import write_json
 
 _FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
 _KINDS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "domainMetadata", "commitInfo", "txn"})

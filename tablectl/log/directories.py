@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tablectl.delta.names import LOG, NameSyntaxError, TableName, canonical_location, is_local, parse_table
-from tablectl.frozen import frozen
 from tablectl.log.catalog import PatternMatches
 from tablectl.model.errors import LiveError, TablectlError
+from tablectl.model.one_table import of_table, one_table
 from tablectl.model.patterns import PathPattern, PatternIndex, index_globs, literal_text, step_matches
-from tablectl.one_table import of_table, one_table
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import DENIED, VanishedError
+from tablectl.support.frozen import frozen
 
 MOST = 100_000
 """The maximum number of directories per level of one pattern. More indicate a mistake in the pattern."""

@@ -19,11 +19,11 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.json_text import read_json, write_json
 from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
 from tablectl.log.state import State
 from tablectl.log.table_cache import KnownState
 from tablectl.model.table import NOTHING_SET, AppTransaction, Commit
+from tablectl.support.json_text import read_json, write_json
 
 FILE = "tables.sqlite"
 _FORMAT = 2

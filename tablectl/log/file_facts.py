@@ -15,13 +15,13 @@ from itertools import islice
 
 from tablectl.delta.names import NameSyntaxError, column_text, parse_column
 from tablectl.delta.schema import Schema
-from tablectl.json_text import read_json
 from tablectl.log.actions import Counts, FileAction, Partition
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
 from tablectl.log.listing import Segment, commit_name, parse_listing
 from tablectl.model.table import ClusteringState, FileGroup, PartitionLayout
 from tablectl.storage.table_log import TableLog, VanishedError
+from tablectl.support.json_text import read_json
 
 MOST_COMMITS = 1000
 """The maximum number of commits to search for the one that set the clustering columns."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tablectl.frozen import frozen
-from tablectl.json_text import read_json
 from tablectl.storage.table_log import STAGED
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import read_json
 
 _DIGITS = 20
 """The length of a version in a name."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 PAGE_BYTES = 32 << 20
 """The maximum size of one unpacked page. Writers close a page at about 1 MB, but one value can be larger."""

@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import TypeVar
 
 from tablectl.delta.names import TableName
-from tablectl.frozen import frozen
 from tablectl.log.catalog_managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.file_facts import find_clustering_state, measure_layout, replay
 from tablectl.log.history import History
@@ -31,12 +30,13 @@ from tablectl.log.truncation import find_truncation
 from tablectl.log.write_history import read_write_history
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
+from tablectl.model.one_table import of_table
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.model.text import printable
-from tablectl.one_table import of_table
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import AHEAD, PAGE, TableLog
+from tablectl.support.frozen import frozen
 
 MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""

@@ -14,7 +14,6 @@ from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema, parse_schema
-from tablectl.frozen import frozen
 from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata, parse_clustering
 from tablectl.log.commits import Checksum, ParsedCommit
 from tablectl.log.history import History
@@ -22,6 +21,7 @@ from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import CATALOG_FEATURES
 from tablectl.model.text import cut
 from tablectl.storage.table_log import AHEAD
+from tablectl.support.frozen import frozen
 
 _NOT_CLUSTERED = DomainMetadata(CLUSTERING, "", removed=True)
 _READER = 3

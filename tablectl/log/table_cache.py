@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-from tablectl.frozen import frozen
 from tablectl.log.state import State
 from tablectl.model.table import Commit
+from tablectl.support.frozen import frozen
 
 _NO_COMMITS: Mapping[int, Commit] = MappingProxyType({})
 

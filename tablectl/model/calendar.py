@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
 from tablectl.delta.names import TableName, matches
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 LONGEST = timedelta(days=31)
 """The longest window. Several rules can express a longer one."""

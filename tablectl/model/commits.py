@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from tablectl.frozen import frozen
 from tablectl.model.table import Commit
+from tablectl.support.frozen import frozen
 
 Partition = tuple[str | None, ...]
 

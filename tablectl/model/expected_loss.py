@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 HOUR = 3600.0
 HOURS = 168

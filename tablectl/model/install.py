@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 DISTRIBUTIONS = ("tablectl-guard", "tablectl")
 """In the order in which they are installed: the second needs the first."""

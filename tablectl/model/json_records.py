@@ -17,7 +17,7 @@ from textwrap import dedent
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from tablectl.json_text import OMITTED, UNWRITTEN, json_properties
+from tablectl.support.json_text import OMITTED, UNWRITTEN, json_properties
 
 if TYPE_CHECKING:  # see the module docstring
     from pydantic import TypeAdapter

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from tablectl.delta.protocol import Protocol
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
 """The table features with which a table's commits go through its catalog (Delta protocol, "Catalog-managed tables")."""

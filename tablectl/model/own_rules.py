@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 GROUP = "tablectl.lint_rules"
 FAILED = "R001"

@@ -24,7 +24,7 @@ from tablectl.delta.names import (
     parse_table,
     quote_name,
 )
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 MAGIC = "*?["
 _TOKEN = re.compile(r"(?P<many>\*+)|(?P<one>\?)|\[(?P<not>!?)(?P<chars>[^\]]+)\]|(?P<literal>.)", re.DOTALL)

@@ -11,14 +11,14 @@ from typing import Literal
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.frozen import frozen
-from tablectl.json_text import OMITTED
 from tablectl.model.calendar import TableWindow
 from tablectl.model.expected_loss import TableLoss
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import ClusteringState
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.writers import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import OMITTED
 
 Value = str | tuple[str, ...] | None
 """An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""

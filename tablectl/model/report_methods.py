@@ -8,7 +8,7 @@ from tablectl.model.errors import UsageError
 
 
 class Reports(Protocol):
-    """What makes reports of results: ``tablectl/notebook.py``."""
+    """What makes reports of results: ``tablectl/commands/notebook.py``."""
 
     def report(self, result: Any, form: str) -> str:
         """A result as a report in a format."""
@@ -23,7 +23,7 @@ class Reports(Protocol):
 class ReportMethods:
     """A result with reports: a plan, a run, drift, the status of a lake, or advice.
 
-    Results are records below the reports. So ``tablectl/api.py``, whose functions return them, sets ``reports``.
+    Results are records below the reports. So ``tablectl/__init__.py``, whose functions return them, sets ``reports``.
     """
 
     __slots__ = ()
@@ -51,7 +51,7 @@ class ReportMethods:
 
     def _reports(self) -> Reports:
         if self.reports is None:
-            raise UsageError("the reports of a result are not loaded", "run `import tablectl.api` first")
+            raise UsageError("the reports of a result are not loaded", "run `from tablectl import plan` first")
         return self.reports
 
     def _repr_html_(self) -> str:

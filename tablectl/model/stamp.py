@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablectl.json_text import read_json, write_json
+from tablectl.support.json_text import read_json, write_json
 
 LONGEST_REASON = 500
 """Maximum length of an operator's reason, in characters. User metadata read back from a log is cut to a fixed length,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 Term = Literal["failed", "silent"]
 LONGEST_SOAK = 10_080

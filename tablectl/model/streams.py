@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from tablectl.frozen import frozen
 from tablectl.model.text import time_text
+from tablectl.support.frozen import frozen
 
 
 @frozen

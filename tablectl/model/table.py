@@ -9,11 +9,11 @@ from types import MappingProxyType
 from tablectl.delta.names import ColumnPath, TableName
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Schema
-from tablectl.frozen import frozen
-from tablectl.json_text import UNWRITTEN, in_json
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table_options import Optimize
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import UNWRITTEN, in_json
 
 NOTHING_SET: Mapping[str, str] = MappingProxyType({})
 UNKNOWN_CLIENT = Client("unknown")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, get_args
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 _SIZE = re.compile(r"(\d{1,18})\s*(B|kB|MB|GB|TB|PB)?\Z", re.IGNORECASE)
 _UNITS = ("b", "kb", "mb", "gb", "tb", "pb")

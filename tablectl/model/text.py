@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 LONGEST_VALUE = 10_000
 """The longest property value in changes, plans and reports, in characters. A longer value is replaced by its beginning

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.frozen import frozen
-from tablectl.json_text import read_json
 from tablectl.model.table import Commit, LiveTable
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import read_json
 
 _KEEPS_ROWS = frozenset(
     {"OPTIMIZE", "REORG", "ROW TRACKING BACKFILL", "UPGRADE UNIFORM", "VACUUM START", "VACUUM END", "CLUSTER BY"}

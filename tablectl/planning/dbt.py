@@ -13,7 +13,6 @@ from tablectl.delta import keys
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema
-from tablectl.json_text import read_json
 from tablectl.lint_rules.rule import RuleFinding
 from tablectl.model.plan import Change, Value
 from tablectl.model.stamp import read_stamp
@@ -23,6 +22,7 @@ from tablectl.planning.import_table import policy_of_table, values_of_table
 from tablectl.policies.dbt_manifest import DbtTable
 from tablectl.policies.spec import TableSpec
 from tablectl.policies.yaml_text import TableEntry
+from tablectl.support.json_text import read_json
 
 _FEATURES: Mapping[str, str] = {
     keys.DELETION_VECTORS: "deletionVectors",

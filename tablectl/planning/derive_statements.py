@@ -16,12 +16,12 @@ from tablectl.conflicts.statement_phases import phase_of
 from tablectl.conflicts.streaming_readers import stale_handles, stopped_readers
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Protocol
-from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Phase, Statement, strictest
 from tablectl.model.text import LONGEST_VALUE, is_cut
 from tablectl.planning.change_operations import operations_for
+from tablectl.support.frozen import frozen
 
 
 @frozen

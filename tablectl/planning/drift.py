@@ -9,8 +9,6 @@ from tablectl.attributes.clustering import CLUSTERED_DATA
 from tablectl.attributes.deletion_vectors import FEATURE, DeletionVectors
 from tablectl.attributes.policy import attribute
 from tablectl.delta.protocol import PROTECTION
-from tablectl.frozen import frozen
-from tablectl.json_text import UNWRITTEN, in_json
 from tablectl.log.blame import BlameQuestion, Origin
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, TableFailure, Value
@@ -19,6 +17,8 @@ from tablectl.model.table import CatalogDifference, Commit, LiveTable
 from tablectl.policies.adopt import AdoptableValue, Adoption
 from tablectl.policies.spec import TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import UNWRITTEN, in_json
 
 _ADDED = "numDeletionVectorsAdded"
 

@@ -10,11 +10,11 @@ from tablectl.conflicts.statement_phases import PhaseVerdict, phase_of
 from tablectl.delta.databricks_runtimes import CAPABILITIES, Capability
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import canonical_key, find_anywhere, find_known, why_never_declared
-from tablectl.frozen import frozen
 from tablectl.lint_rules import RULES
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.writers import ClientFact
+from tablectl.support.frozen import frozen
 
 _SAMPLE = "true"
 

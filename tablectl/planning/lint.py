@@ -15,8 +15,6 @@ from itertools import islice
 from types import MappingProxyType
 
 from tablectl.delta.names import TableName, column_text
-from tablectl.frozen import frozen
-from tablectl.json_text import in_json
 from tablectl.lint_rules import DEFAULT_SEVERITIES, RULES, Severities
 from tablectl.lint_rules.rule import LintedState, RuleFinding, Seen
 from tablectl.model.errors import ExitCode
@@ -25,6 +23,8 @@ from tablectl.model.plan import Change, Finding, Refusal, TableFailure
 from tablectl.model.table import LiveTable
 from tablectl.model.text import printable
 from tablectl.policies.spec import TableSpec
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import in_json
 
 
 @frozen

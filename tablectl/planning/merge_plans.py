@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tablectl.delta.names import canonical_location
-from tablectl.frozen import frozen
 from tablectl.model.errors import PlanFileError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.text import listed
+from tablectl.support.frozen import frozen
 
 MOST_SHARDS = 1000
 _SHARD = re.compile(r"([1-9][0-9]{0,3})/([1-9][0-9]{0,3})")

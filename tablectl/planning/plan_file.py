@@ -7,7 +7,6 @@ from typing import Any
 
 from tablectl.attributes.policy import check_declarable
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
-from tablectl.json_text import MOST_VALUES, JsonBudgetError, check_json, json_form, read_json, write_json
 from tablectl.model.calendar import ALWAYS
 from tablectl.model.errors import PlanFileError
 from tablectl.model.json_records import read_record
@@ -16,6 +15,7 @@ from tablectl.model.plan import Plan, ProtocolFact, TablePlan
 from tablectl.planning.derive_statements import DerivedTable, derive_table
 from tablectl.planning.plan_table import consent_refusals, derived_findings
 from tablectl.planning.protocol import DERIVED, added_features
+from tablectl.support.json_text import MOST_VALUES, JsonBudgetError, check_json, json_form, read_json, write_json
 from tablectl.version import __version__
 
 FORMAT = 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tablectl.frozen import frozen
 from tablectl.model.errors import LimitError
 from tablectl.model.plan import Plan, Statement
+from tablectl.support.frozen import frozen
 
 
 @frozen

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
-from tablectl.frozen import frozen
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.planning.derive_statements import derive_table
+from tablectl.support.frozen import frozen
 
 
 @frozen

@@ -9,8 +9,6 @@ from dataclasses import field, replace
 from typing import Literal
 
 from tablectl.attributes.policy import ATTRIBUTES, attribute
-from tablectl.frozen import frozen
-from tablectl.json_text import UNWRITTEN, in_json
 from tablectl.model.plan import Change, TableFailure, Value
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import Commit, LiveTable
@@ -18,6 +16,8 @@ from tablectl.planning.drift import declarable
 from tablectl.planning.import_table import values_of_table
 from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.spec import TableSpec
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import UNWRITTEN, in_json
 
 Outcome = Literal["refused", "undo", "nothing"]
 """What an undo does to a table."""

@@ -13,8 +13,6 @@ from dataclasses import field, replace
 from tablectl.attributes.policy import attribute
 from tablectl.delta.names import NameSyntaxError, TableName
 from tablectl.delta.properties import canonical_key
-from tablectl.frozen import frozen
-from tablectl.json_text import OMITTED, UNWRITTEN, in_json
 from tablectl.model.errors import InputError
 from tablectl.model.plan import Value
 from tablectl.policies.identifiers import read_table
@@ -24,6 +22,8 @@ from tablectl.policies.variables import UndefinedVariableError, Variables, varia
 from tablectl.policies.yaml_edits import Cut, SpliceError, Step, TextEdit, cut, cuts, outline
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.policies.yaml_text import table_key
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import OMITTED, UNWRITTEN, in_json
 
 Texts = Mapping[str, str]
 """File name in messages → text of the file."""

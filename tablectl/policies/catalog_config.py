@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tablectl.frozen import frozen
 from tablectl.policies.fields import Section, Text, Word
+from tablectl.support.frozen import frozen
 
 _ACCOUNT = re.compile(r"[0-9]{12}")
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,40}")

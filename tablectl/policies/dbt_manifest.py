@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.delta.names import TableName
-from tablectl.frozen import frozen
-from tablectl.json_text import MOST_VALUES, JsonBudgetError, read_json, write_json
 from tablectl.model.errors import UsageError
 from tablectl.support.files import NotRegularError, TooLargeError, read_regular
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import MOST_VALUES, JsonBudgetError, read_json, write_json
 
 LARGEST = 256 << 20
 """The maximum size of a manifest in bytes."""

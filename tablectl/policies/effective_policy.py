@@ -13,13 +13,13 @@ from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.delta.properties import find_known
-from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC
 from tablectl.policies.layers import Layer, ResolvedValue, merge, rank
 from tablectl.policies.spec import Specs, TableSpec, resolve
 from tablectl.policies.suggestions import nearest, shown
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.support.frozen import frozen
 
 
 @frozen

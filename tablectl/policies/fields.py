@@ -17,12 +17,12 @@ from functools import partial
 from typing import Any
 
 from tablectl.delta.credentials import find_credentials
-from tablectl.frozen import frozen
 from tablectl.model.calendar import parse_duration
 from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import VARIABLE
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, kind_of
+from tablectl.support.frozen import frozen
 
 Schema = dict[str, Any]
 

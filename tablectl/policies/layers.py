@@ -12,12 +12,12 @@ from typing import Any
 
 from tablectl.attributes.policy import CONTRADICTIONS, EXCLUSIVE, VALUE_TYPES, Policy, attribute
 from tablectl.delta.names import TableName
-from tablectl.frozen import frozen
 from tablectl.model.errors import Problem
 from tablectl.model.patterns import PatternIndex, TablePattern, index_patterns
 from tablectl.policies.policy_fields import OF_A_TABLE
 from tablectl.policies.value_reader import GivenValue
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.support.frozen import frozen
 
 MOST_MATCHING = 64
 """The maximum number of patterns that may match one table. Each is a layer in which every value is looked up."""

@@ -14,7 +14,6 @@ from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import DEFAULT_CATALOG, TableName
 from tablectl.delta.properties import canonical_key, find_known
-from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, Problem
 from tablectl.policies.find_files import read_files, shown_path
 from tablectl.policies.identifiers import read_table_key
@@ -27,6 +26,7 @@ from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_document import parse_document
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
+from tablectl.support.frozen import frozen
 
 VERSION = "1"
 KEYS = ("version", "defaults", "profiles", "tables")

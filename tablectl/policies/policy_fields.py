@@ -11,7 +11,6 @@ from typing import Any
 from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.attributes.value_types import FieldType, ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
-from tablectl.frozen import frozen
 from tablectl.model.calendar import TableWindow
 from tablectl.model.table_options import CONSENTS, TableOptions, parse_size
 from tablectl.policies.fields import (
@@ -35,6 +34,7 @@ from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE
 from tablectl.policies.window_fields import TABLE_WINDOW
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile
+from tablectl.support.frozen import frozen
 
 _FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9-]*\Z")
 _CLIENT = re.compile(r"[a-z][a-z0-9_-]*\Z")

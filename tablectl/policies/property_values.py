@@ -7,12 +7,12 @@ from typing import Any
 from tablectl.attributes.policy import declarable_keys, why_refused
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import canonical_key, find_anywhere, find_known
-from tablectl.frozen import frozen
 from tablectl.policies.fields import TEXT, FieldName, Schema, YamlField
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import cut, nearest, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.yaml_nodes import Entry, MapNode, Node, Scalar
+from tablectl.support.frozen import frozen
 
 _EXAMPLE = "`owner.team: payments`, or `null` to unset it"
 _VALUE: Schema = {"type": [*TEXT["type"], "null"]}

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from tablectl.delta.names import NameSyntaxError, TableName
-from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, UsageError
 from tablectl.policies.adopt import Texts, key_like, key_node
 from tablectl.policies.layers import Layer
@@ -14,6 +13,7 @@ from tablectl.policies.spec import Specs, TableSpec, effect_of
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_edits import cut, outline
 from tablectl.policies.yaml_text import write_key
+from tablectl.support.frozen import frozen
 
 _MOST_MENTIONS = 50
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tablectl.attributes.masked_values import MaskedKeys
 from tablectl.delta.names import NameSyntaxError, canonical_location, join_parts
-from tablectl.frozen import frozen
 from tablectl.model.errors import Problem, UsageError
 from tablectl.policies.config import Config
 from tablectl.policies.find_files import find_files, read_files, shown_path
@@ -21,6 +20,7 @@ from tablectl.policies.spec import Specs, resolve
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import UndefinedVariableError, Variables
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.support.frozen import frozen
 
 Paths = Sequence[str | Path] | str | Path | None
 """Policy files and directories. ``None`` or an empty value means the path in the configuration."""

@@ -30,6 +30,8 @@ class Setting:
     metavar: str = ""
     empty: str = ""
     """What to do about a flag with an empty text, if that is wrong."""
+    values: int = 1
+    """The number of values behind a flag; more than one are a list."""
 
     def parsed(self, name: str, text: str) -> Any:
         """The value of a text. ``name`` is that of the flag or parameter. Raises ``UsageError`` for a wrong text."""
@@ -62,9 +64,9 @@ REQUIRED: Any = MISSING
 """The default of a setting without one."""
 
 
-def setting(default: Any, takes: YamlField, *flags: str, metavar: str = "", empty: str = "") -> Any:
+def setting(default: Any, takes: YamlField, *flags: str, metavar: str = "", empty: str = "", values: int = 1) -> Any:
     """A field of a record that is a setting. ``flags`` are its options on the command line."""
-    about = {_SETTING: Setting(takes=takes, flags=flags, metavar=metavar, empty=empty)}
+    about = {_SETTING: Setting(takes=takes, flags=flags, metavar=metavar, empty=empty, values=values)}
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata=about)
     return field(default=default, metadata=about)

@@ -10,8 +10,6 @@ from dataclasses import replace
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.names import TableName, canonical_location
-from tablectl.frozen import frozen
-from tablectl.json_text import json_form, write_json
 from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import TablePattern
@@ -32,6 +30,8 @@ from tablectl.policies.layers import (
 from tablectl.policies.policy_fields import options_of, window_of
 from tablectl.policies.suggestions import shown
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import json_form, write_json
 
 _NONE = Declarations()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 
 from tablectl.delta.names import NameSyntaxError
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 ENVIRON_PREFIX = "TABLECTL_VAR_"
 VARIABLE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"

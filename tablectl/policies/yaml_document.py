@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import yaml  # noqa: TID251 - policies are YAML, and only this package reads it
 from yaml import resolver as yaml_resolver  # noqa: TID251 - as above
 
-from tablectl.frozen import frozen
 from tablectl.model.errors import Problem
 from tablectl.policies.suggestions import shown
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile
+from tablectl.support.frozen import frozen
 
 MAX_DEPTH = 32
 MAX_ALIASED = 100_000

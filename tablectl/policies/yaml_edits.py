@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import yaml  # noqa: TID251 - the positions that the parser reports
 
-from tablectl.frozen import frozen
 from tablectl.policies.variables import variables_of
 from tablectl.policies.yaml_text import write_key, write_value
+from tablectl.support.frozen import frozen
 
 Value = str | tuple[str, ...] | None
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablectl.delta.credentials import scrub
-from tablectl.frozen import frozen
 from tablectl.model.errors import Problem
+from tablectl.support.frozen import frozen
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.delta.names import NameSyntaxError, TableName, join_parts
-from tablectl.frozen import frozen
 from tablectl.model.text import printable
 from tablectl.policies.identifiers import read_table_key
 from tablectl.policies.variables import Variables, escape_variables
 from tablectl.policies.yaml_document import implicit_tag
 from tablectl.policies.yaml_nodes import Scalar, SourceFile
+from tablectl.support.frozen import frozen
 
 _BARE = re.compile(r"[A-Za-z0-9_/.$(+-](?:[^\x00-\x1f#:]|:(?! |\Z)|(?<! )#)*\Z")
 _IN_FLOW = re.compile(r"[,\[\]{}]")

@@ -15,8 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from tablectl.applying.run_report import RunReport
-from tablectl.frozen import frozen
-from tablectl.json_text import read_json, write_json
 from tablectl.model.plan import Change, Plan, TableFailure
 from tablectl.model.text import natural_key, value_text
 from tablectl.reports.context import Context
@@ -24,6 +22,8 @@ from tablectl.reports.document import CommentEnd
 from tablectl.reports.groups import Group
 from tablectl.reports.markdown import code, words
 from tablectl.reports.style import plural
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import read_json, write_json
 
 _LONGEST_TITLE = 80
 _NOT_READABLE = "not readable"

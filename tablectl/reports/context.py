@@ -9,11 +9,11 @@ from dataclasses import field
 from datetime import datetime
 from urllib.parse import quote
 
-from tablectl.frozen import frozen
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable
 from tablectl.policies.effective_policy import Sources
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.support.frozen import frozen
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?=&%+-]+\Z")
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from typing import Literal
 
-from tablectl.frozen import frozen
 from tablectl.model.text import Code
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.support.frozen import frozen
 
 Kind = Literal["good", "pending", "bad"]
 Tone = Kind | Literal["", "quiet"]

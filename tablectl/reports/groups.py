@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import TypeVar
 
 from tablectl.delta.names import NameSyntaxError, parse_table
-from tablectl.frozen import frozen
 from tablectl.model.plan import (
     Backfill,
     Change,
@@ -32,6 +31,7 @@ from tablectl.model.text import natural_key, size_text
 from tablectl.reports.document import Kind
 from tablectl.reports.style import plural
 from tablectl.reports.wording import PHASE_EFFECTS, features_text, shown_findings
+from tablectl.support.frozen import frozen
 
 _T = TypeVar("_T")
 LOCKOUT = "P004"

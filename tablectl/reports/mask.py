@@ -15,13 +15,13 @@ from tablectl.attributes.policy import Policy
 from tablectl.attributes.retention import span_text
 from tablectl.delta import keys
 from tablectl.delta.names import quote_text
-from tablectl.json_text import read_json, write_json
 from tablectl.lint_rules import RULES as CODES
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
 from tablectl.model.table import CatalogDifference, Commit
 from tablectl.model.text import printable
 from tablectl.policies.layers import Declarations
+from tablectl.support.json_text import read_json, write_json
 
 if TYPE_CHECKING:  # records of other commands, which a plan does not load
     from tablectl.applying.run_report import RunReport, StatementRun, TableRun

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 from tablectl.applying.run_report import RunOutcome, RunReport
-from tablectl.frozen import frozen
 from tablectl.model.errors import ExitCode, TablectlError
 from tablectl.model.text import natural_key, printable
 from tablectl.planning.drift import Drift, TableDrift
@@ -17,6 +16,7 @@ from tablectl.reports.context import Context
 from tablectl.reports.drift_document import table_provenance
 from tablectl.reports.style import titled
 from tablectl.reports.wording import GOOD, drift_verdict, outcome_text, run_verdict
+from tablectl.support.frozen import frozen
 
 FORMAT = 1
 _MOST_TABLES = 100

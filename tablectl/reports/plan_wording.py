@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from tablectl.frozen import frozen
 from tablectl.model.expected_loss import DAYS, LEAST_WRITES, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
 from tablectl.model.streams import StreamState, StreamWriter
@@ -16,6 +15,7 @@ from tablectl.reports.document import Verdict
 from tablectl.reports.groups import LOCKOUT, Group, Weight, first_rewrites
 from tablectl.reports.style import plural
 from tablectl.reports.wording import shown_findings, unread_title
+from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # only runs load it
     from tablectl.applying.run_report import StreamRun

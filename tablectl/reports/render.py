@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tablectl.json_text import write_json
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import Style
+from tablectl.support.json_text import write_json
 
 
 def render(document: Document, form: ReportFormat, style: Style, context: Context, *, verbose: bool = False) -> str:

@@ -18,7 +18,6 @@ from tablectl.applying.run_report import (
     StatementRun,
     TableRun,
 )
-from tablectl.frozen import frozen
 from tablectl.model.expected_loss import ExpectedLoss
 from tablectl.model.plan import Change, TablePlan
 from tablectl.model.text import listed, minutes_text, natural_key, read_code, time_text, value_text
@@ -58,6 +57,7 @@ from tablectl.reports.wording import (
     run_verdict,
     span_text,
 )
+from tablectl.support.frozen import frozen
 
 _MOST_NAMES = 10
 _MARGIN = 0.05

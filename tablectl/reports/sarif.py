@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from tablectl.frozen import frozen
-from tablectl.json_text import write_json
 from tablectl.lint_rules import RULES as CODES
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.errors import Problem
@@ -23,6 +21,8 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document, Level, Result
 from tablectl.reports.results import lint_results, problem_results
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import write_json
 from tablectl.version import __version__
 
 MOST = 25_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tablectl.frozen import frozen
-from tablectl.json_text import OMITTED
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import OMITTED
 
 TableState = Literal[
     "as declared",

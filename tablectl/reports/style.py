@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from tablectl.frozen import frozen
 from tablectl.model.text import printable
+from tablectl.support.frozen import frozen
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CODES: Mapping[str, str] = MappingProxyType(

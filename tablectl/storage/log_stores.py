@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tablectl.compat import Self
 from tablectl.delta.names import LOG, canonical_location
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
@@ -15,6 +14,7 @@ from tablectl.storage.access import Provider
 from tablectl.storage.disk_log import DiskLog, list_data_files
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
 from tablectl.storage.table_log import DataFile, TableLog
+from tablectl.support.compat import Self
 
 if TYPE_CHECKING:  # most commands need none of them, and writers never the records that only catalogs make
     from obstore.store import ObjectStore

@@ -17,7 +17,6 @@ from functools import cached_property, wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tablectl.compat import ParamSpec, Self
 from tablectl.delta.names import canonical_location, is_local
 from tablectl.engine.describe import locate
 from tablectl.leases.clock import SystemClock
@@ -27,6 +26,7 @@ from tablectl.leases.owner import current_owner
 from tablectl.model.errors import WindowError, one_line
 from tablectl.storage.mounts import real_place
 from tablectl.storage.records import RecordStore, is_new, open_records
+from tablectl.support.compat import ParamSpec, Self
 from tablectl.version import __version__
 from tablectl.writers.gate_entry import UNDELETED, GateEntry, GuardTimeout, StoredGuard
 from tablectl.writers.keepalive import GuardThread, start

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeVar
 
-from tablectl.compat import ParamSpec
 from tablectl.engine.errors import conflict_in
+from tablectl.support.compat import ParamSpec
 from tablectl.writers.wrappable import check_plain
 
 _log = logging.getLogger(__name__)

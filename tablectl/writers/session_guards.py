@@ -12,12 +12,12 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from tablectl.compat import UTC
 from tablectl.delta.names import is_absolute, split_parts
 from tablectl.engine.describe import UNGUARDED, ViewError, locate
 from tablectl.leases.guards import TTL, GuardMode
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import LiveError
+from tablectl.support.compat import UTC
 from tablectl.version import __version__
 from tablectl.writers.dataframe_writes import merges_schemas
 from tablectl.writers.gate_entry import GuardTimeout

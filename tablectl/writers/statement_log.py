@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import islice
 
-from tablectl.json_text import read_json
 from tablectl.leases.lease_records import RunningStatement
 from tablectl.model.stamp import read_stamp
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import TableLog, VanishedError
+from tablectl.support.json_text import read_json
 
 _COMMITS = 100
 """How many commits one look reads at most. The next look goes on after them."""

@@ -15,10 +15,10 @@ from functools import lru_cache
 from itertools import count, islice
 from typing import NamedTuple
 
-from tablectl.json_text import read_json, write_json
 from tablectl.leases.owner import on_one_line
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
+from tablectl.support.json_text import read_json, write_json
 
 _NAME = re.compile(r"writers/(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})\.[0-9a-f]{16}\.json")
 _LONGEST = 200

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tablectl.catalogs.http_client import Bounds, HttpClient
 from tablectl.catalogs.unity import UnityCatalog
-from tablectl.support.http_client import Bounds, HttpClient
 from tests.catalogs.unity_server import UnityServer, serving
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from tablectl.catalogs.http_client import OversizeAnswerError
 from tablectl.catalogs.port import CatalogTable
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.delta.names import TableName, parse_table
 from tablectl.model.errors import LiveError, TablectlError
-from tablectl.support.http_client import OversizeAnswerError
 from tests.catalogs.unity_server import API, UnityServer, send
 
 Open = Callable[..., UnityCatalog]

@@ -17,10 +17,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tablectl.catalogs.http_client import Bounds
 from tablectl.ci.job import CiJob, CommandResult
 from tablectl.ci.rest_api import GitHub, open_github
 from tablectl.ci.steps import run_step
-from tablectl.support.http_client import Bounds
 from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]

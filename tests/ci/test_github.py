@@ -9,9 +9,9 @@ from threading import Thread
 
 import pytest
 
+from tablectl.catalogs.http_client import AnswerError, OversizeAnswerError
 from tablectl.ci.rest_api import GitHub, open_github
 from tablectl.model.errors import LiveError, UsageError
-from tablectl.support.http_client import AnswerError, OversizeAnswerError
 from tests.ci.conftest import REPOSITORY, TOKEN, FakeGitHub, github_at
 
 

@@ -626,7 +626,7 @@ def test_an_interrupt_anywhere_else_is_one_word(cli: Cli, monkeypatch: pytest.Mo
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(show, "show_command", interrupted)
+    monkeypatch.setattr(show, "read_plan", interrupted)
     result = cli("show", "p.json")
     assert (result.code, result.out, result.err) == (1, "", "error: interrupted\n")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.approval import policies_digest
-from tablectl.changed_policies import policies_at
+from tablectl.commands.approval import policies_digest
+from tablectl.commands.changed_policies import policies_at
+from tablectl.commands.project import Project
 from tablectl.planning.plan_file import load_plan
 from tablectl.policies.config_file import load_config
-from tablectl.project import Project
 from tests.commands.conftest import Cli, Repository
 
 

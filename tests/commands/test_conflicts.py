@@ -194,6 +194,19 @@ def test_the_sessions_setting_of_automatic_compaction(cli: Cli, repo: Repository
     assert "by the automatic compaction after INSERT" in " ".join(text.split())
 
 
+def test_sessions_can_turn_off_what_the_table_sets(cli: Cli, repo: Repository) -> None:
+    repo.table("orders", properties={"delta.autoOptimize.autoCompact": "true"}, client=ENGINE)
+    name = repo.name("orders")
+    arguments = ("conflicts", name, "--between", f"OPTIMIZE {name}", f"INSERT INTO {name} SELECT * FROM u")
+
+    def automatic(*more: str) -> list[str | None]:
+        (view,) = json.loads(cli(*arguments, "--format", "json", *more).out)["views"]
+        return [each["automatic"] for each in view["commits"][1]]
+
+    assert automatic() == [None, "automatic compaction"]
+    assert automatic("--no-auto-compact") == [None]
+
+
 def test_a_statement_of_another_form_is_refused_with_the_accepted_ones(cli: Cli, repo: Repository) -> None:
     repo.table("orders")
     name = repo.name("orders")

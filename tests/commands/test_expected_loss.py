@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import tablectl.workflow.plan
+import tablectl.commands.make_plan
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import append
 
@@ -72,7 +72,7 @@ def test_a_new_table_cannot_tell(cli: Cli, repo: Repository) -> None:
 
 
 def test_many_tables_are_not_read_for_it(cli: Cli, nightly: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tablectl.workflow.plan, "MOST_WITH_LOSSES", 0)
+    monkeypatch.setattr(tablectl.commands.make_plan, "MOST_WITH_LOSSES", 0)
     assert json.loads(cli("plan", "--format", "json").out)["tables"][0]["loss"] is None
     assert "expected loss" not in cli("plan", "--verbose").out
 

@@ -48,6 +48,9 @@ def test_a_catalog_is_imported_whole_and_planned_without_it(repo: Repository, cl
     text = Path("policies/all.yaml").read_text()
     assert "defaults:\n  properties:\n    cost.center: 7\n    cost.unit: EUR\n" in text
     assert f"  lake.sales.orders:\n    location: {repo.lake}/sales/orders\n" in text
+    Path("policies/all.yaml").rename("elsewhere.yaml")
+    assert tablectl.import_tables(everything=True).text == text
+    Path("elsewhere.yaml").rename("policies/all.yaml")
     opened = len(fake_spark.engines)
     assert cli("plan", "--detailed-exitcode").code == 0
     assert len(fake_spark.engines) == opened
@@ -114,6 +117,11 @@ def test_for_machines_and_as_a_function(repo: Repository, cli: Cli) -> None:
     found = tablectl.import_tables(repo.name("orders"), directory=repo.root)
     assert found.text == told["policies"]
     assert (found.exit_code, found.failures) == (0, ())
+
+
+def test_a_function_call_without_tables_says_so() -> None:
+    with pytest.raises(tablectl.TablectlError, match="no table is named"):
+        tablectl.import_tables()
 
 
 def test_many_tables(repo: Repository, cli: Cli) -> None:

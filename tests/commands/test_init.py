@@ -346,7 +346,7 @@ def test_the_commented_connector_of_unity_catalog_is_valid_once_it_is_uncommente
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--catalog", "iceberg"], "known are hive, glue, unity, none"),
+        (["--catalog", "iceberg"], "is not one of 'hive', 'glue', 'unity', 'none'"),
         (["--catalog-url", "thrift://m:9083"], "go with --catalog"),
         (["--catalog", "unity"], "needs --catalog-url"),
         (["--catalog", "glue", "--catalog-url", "https://x"], "does not go with --catalog glue"),

@@ -16,7 +16,7 @@ import pytest
 
 from tablectl.commands import list as listed
 from tablectl.commands.options import Place
-from tablectl.one_table import DEBUG
+from tablectl.model.one_table import DEBUG
 from tests.commands.conftest import Cli, FakeSpark, Repository, Result
 from tests.commands.log_lake import Logged, append
 from tests.injection import Function, InjectedError, Injector
@@ -188,14 +188,14 @@ import sys
 from tablectl.commands import main
 from tablectl.log import parallel
 from tablectl.planning import plan_table
-from tablectl.workflow import plan
+from tablectl.commands import make_plan
 parallel._MANY = 1
-original = plan.plan_table
+original = make_plan.plan_table
 def planned(policy, live, *rest):
     if live.name.text.endswith("/b`"):
         raise ZeroDivisionError("a bug")
     return original(policy, live, *rest)
-plan.plan_table = planned
+make_plan.plan_table = planned
 sys.argv = ["tablectl", "plan", "--no-cache"]
 main()
 """

@@ -12,9 +12,9 @@ import pytest
 
 from tablectl.applying.events import RunEvent
 from tablectl.commands.output import Output
+from tablectl.commands.project import Engines
+from tablectl.commands.written_files import write_file
 from tablectl.model.errors import EngineError, TablectlError
-from tablectl.project import Engines
-from tablectl.support.written_files import write_file
 from tablectl.version import __version__
 from tests.commands.conftest import Cli, Repository
 

@@ -17,7 +17,7 @@ import pytest
 import tablectl
 from tablectl.applying.run_report import RunOutcome
 from tablectl.commands.command_line import run_cli
-from tablectl.workflow.apply import Control
+from tablectl.commands.run_plan import Control
 from tests.scenarios.test_kill import PassingClock
 
 Commits = Callable[[], list[dict[str, Any]]]
@@ -85,7 +85,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import tablectl
-from tablectl.workflow.apply import Control
+from tablectl.commands.run_plan import Control
 
 def notify(event):
     if event.step == sys.argv[1]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 _DELTA = "https://github.com/delta-io/delta/blob/v4.4.0"
 _SPARK = f"{_DELTA}/spark/src/main/scala/org/apache/spark/sql/delta"

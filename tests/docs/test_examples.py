@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tablectl.commands.output import Output
 from tablectl.model.errors import InputError
 from tablectl.policies.config_file import load_config
 from tablectl.policies.policy_document import load_specs
@@ -97,7 +98,7 @@ def parse(command: str) -> None:
     if words == ["--version"]:
         return
     group: Any = PROGRAM
-    context = group.make_context("tablectl", words, resilient_parsing=False)
+    context = group.make_context("tablectl", words, obj=Output({}))
     while hasattr(group, "commands"):
         rest = [*context._protected_args, *context.args]
         name, group, rest = group.resolve_command(context, rest)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.json_text import json_form
 from tablectl.model.json_records import read_record
+from tablectl.support.json_text import json_form
 
 
 class Colour(StrEnum):

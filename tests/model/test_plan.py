@@ -10,9 +10,9 @@ import pytest
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Field, Schema
-from tablectl.json_text import json_form
 from tablectl.model.json_records import read_record
 from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Statement, strictest
+from tablectl.support.json_text import json_form
 from tests.builders import live_table
 
 

@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 import tablectl_guard as guards
-from tablectl.compat import UTC
 from tablectl.leases.lease_records import Gate, LeaseRecord, dump_record, record_name
 from tablectl.leases.owner import UNKNOWN_OWNER
 from tablectl.storage.mounts import real_place
 from tablectl.storage.records import RecordStore, open_records
+from tablectl.support.compat import UTC
 from tablectl.writers.guard import ENDING
 
 

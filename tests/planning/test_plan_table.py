@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 
 from tablectl.attributes.policy import Policy
-from tablectl.json_text import json_form
 from tablectl.model.plan import ProtocolFact, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.text import cut
 from tablectl.planning.plan_table import plan_table
+from tablectl.support.json_text import json_form
 
 Live = Callable[..., LiveTable]
 TablePlanner = Callable[..., TablePlan]

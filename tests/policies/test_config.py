@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import InputError, UsageError
-from tablectl.one_table import DEBUG
+from tablectl.model.one_table import DEBUG
 from tablectl.policies.config import Config, EngineConfig, WindowConfig
 from tablectl.policies.config_file import FILE, load_config
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tablectl.commands.project import Project
 from tablectl.policies.config import Config
 from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.spec import Specs
-from tablectl.project import Project
 
 POLICIES = """version: 1
 defaults:

@@ -16,10 +16,10 @@ from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.compare import Comparison, compare_statements
 from tablectl.insight.statements.pair_document import document_of_pair
-from tablectl.json_text import write_json
 from tablectl.model.table import LiveTable
 from tablectl.reports.document_text import document_text
 from tablectl.reports.style import Style
+from tablectl.support.json_text import write_json
 
 _MERGE = """MERGE INTO lake.sales.orders AS t
   USING updates AS s

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.workflow.apply import Control
+from tablectl.commands.run_plan import Control
 from tests.interleaving import Writer
 
 pytestmark = pytest.mark.spark

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.commands.run_plan import Control
 from tablectl.leases.clock import SystemClock
-from tablectl.workflow.apply import Control
 from tests.scenarios.test_feature_chains import Lake, deltalake_rows, lake  # noqa: F401  # the fixture
 
 pytestmark = pytest.mark.spark

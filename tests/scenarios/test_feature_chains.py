@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.workflow.apply import Control
+from tablectl.commands.run_plan import Control
 from tests.interleaving import Breaking
 from tests.scenarios.conftest import operations
 

@@ -19,8 +19,8 @@ import pytest
 import tablectl
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunReport
+from tablectl.commands.run_plan import Control
 from tablectl.log.reader import read_commits
-from tablectl.workflow.apply import Control
 from tests.interleaving import TIMEOUT, Writer
 
 pytestmark = pytest.mark.spark

@@ -19,9 +19,9 @@ import pytest
 
 import tablectl
 from tablectl.applying.run_report import RunOutcome
+from tablectl.commands.run_plan import Control
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_table
-from tablectl.workflow.apply import Control
 from tests.scenarios.conftest import operations
 
 pytestmark = pytest.mark.spark
@@ -47,7 +47,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 import tablectl
-from tablectl.workflow.apply import Control
+from tablectl.commands.run_plan import Control
 
 def notify(event):
     if event.step == sys.argv[1]:

@@ -12,10 +12,10 @@ import tablectl
 from tablectl.applying import statement_turns
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunReport
+from tablectl.commands.run_plan import Control
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.stamp import read_stamp
-from tablectl.workflow.apply import Control
 
 pytestmark = pytest.mark.spark
 

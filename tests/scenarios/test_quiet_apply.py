@@ -16,8 +16,8 @@ import pytest
 import tablectl
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
+from tablectl.commands.run_plan import Control
 from tablectl.leases.clock import SystemClock
-from tablectl.workflow.apply import Control
 from tests.conflicts.log_records import Log
 from tests.interleaving import Writer
 

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-import tablectl.workflow.apply
+import tablectl.commands.run_plan
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
+from tablectl.commands.run_plan import Control
 from tablectl.delta.names import parse_table, quote_name
 from tablectl.delta.schema import differences, own_metadata
 from tablectl.engine.spark import wrap_spark
 from tablectl.log.reader import read_table
 from tablectl.model.errors import EngineError
-from tablectl.workflow.apply import Control
 from tests.interleaving import Hold, Writer
 
 pytestmark = pytest.mark.spark
@@ -271,7 +271,7 @@ def test_a_disk_that_runs_full_in_the_midst(
     assert (refused.code, len(log(path))) == (3, 1)
     assert "bytes left" in refused.out
     # Where no one knows how much is free, as of a bucket.
-    monkeypatch.setattr(tablectl.workflow.apply, "free_bytes", lambda _path: None)
+    monkeypatch.setattr(tablectl.commands.run_plan, "free_bytes", lambda _path: None)
     failed = cli("apply", "--yes")
     assert failed.code in {1, 5}
     assert len(log(path)) == 1

@@ -12,7 +12,7 @@ import pytest
 
 import tablectl
 from tablectl.applying.events import RunEvent
-from tablectl.workflow.apply import Control
+from tablectl.commands.run_plan import Control
 from tests.docs.pages import ROOT, blocks
 from tests.scenarios.test_canary import WatchingClock
 

@@ -24,9 +24,9 @@ import tablectl
 from chaos.server import Server
 from tablectl.applying.events import RELEASED, RunEvent
 from tablectl.applying.run_report import RunOutcome, RunReport
+from tablectl.commands.run_plan import Control
 from tablectl.engine.spark import SparkOptions, open_spark
 from tablectl.model.stamp import read_stamp
-from tablectl.workflow.apply import Control
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -22,7 +22,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 MAKE = """
 import sys
-from tablectl.project import Engines
+from tablectl.commands.project import Engines
 from tablectl.policies.config_file import load_config
 from pathlib import Path
 engine = Engines(load_config(Path(), {})).open("")
@@ -37,7 +37,7 @@ engine.close()
 """
 COUNT = """
 import sys
-from tablectl.project import Engines
+from tablectl.commands.project import Engines
 from tablectl.policies.config_file import load_config
 from pathlib import Path
 engine = Engines(load_config(Path(), {})).open("")

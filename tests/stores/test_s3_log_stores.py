@@ -33,7 +33,7 @@ DRIVER = """
 import sys
 from pathlib import Path
 from tablectl.policies.config_file import load_config
-from tablectl.project import Engines
+from tablectl.commands.project import Engines
 session = Engines(load_config(Path(), {})).open("")._session
 for line in sys.stdin:
     try:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.commands.project import Engines
 from tablectl.policies.config_file import load_config
-from tablectl.project import Engines
 from tests.commands.conftest import Repository, Result
 from tests.model.sql_forms import form_of
 from tests.unity.conftest import Server

@@ -89,4 +89,4 @@ def test_what_ships_runs_on_python_3_9(file: Path) -> None:
             and file.name != "compat.py"
         ):
             late = _AFTER_3_9 & {each.name for each in node.names}
-            assert not late, f"take {late} from tablectl.compat"
+            assert not late, f"take {late} from tablectl.support.compat"

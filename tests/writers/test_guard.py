@@ -478,8 +478,8 @@ def test_under_state_the_records_lie_where_the_apply_puts_them(
 
 
 def test_the_apply_uses_the_same_place(place: Place, tmp_path: Path) -> None:
+    from tablectl.commands.project import Project
     from tablectl.policies.config import Config
-    from tablectl.project import Project
 
     state = str(tmp_path / "state")
     project = Project(Config(state=state))

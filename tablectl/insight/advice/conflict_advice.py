@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tablectl.delta.dialects import dialect_of
-from tablectl.frozen import frozen
 from tablectl.insight.advice.conflict_loss import ConflictLoss, Layout, conflict_loss
 from tablectl.insight.advice.facts import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of, enough
 from tablectl.insight.advice.jobs import Job, Jobs
 from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
 from tablectl.model.commits import Kind
 from tablectl.model.text import size_text
+from tablectl.support.frozen import frozen
 
 _MOST_PARTITIONS = 1000
 _MOST = 0.9

@@ -14,12 +14,12 @@ from functools import cache
 
 from tablectl.conflicts.rules.decide import decide
 from tablectl.conflicts.transactions import NOTHING, ConflictResult, CurrentTransaction, Reads
-from tablectl.frozen import frozen
 from tablectl.insight.advice.jobs import Job, Jobs, Write
 from tablectl.insight.matrix.context import ConflictContext
 from tablectl.model.commits import CommittedTransaction, File, Kind, Partition, PartitionValues
 from tablectl.model.expected_loss import HOUR, HOURS, Period, hour_of_week, hours_between
 from tablectl.model.table import LiveTable
+from tablectl.support.frozen import frozen
 
 _SAMPLE = 8
 """The number of writes of a job that are replayed: the newest ones."""

@@ -9,7 +9,6 @@ from tablectl.attributes.policy import Policy
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field
-from tablectl.frozen import frozen
 from tablectl.insight.advice.jobs import Jobs
 from tablectl.insight.matrix.context import ConflictContext
 from tablectl.model.commits import PastCommits
@@ -19,6 +18,7 @@ from tablectl.model.report_methods import ReportMethods
 from tablectl.model.streams import StreamState
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
+from tablectl.support.frozen import frozen
 
 Confidence = Literal["high", "medium", "low"]
 Benefit = Literal["days of risk", "appends at risk", "writer-seconds a week", "bytes", "files", "clients"]

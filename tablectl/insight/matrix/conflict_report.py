@@ -7,9 +7,7 @@ from dataclasses import replace
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.conflicts.expected_writers import ExpectedWriters
-from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
-from tablectl.frozen import frozen
 from tablectl.insight.matrix.context import NO_ASSUMPTION, Assumption, ConflictContext
 from tablectl.insight.matrix.matrix import Matrix, matrix
 from tablectl.model.plan import Change
@@ -17,8 +15,7 @@ from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.change_operations import operations_for, refusals_for
 from tablectl.planning.diff import diff
-from tablectl.policies.spec import TableSpec
-from tablectl.project import Project
+from tablectl.support.frozen import frozen
 
 
 @frozen
@@ -80,17 +77,3 @@ def _alike(one: ContextComparison, other: ContextComparison) -> bool:
 def _outcomes(found: Matrix | None) -> list[tuple[object, ...]]:
     cells = found.cells if found else ()
     return [(cell.current.key, cell.committed.key, cell.overlapping, cell.separate) for cell in cells]
-
-
-def read_conflicts(
-    project: Project, name: TableName, spec: TableSpec | None, assumption: Assumption = NO_ASSUMPTION
-) -> ConflictReport:
-    """Conflicts between writers of one table, with or without a policy.
-
-    Raises ``LiveError`` if the table cannot be read.
-    """
-    live = project.read(name, spec)
-    if spec is None:
-        return conflict_report(live, None, project.dialect, assumption)
-    # The table's size was not read: it matters for the rewrite, but not for conflicts.
-    return conflict_report(live, spec.policy, project.dialect, assumption, replace(spec.options, max_bytes=None))

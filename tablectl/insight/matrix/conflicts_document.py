@@ -10,7 +10,6 @@ from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, strea
 from tablectl.conflicts.transactions import Conflict, ConflictOutcome
 from tablectl.delta.dialects import dialect_for
 from tablectl.delta.protocol import Client
-from tablectl.frozen import frozen
 from tablectl.insight.matrix.conflict_report import ConflictReport, ContextComparison
 from tablectl.insight.matrix.context import ConflictContext
 from tablectl.insight.matrix.matrix import (
@@ -44,6 +43,7 @@ from tablectl.reports.document import (
     Verdict,
 )
 from tablectl.reports.style import plural
+from tablectl.support.frozen import frozen
 
 _TONES: Mapping[CellVerdict, Tone] = {
     CellVerdict.COMMITS: "good",

@@ -8,10 +8,10 @@ from dataclasses import field, replace
 from tablectl.conflicts.transactions import Level, Platform
 from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.frozen import frozen
 from tablectl.model.operations import Operation, SetProperties, TableState
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.table import NOTHING_SET, Commit, LiveTable
+from tablectl.support.frozen import frozen
 
 VECTORS = keys.DELETION_VECTORS
 LEVEL = keys.ISOLATION_LEVEL

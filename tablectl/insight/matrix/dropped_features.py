@@ -10,9 +10,9 @@ from types import MappingProxyType
 
 from tablectl.delta import keys
 from tablectl.delta.protocol import PROTECTION, READER_FEATURES, needs_protection
-from tablectl.frozen import frozen
 from tablectl.insight.matrix.context import VECTORS, ConflictContext
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.support.frozen import frozen
 
 Commits = tuple[CommittedTransaction, ...]
 _WIDENING = keys.TYPE_WIDENING

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from tablectl.conflicts.rules.databricks import NOT_DOCUMENTED, row_level, row_level_limits
 from tablectl.conflicts.rules.decide import decide_all, rules_of
 from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult, CurrentTransaction, Level
-from tablectl.frozen import frozen
 from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
 from tablectl.insight.matrix.operations import (
     OPERATIONS,
@@ -27,6 +26,7 @@ from tablectl.insight.matrix.operations import (
     operations_of,
 )
 from tablectl.model.commits import CommittedTransaction
+from tablectl.support.frozen import frozen
 
 
 class CellVerdict(StrEnum):

@@ -15,11 +15,11 @@ from typing import Literal
 from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
-from tablectl.frozen import frozen
 from tablectl.insight.matrix.context import VECTORS, ConflictContext
 from tablectl.insight.matrix.dropped_features import drop_feature_commits
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations import ClusterBy, Operation, RemoveMapping, Repartition, SetProperties, UnsetProperties
+from tablectl.support.frozen import frozen
 
 Place = Literal["a", "b"]
 _PLACES: tuple[Place, ...] = ("a", "b")

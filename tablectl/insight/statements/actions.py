@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Literal
 
 from tablectl.delta.names import ColumnPath
-from tablectl.frozen import frozen
 from tablectl.model.commits import Kind
 from tablectl.model.errors import TablectlError
 from tablectl.model.operations import Operation
 from tablectl.model.text import printable
+from tablectl.support.frozen import frozen
 
 _MOST_SHOWN = 50
 

@@ -13,7 +13,6 @@ from typing import NoReturn
 from sqlglot import exp
 
 from tablectl.delta.names import ColumnPath
-from tablectl.frozen import frozen
 from tablectl.insight.statements.actions import (
     Action,
     AddColumns,
@@ -37,6 +36,7 @@ from tablectl.insight.statements.tokens import Token, TokenKind, first_word, tok
 from tablectl.model.commits import Kind
 from tablectl.model.operations import ClusterBy, DropFeature, SetProperties, UnsetProperties, UpgradeUniform
 from tablectl.model.text import printable
+from tablectl.support.frozen import frozen
 
 _MOST_PARTS = 3
 _ALTER_FORMS = (

@@ -16,7 +16,6 @@ from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.delta.client_families import FAMILIES, UNKNOWN
 from tablectl.delta.names import join_parts
 from tablectl.delta.protocol import Client
-from tablectl.frozen import frozen
 from tablectl.insight.matrix.context import NO_ASSUMPTION, Assumption, ConflictContext
 from tablectl.insight.statements.actions import Action, Rearrange, Send, StatementError
 from tablectl.insight.statements.effects import commits_of
@@ -31,6 +30,7 @@ from tablectl.model.commits import Kind
 from tablectl.model.plan import Basis
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.support.frozen import frozen
 
 _MOST_COLUMNS = 6
 _MOST_PARTS = 3

@@ -12,7 +12,6 @@ from dataclasses import replace
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
-from tablectl.frozen import frozen
 from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.literals import literal_of, stored
 from tablectl.insight.statements.parse import ParsedStatement, partition_of
@@ -41,6 +40,7 @@ from tablectl.insight.statements.regions import (
 from tablectl.insight.statements.regions import where as holding
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.commits import Kind, MetadataChange, ProtocolChange
+from tablectl.support.frozen import frozen
 
 _PLAIN = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ,

@@ -15,7 +15,6 @@ from dataclasses import replace
 
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import NOTHING, Conflict, ConflictOutcome, ConflictResult, Reads
-from tablectl.frozen import frozen
 from tablectl.insight.matrix.context import ConflictContext
 from tablectl.insight.matrix.operations import Transaction
 from tablectl.insight.statements.effects import Footprints, commits_of
@@ -25,6 +24,7 @@ from tablectl.insight.statements.parse import ParsedStatement
 from tablectl.insight.statements.regions import NOWHERE, Region, covers, disjoint, either
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
+from tablectl.support.frozen import frozen
 
 EVERYWHERE = "anywhere"
 """The text of a region that restricts no column."""

@@ -16,13 +16,13 @@ from sqlglot.dialects import Databricks
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tablectl.frozen import frozen
 from tablectl.insight.statements.actions import Action, StatementError
 from tablectl.insight.statements.actions import shown_start as _start
 from tablectl.insight.statements.commands import Command, parse_command
 from tablectl.insight.statements.tokens import TokenKind, first_word, tokens_of
 from tablectl.model.commits import Kind
 from tablectl.model.text import printable
+from tablectl.support.frozen import frozen
 
 LONGEST = 65_536
 """Characters of a statement: longer ones are refused before they are parsed."""

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
-from tablectl.frozen import frozen
 from tablectl.insight.statements.literals import ColumnDomain, certain_text, compared, interval_of, literal_of, near
 from tablectl.insight.statements.regions import (
     ANYWHERE,
@@ -30,6 +29,7 @@ from tablectl.insight.statements.regions import (
     values_of,
     where,
 )
+from tablectl.support.frozen import frozen
 
 _OPERATORS: Mapping[type[exp.Expr], str] = MappingProxyType(
     {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}

@@ -8,11 +8,11 @@ from dataclasses import replace
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
-from tablectl.frozen import frozen
 from tablectl.insight.statements.literals import ColumnDomain, literal_of, passed_on, stored
 from tablectl.insight.statements.predicates import Scope, admits, registered_by_scan
 from tablectl.insight.statements.regions import EVERY_VALUE, UNKNOWN, Interval, Region, Values
 from tablectl.insight.statements.target import StatementTable
+from tablectl.support.frozen import frozen
 
 _TRANSPARENT = (exp.From, exp.Join, exp.Select, exp.Subquery, exp.CTE, exp.With, exp.SetOperation)
 _TABLE = frozenset({"this", "db", "catalog", "alias"})

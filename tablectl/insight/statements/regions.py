@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 Value = Any
 """A value of one column's domain. All values of one column are comparable."""

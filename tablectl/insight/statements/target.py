@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.delta.schema import Field, Schema
-from tablectl.frozen import frozen
 from tablectl.insight.statements.literals import ColumnDomain, domain_of
 from tablectl.insight.statements.predicates import Scope
 from tablectl.model.table import LiveTable
+from tablectl.support.frozen import frozen
 
 
 @frozen(kw_only=True)

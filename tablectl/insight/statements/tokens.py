@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
-from tablectl.frozen import frozen
 from tablectl.insight.statements.actions import StatementError, shown_start
+from tablectl.support.frozen import frozen
 
 
 class TokenKind(Enum):

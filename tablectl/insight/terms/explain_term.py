@@ -19,13 +19,13 @@ from tablectl.delta.dialects import dialect_for
 from tablectl.delta.names import ColumnPath, column_sql, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
-from tablectl.frozen import frozen
 from tablectl.insight.matrix.conflict_report import conflict_report
 from tablectl.insight.matrix.context import LEVEL, ConflictContext
 from tablectl.insight.matrix.matrix import CellVerdict, MatrixCell, decide_pair, matrix
 from tablectl.insight.matrix.operations import OperationGroup, operation
 from tablectl.insight.terms.glossary import Term
 from tablectl.model.table import LiveTable
+from tablectl.support.frozen import frozen
 
 _LITERALS: Mapping[str, str] = MappingProxyType(
     {

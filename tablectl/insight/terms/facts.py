@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import cache
 from pkgutil import get_data
 
-from tablectl.frozen import frozen
-from tablectl.json_text import read_json
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import read_json
 
 
 @frozen

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from tablectl.conflicts.transactions import Conflict, Level
 from tablectl.delta.client_families import COMMIT_FAILED, DELTA_RS
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 
 @frozen

@@ -13,9 +13,9 @@ from tablectl.delta.dialects import OPEN_SOURCE
 from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Protocol
-from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Evidence, Rewrite, Verb
+from tablectl.support.frozen import frozen
 
 PARTITIONS = "(partitions)"
 """Stands for the partition columns in ``Operation.provides``. No property has this key."""

@@ -9,10 +9,10 @@ from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.names import TableName, quote_name
 from tablectl.delta.protocol import PROTECTION, needs_protection
-from tablectl.frozen import frozen
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
+from tablectl.support.frozen import frozen
 
 _DROP = StatementForm(
     id="drop feature",

@@ -11,7 +11,6 @@ from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import ColumnPath, TableName
-from tablectl.frozen import frozen
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import (
     DATABRICKS_DOCS,
@@ -25,6 +24,7 @@ from tablectl.model.operations.base import (
 )
 from tablectl.model.operations.clustering import CLUSTERING_FEATURES, clustering_sql, new_features
 from tablectl.model.plan import Basis, CommitEffect, Evidence, Rewrite, Verb
+from tablectl.support.frozen import frozen
 
 _BY_COLUMNS = StatementForm(
     id="replace partitions by columns",

@@ -10,10 +10,10 @@ from typing import ClassVar, Literal
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.properties import feature_of
-from tablectl.frozen import frozen
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState, alter, clauses
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
+from tablectl.support.frozen import frozen
 
 _ROW_TRACKING_FEATURES = ("rowTracking", "domainMetadata")
 _BACKFILL_FILES = 22_000

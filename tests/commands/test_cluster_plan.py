@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-import tablectl.workflow.plan
-from tablectl import cluster_plan
-from tablectl.cluster_plan import plan_on_cluster, plan_part
+import tablectl.commands.make_plan
+from tablectl.commands import cluster_plan
+from tablectl.commands.cluster_plan import plan_on_cluster, plan_part
+from tablectl.commands.make_plan import make_plan
+from tablectl.commands.project import EngineSource, Project
+from tablectl.commands.selection import Selection
 from tablectl.engine.port import RemoteWork
 from tablectl.engine.spark import wrap_spark
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.planning.plan_table import plan_table
-from tablectl.project import EngineSource, Project
-from tablectl.selection import Selection
-from tablectl.workflow.plan import make_plan
 from tests.commands.log_lake import create
 
 
@@ -84,7 +84,7 @@ def test_an_unexpected_error_on_an_executor_costs_only_its_own_table(
             raise ZeroDivisionError("a bug")
         return real(policy, live, *more)
 
-    monkeypatch.setattr(tablectl.workflow.plan, "plan_table", breaks)
+    monkeypatch.setattr(tablectl.commands.make_plan, "plan_table", breaks)
     with opened(repository, Cluster()) as project:
         plan = plan_on_cluster(project, None, Selection())
     assert sorted(table.name[-2] for table in plan.tables) == ["a", "c"]
@@ -203,11 +203,11 @@ def test_real_executors_make_the_same_plan_and_say_what_they_lack(spark: Any, re
 
 CONNECT = """
 import os, sys
-from tablectl.cluster_plan import plan_on_cluster
+from tablectl.commands.cluster_plan import plan_on_cluster
 from tablectl.planning.plan_file import dump_plan
-from tablectl.project import EngineSource, Project
-from tablectl.selection import Selection
-from tablectl.workflow.plan import make_plan
+from tablectl.commands.project import EngineSource, Project
+from tablectl.commands.selection import Selection
+from tablectl.commands.make_plan import make_plan
 with Project.open(sys.argv[1], env="prod", settings={"remote": sys.argv[2]}) as project:
     here = make_plan(project, project.policies(), Selection())
     there = plan_on_cluster(project, None, Selection())

@@ -19,10 +19,10 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from tablectl.delta.credentials import HIDDEN, scrub
-from tablectl.json_text import JsonBudgetError, read_json, write_json
 from tablectl.model.errors import LiveError
 from tablectl.model.text import printable
 from tablectl.support.files import size_text
+from tablectl.support.json_text import JsonBudgetError, read_json, write_json
 from tablectl.support.threads import in_thread
 
 _CHUNK = 1 << 16

@@ -19,7 +19,6 @@ from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog, Engine, check_delta
-from tablectl.frozen import frozen
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.policies.branch import BASE, check_merged
 from tablectl.policies.config import Config, with_settings
@@ -27,15 +26,16 @@ from tablectl.policies.config_file import ENV, FILE, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.variables import Variables
+from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
     from tablectl.catalogs.registry import Catalogs
+    from tablectl.commands.selection import ChangedSince
     from tablectl.log.table_cache import TableCache
     from tablectl.model.own_rules import OwnRule
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
     from tablectl.reports.mask import Mask
-    from tablectl.selection import ChangedSince
     from tablectl.storage.object_stores import StoreOptions
     from tablectl.storage.records import RecordStore
 
@@ -284,8 +284,8 @@ class Project:
 
         Raises as ``policies``, and ``UsageError`` if Git does not know the commit.
         """
-        from tablectl.changed_policies import changed_specs, policies_at  # noqa: PLC0415  # see the module docstring
-        from tablectl.selection import ChangedSince  # noqa: PLC0415
+        from tablectl.commands.changed_policies import changed_specs, policies_at  # noqa: PLC0415  # see the module docstring
+        from tablectl.commands.selection import ChangedSince  # noqa: PLC0415
 
         earlier = policies_at(ref, self.directory, self.config, self.given, self.environ)
         some = None if whole else changed_specs(earlier, paths, self.config, self.directory, self.variables)

@@ -16,15 +16,24 @@ from hypothesis import strategies as st
 
 import tablectl
 import tablectl_guard
-from tablectl.json_text import LARGEST, OMITTED, UNWRITTEN, VALUES, JsonBudgetError, in_json, read_json, write_json
 from tablectl.model.errors import PlanFileError, UsageError
 from tablectl.planning.plan_file import load_plan
 from tablectl.policies.dbt_manifest import read_manifest
+from tablectl.support.json_text import (
+    LARGEST,
+    OMITTED,
+    UNWRITTEN,
+    VALUES,
+    JsonBudgetError,
+    in_json,
+    read_json,
+    write_json,
+)
 
 _WRITERS = {"dump", "dumps", "JSONEncoder", "model_dump_json", "dump_json"}
 _JSON = _WRITERS | {"loads", "load", "JSONDecoder", "raw_decode", "scan_once", "model_validate_json", "validate_json"}
 _OWN = {
-    "json_text.py": "the reader and the writer",
+    "support/json_text.py": "the reader and the writer",
     "model/json_records.py": "pydantic, for text that was read and written again (planning/plan_file.py)",
     "log/worker_processes.py": "pickle, from a process of our own",
 }

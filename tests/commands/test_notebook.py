@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import tablectl.api
+import tablectl
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.insight.advice.facts import LakeAdvice, TableAdvice
 from tablectl.model.errors import UsageError
@@ -17,6 +17,12 @@ from tablectl.planning.plan_file import load_plan
 from tablectl.reports.status import LakeStatus, TableStatus
 
 EMPTY = Plan(format=2, tool="0.1.0", dialect="oss", policies="0" * 64, unchanged=("lake.a.b",), tables=())
+
+
+@pytest.fixture(autouse=True)
+def _functions() -> None:
+    """What a notebook loads before it has a result."""
+    assert callable(tablectl.plan)
 
 
 def test_completion_offers_the_functions() -> None:
@@ -43,7 +49,7 @@ def test_a_result_without_the_functions_says_what_to_import(monkeypatch: pytest.
     monkeypatch.setattr(ReportMethods, "reports", None)
     with pytest.raises(UsageError, match="not loaded") as raised:
         EMPTY.to_markdown()
-    assert raised.value.hint == "run `import tablectl.api` first"
+    assert raised.value.hint == "run `from tablectl import plan` first"
 
 
 RESULTS = {

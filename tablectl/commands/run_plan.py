@@ -25,11 +25,11 @@ from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
 from tablectl.applying.scheduler import Pace
-from tablectl.approval import Approval, check_declared, check_engine
+from tablectl.commands.approval import Approval, check_declared, check_engine
+from tablectl.commands.project import Project, RunEngines
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location, parse_table
 from tablectl.engine.port import Engine, MaySend, always
-from tablectl.frozen import frozen
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
@@ -39,24 +39,24 @@ from tablectl.log.stream_checkpoint import read_streams
 from tablectl.log.table_cache import MemoryCache
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError
 from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.one_table import of_table
 from tablectl.model.plan import Plan
 from tablectl.model.stamp import LONGEST_REASON, Stamp
 from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
-from tablectl.one_table import of_table
 from tablectl.planning.plan_file import digest_of
 from tablectl.policies.config import RunSettings, WindowConfig
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import Text, Word, duration, number
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.project import Project, RunEngines
 from tablectl.reports.groups import plan_groups
 from tablectl.storage.disk_log import free_bytes
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import DataFile
+from tablectl.support.frozen import frozen
 from tablectl.version import __version__
 
 _ALL_COMMITS = 100_000

@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from tablectl.delta.names import TableName
-from tablectl.frozen import frozen
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.policies.config import Config
 from tablectl.policies.config_file import FILE, load_config
@@ -30,6 +29,7 @@ from tablectl.policies.repository import (
 )
 from tablectl.policies.spec import Specs, TableSpec, effect_of, resolve
 from tablectl.policies.variables import Variables
+from tablectl.support.frozen import frozen
 from tablectl.support.processes import Invocation, ProcessLimits, run_captured
 
 _SECONDS = 120

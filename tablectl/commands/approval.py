@@ -16,9 +16,9 @@ from tablectl.applying.remaining import remaining_statements
 from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.policy import attribute
+from tablectl.commands.selection import depth_for
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
-from tablectl.frozen import frozen
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import PlanFileError, TablectlError
@@ -32,8 +32,8 @@ from tablectl.planning.plan_limits import rewritten_bytes
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.table_loss import writers_matter
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
-from tablectl.selection import depth_for
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.support.frozen import frozen
 
 _PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan reviewed"
 _MOST_TOLD = 5

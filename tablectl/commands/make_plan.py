@@ -7,6 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+from tablectl.commands.selection import LocatedTable, Selection, depth_for
 from tablectl.log.reader import Reading
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
@@ -16,10 +19,7 @@ from tablectl.planning.plan_file import FORMAT
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.table_loss import fails_writers, writers_matter
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.project import Project
-from tablectl.selection import LocatedTable, Selection, depth_for
 from tablectl.version import __version__
-from tablectl.workflow.tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 
 MOST_WITH_LOSSES = 100
 """If more tables are selected, the commits of 30 days are not read only to tell what a statement costs the writers."""

@@ -13,9 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tablectl.commands.make_plan import MOST_WITH_LOSSES, plan_located
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import locate_tables, sorted_failures
+from tablectl.commands.selection import LocatedTable, Selection
 from tablectl.delta.names import parse_table
 from tablectl.engine.port import Executors, RemoteWork
-from tablectl.json_text import MOST_VALUES, read_json, write_json
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
@@ -26,11 +29,8 @@ from tablectl.policies.fields import environment_variables
 from tablectl.policies.repository import Paths, Repository, variables_for
 from tablectl.policies.spec import expand
 from tablectl.policies.variables import ENVIRON_PREFIX, variables_of
-from tablectl.project import Project
-from tablectl.selection import LocatedTable, Selection
+from tablectl.support.json_text import MOST_VALUES, read_json, write_json
 from tablectl.version import __version__
-from tablectl.workflow.plan import MOST_WITH_LOSSES, plan_located
-from tablectl.workflow.tables import locate_tables, sorted_failures
 
 _A_PART = 50
 """The number of tables that one task plans, if there are few enough."""

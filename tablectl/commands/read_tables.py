@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from tablectl.commands.project import Project
+from tablectl.commands.selection import LocatedTable, Selection, failure_of, locate
 from tablectl.log.reader import Reading, ReadRequest, read_each
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.project import Project
-from tablectl.selection import LocatedTable, Selection, failure_of, locate
 
 _Made = TypeVar("_Made")
 OnRead = Callable[[int, int], None]

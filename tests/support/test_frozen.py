@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.frozen import frozen
+from tablectl.support.frozen import frozen
 
 
 @frozen

@@ -9,15 +9,14 @@ from functools import partial
 from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog
-from tablectl.frozen import frozen
 from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
 from tablectl.log.directories import find_paths
 from tablectl.log.truncation import has_truncation
 from tablectl.model.errors import EngineError, LiveError, TablectlError, UsageError
+from tablectl.model.one_table import of_table
 from tablectl.model.patterns import CatalogPattern, GlobBeginnings, NameGlobs, PathPattern, TablePattern, index_patterns
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
-from tablectl.one_table import of_table
 from tablectl.planning.diff import diff
 from tablectl.planning.merge_plans import Shard
 from tablectl.policies.layers import Layer
@@ -26,6 +25,7 @@ from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
 from tablectl.reports.style import plural
 from tablectl.storage.mounts import real_place
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.support.frozen import frozen
 
 _DEFAULT_STORES = StoreOptions()
 _RIGHTS = "check the pattern and the rights of the login: a catalog lists only the tables that the login may see"

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from tablectl.applying.run_report import RunReport
+from tablectl.commands.written_files import write_file
 from tablectl.insight.advice.advice_document import document_of_advice
 from tablectl.insight.advice.facts import LakeAdvice
 from tablectl.leases.clock import SystemClock
@@ -28,7 +29,6 @@ from tablectl.reports.mask import Mask
 from tablectl.reports.render import render
 from tablectl.reports.status import LakeStatus
 from tablectl.reports.style import Style
-from tablectl.support.written_files import write_file
 
 Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice
 _OF_A_LAKE = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)

@@ -11,6 +11,10 @@ import pytest
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.policy import Policy
+from tablectl.commands.make_plan import make_plan
+from tablectl.commands.project import EngineSource, Project
+from tablectl.commands.run_plan import Control, LogReader, run
+from tablectl.commands.selection import Selection
 from tablectl.delta.names import parse_table
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import EngineError, LiveError, PlanFileError
@@ -20,11 +24,7 @@ from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config import Config
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.project import EngineSource, Project
-from tablectl.selection import Selection
 from tablectl.version import __version__
-from tablectl.workflow.apply import Control, LogReader, run
-from tablectl.workflow.plan import make_plan
 from tests.commands.log_lake import LogEngine, Logged, append, create
 
 HERE = SourceFile("lake.yaml", 1, 1)
@@ -51,14 +51,15 @@ def planned(*given: TableSpec, catalog: Mapping[str, Path] | None = None) -> Pla
 _BY_PROCESSES = """
 import sys
 from dataclasses import replace
-from tablectl.lake_status import StatusDepth, collect_status
+from functools import partial
 from tablectl.log import parallel, worker_processes
-from tablectl.project import Project
-from tablectl.selection import Selection
-from tablectl.workflow.drift import find_drift
-from tablectl.workflow.import_tables import import_policies
+from tablectl.commands.project import Project
+from tablectl.commands.selection import Selection
+from tablectl.commands.drift import find_drift
+from tablectl.commands.status import StatusOptions, collect_status
+from tablectl.commands.import_tables import import_policies
 from tablectl.commands.lint import LintOptions, lint_tables
-from tablectl.workflow.plan import make_plan
+from tablectl.commands.make_plan import make_plan
 
 started = []
 def counted(work, items, count, at_end, forked=worker_processes.in_processes):
@@ -72,10 +73,10 @@ def found(processes):
     project = replace(opened, config=replace(opened.config, stores=stores))
     specs, told = project.policies(), []
     results = [make(project, specs, Selection(), on_read=lambda *done: told.append(done))
-               for make in (make_plan, find_drift)]
+               for make in (make_plan, partial(find_drift, look_back=20))]
     results.append(lint_tables(project, LintOptions(), on_read=lambda *done: told.append(done))[0])
     results.append(import_policies(project, specs, {}))
-    return [*results, collect_status(project, specs, None, Selection(), StatusDepth(look_back=20, now=0)), told]
+    return [*results, replace(collect_status(project, StatusOptions(look_back=20)), at=0), told]
 
 alone = found(1)
 print(started, [len(each.tables) for each in alone[:3]], len(alone[0].failures))

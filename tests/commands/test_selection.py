@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tablectl.attributes.policy import Policy
+from tablectl.commands.selection import LocatedTable, Selection, locate
 from tablectl.delta.names import TableName, matches, parse_table
 from tablectl.model import patterns as patterns_module
 from tablectl.model.errors import EngineError, UsageError
@@ -17,7 +18,6 @@ from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.selection import LocatedTable, Selection, locate
 from tests.commands.log_lake import LogEngine, create
 
 HERE = SourceFile("lake.yaml", 1, 1)
