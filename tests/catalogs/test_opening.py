@@ -58,7 +58,7 @@ def test_credentials_of_the_environment_can_be_chosen(server: UnityServer) -> No
         ("file:///etc/passwd", False, "http or https"),
         ("uc.example", False, "http or https"),
         ("https://", False, "http or https"),
-        ("https://x:99999", False, "no URL"),
+        ("https://x:99999", False, "not a URL"),
     ],
 )
 def test_a_token_is_sent_encrypted_or_within_this_machine(url: str, token: bool, wrong: str) -> None:
