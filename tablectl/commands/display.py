@@ -1,4 +1,7 @@
-"""The display of a run in progress: lines for logs; on a terminal, a few lines that are updated in place."""
+"""The display of a command in progress, on standard error: lines for logs; on a terminal, lines updated in place.
+
+``ProgressLine`` shows how many tables are read, ``Lines`` and ``Screen`` show a run.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from tablectl.applying.events import DONE, PROGRESS, RELEASED, RunEvent, Standing, left_text, progress_text
 from tablectl.model.output_escapes import escape_output
@@ -18,6 +22,11 @@ if TYPE_CHECKING:  # slow to load, and needed on terminals only
     from rich.console import Console, RenderableType
     from rich.text import Text
 
+_SOON = 0.3
+"""Seconds before the first progress of reading: fast commands need none."""
+_LIVE = 0.1
+_PLAIN = 15.0
+"""Seconds between two lines about reading in a log."""
 REMIND_EVERY = 30.0
 """Seconds after which a log repeats that something is still in progress."""
 _SETTLE = 5.0
@@ -31,6 +40,39 @@ _BAR = 20
 """Characters of the bar."""
 _PLAIN_STEPS = frozenset({"hook says", "note", "proceed"})
 """Steps that stay on the screen when the next one comes."""
+
+
+class ProgressLine:
+    """Called with the number of tables read and their total. Leaves nothing behind on a terminal."""
+
+    def __init__(self, write: Callable[[str], None], clock: Callable[[], float], *, live: bool) -> None:
+        self._write = write
+        self._clock = clock
+        self._live = live
+        self._next = clock() + (_SOON if live else _PLAIN)
+        self._shown = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._shown:
+            self._write(f"\r{' ' * self._shown}\r")
+
+    def __call__(self, done: int, total: int) -> None:
+        """Print the progress if it is time to."""
+        now = self._clock()
+        if now < self._next or done == total:
+            return
+        text = f"reading {done:,} of {total:,} tables"
+        self._next = now + (_LIVE if self._live else _PLAIN)
+        if self._live:
+            self._write("\r" + text.ljust(self._shown))
+            self._shown = max(self._shown, len(text))
+        else:
+            self._write(text + "\n")
 
 
 @frozen

@@ -15,8 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
 from tablectl.applying.events import Notify
-from tablectl.commands.display import Lines, Screen, screen
-from tablectl.commands.progress import ProgressLine
+from tablectl.commands.display import Lines, ProgressLine, Screen, screen
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.style import Style, printable_lines
