@@ -21,6 +21,7 @@ from tablectl.applying.statement import check_name
 from tablectl.applying.waits import GO, Answer, End, Wait
 from tablectl.delta.dialects import dialect_of
 from tablectl.engine.port import CommitDriver, Engine
+from tablectl.leases.lease import Lease
 from tablectl.model.errors import LiveError, PlanFileError, WindowError
 from tablectl.model.plan import TablePlan
 from tablectl.storage.failures import MissingRightError
@@ -65,14 +66,20 @@ class Rights(Wait):
     def __init__(self, job: TableJob, leases: LeaseWait) -> None:
         self._job = job
         self._leases = leases
+        self._known: Collection[Lease] = ()
+        """The leases under which they were looked at."""
 
     def check(self, now: float) -> Answer:  # waits for nothing
         """Whether an apply may do all that it has to with the records."""
+        leases = [*self._leases.all()]
+        if leases == self._known:
+            return GO
         for table in self._job.tables:
             try:
                 check_rights(self._leases.of(table).store)
             except MissingRightError as error:
                 return End(RunOutcome.FAILED, f"{table.name}: {error.message}", error.hint, table.name)
+        self._known = leases
         return GO
 
 

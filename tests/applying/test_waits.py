@@ -136,3 +136,26 @@ def test_a_wait_that_raises_an_error_leaves_no_lease(monkeypatch: pytest.MonkeyP
     assert outcomes(report) == {"a": "failed"}
     assert only(report, "a").message.startswith("unexpected error: RuntimeError")
     assert (run.released(), only(report, "a").shut != "") == (True, True)
+
+
+def released_dead(names: str) -> Run:
+    """Runs ended while their statements ran, and released their leases."""
+    run = Run().tables(names)
+    run.engine.running = {f"tablectl-r0-{name}": None for name in names}
+    for name in names:
+        dies(run, name, released=True)
+    return run
+
+
+def test_the_rights_are_looked_at_once_for_each_lease() -> None:
+    run = released_dead("a")
+    deleted: list[str] = []
+    store, delete = run.stores["/lake/a"], run.stores["/lake/a"].delete
+
+    def counted(name: str) -> None:
+        deleted.append(name)
+        delete(name)
+
+    store.delete = counted  # type: ignore[method-assign]
+    assert outcomes(run.apply()) == {"a": "applied"}
+    assert deleted.count("lease/none") <= 2
