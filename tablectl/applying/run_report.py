@@ -235,7 +235,8 @@ class TableRun:
         known, ours = {commit.version for commit in self.foreign}, {commit.version for commit in self.commits}
         made = tuple(each for each in (*self.already, *self.changed) if each not in earlier.already)
         through = self.outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING}
-        committed = self.outcome is RunOutcome.ALREADY and earlier.commits
+        # With a message, another run took the lease over: then this one did not apply the table.
+        committed = self.outcome is RunOutcome.ALREADY and earlier.commits and not self.message
         return replace(
             self,
             outcome=RunOutcome.APPLIED if committed else self.outcome,

@@ -9,7 +9,7 @@ import pytest
 from tablectl.applying import run as run_module
 from tablectl.applying.context import TableJob, WindowSettings
 from tablectl.applying.events import PROGRESS
-from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.run_report import CommitRun, RunOutcome, TableRun
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement
@@ -159,3 +159,10 @@ def test_the_rights_are_looked_at_once_for_each_lease() -> None:
     store.delete = counted  # type: ignore[method-assign]
     assert outcomes(run.apply()) == {"a": "applied"}
     assert deleted.count("lease/none") <= 2
+
+
+def test_a_run_that_lost_its_lease_is_not_applied_by_what_an_earlier_try_committed() -> None:
+    commit = CommitRun(version=1, operation="SET TBLPROPERTIES", user="ann", at=0)
+    earlier = TableRun(name="a", outcome=RunOutcome.NO_WINDOW, epoch=1, commits=(commit,))
+    lost = TableRun(name="a", outcome=RunOutcome.ALREADY, epoch=3, message="the lease was taken over by ben")
+    assert lost.following(earlier).outcome is RunOutcome.ALREADY
