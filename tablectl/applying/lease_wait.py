@@ -52,7 +52,7 @@ class LeaseWait(Wait):
     """The leases of all tables of a job, or none."""
 
     def __init__(self, job: TableJob, *, from_dead: bool = False) -> None:
-        """``from_dead``: only dead holders are waited for."""
+        """``from_dead``: only dead holders are waited for, also without an engine: hooks need none."""
         self._job = job
         self.places: Sequence[LeasedTable] = job.tables
         self._from_dead = from_dead
@@ -121,7 +121,7 @@ class LeaseWait(Wait):
         holder = holders[_key(place)]
         end = _held(place, holder)
         left_to_it = self._from_dead and (holder.alive or holder.patience > longest_watch(job.claim.ttl))
-        if left_to_it or engine_gone(window):
+        if left_to_it or (engine_gone(window) and not self._from_dead):
             return end
         words = f"held by {holder.record}; taken over if silent for {round(holder.patience)} s"
         most = 0.0 if holder.alive else holder.patience

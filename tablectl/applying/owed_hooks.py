@@ -110,11 +110,10 @@ class _Settlement:
         """
         if not self.leases.held and not self._find():
             return None
-        now = self._job.window.clock.monotonic()
-        answer = self.leases.check(now)
+        answer = self.leases.check(self._job.window.clock.monotonic())
         if isinstance(answer, Later):
             return replace(answer, words=f"a run before {self._left}: {answer.words}")
-        return None if isinstance(answer, End) else self._settle(now)
+        return None if isinstance(answer, End) else self._settle()
 
     def left_out(self) -> TableRun | None:
         """The result if the run ends before its next step."""
@@ -132,11 +131,11 @@ class _Settlement:
         self.leases.places = [each for each in self._group if each.name == place.name or _runs(records(each.location))]
         return True
 
-    def _settle(self, now: float) -> TableRun | Later:
-        try:
-            answer = self._dead.check(now)
-        except TablectlError as error:  # the store or the log
-            return self._run(error)
+    def _settle(self) -> TableRun | Later:
+        # Under the leases: what a dead apply left is counted from when its record was read.
+        answer = of_table(self._place.name, lambda: self._dead.check(self._job.window.clock.monotonic()))
+        if isinstance(answer, TablectlError):
+            return self._run(answer)
         if isinstance(answer, Later):
             return answer
         return self._run(StopTableError.of(answer) if isinstance(answer, End) else None)
@@ -161,6 +160,8 @@ class _Settlement:
         run = TableRun(
             name=place.name, outcome=RunOutcome.ALREADY, epoch=lease.record.epoch, owed=hooks.owed, notes=notes
         )
+        if isinstance(end, BrokenTableError):
+            run = replace(run, outcome=RunOutcome.FAILED, message=end.message, hint=end.hint)
         # The statement that keeps a gate shut may be that of a table which shares the window.
         gates = [self.leases.note(replace(run, name=each.name)) for each in self.leases.places]
         shut = max(gates, key=lambda gate: gate.shut_ms)

@@ -9,11 +9,12 @@ import pytest
 from tablectl.applying import run as run_module
 from tablectl.applying.context import TableJob, WindowSettings
 from tablectl.applying.events import PROGRESS
+from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.run_report import CommitRun, RunOutcome, TableRun
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement
-from tests.applying.lake_run import Run, only, outcomes
+from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.applying.writers import FakeGuard
 from tests.leases.lease_fakes import claim, try_acquire
 
@@ -166,3 +167,39 @@ def test_a_run_that_lost_its_lease_is_not_applied_by_what_an_earlier_try_committ
     earlier = TableRun(name="a", outcome=RunOutcome.NO_WINDOW, epoch=1, commits=(commit,))
     lost = TableRun(name="a", outcome=RunOutcome.ALREADY, epoch=3, message="the lease was taken over by ben")
     assert lost.following(earlier).outcome is RunOutcome.ALREADY
+
+
+def test_an_unexpected_error_in_the_wait_for_a_dead_statement_of_owed_hooks_reports_the_gate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = released_dead("ab")
+
+    def breaks(tag: str, address: str = "") -> bool | None:
+        if tag.endswith("-a") and run.clock.now > 1050:
+            raise RuntimeError(f"{tag} at {address}")
+        return None
+
+    monkeypatch.setattr(run.engine, "interrupt", breaks)
+    held: list[str] = []
+    run.clock.later(200, lambda: held.append(run.kinds("a")[0]))
+    report = run.apply(plan_of(), tuple(OwedHookTable(f"delta.`/lake/{name}`", f"/lake/{name}") for name in "ab"))
+    assert held == ["release"]
+    table = only(report, "a")
+    assert (str(table.outcome), table.shut_ms > 300_000) == ("failed", True)
+    assert outcomes(report)["b"] == "already"
+
+
+def test_owed_hooks_need_no_engine() -> None:
+    ran: list[str] = []
+
+    def hook(command: object, environ: object, said: object, stopped: object) -> str:
+        ran.append(str(command))
+        return ""
+
+    run = Run(terms=WindowSettings(after=(("./resume.sh",),), run_hook=hook)).tables("a")
+    lease = try_acquire(run.stores["/lake/a"], claim("ben"), run.clock)
+    assert isinstance(lease, Lease)
+    lease.owe(("./resume.sh",))
+    run.engine.is_alive = False
+    run.apply(plan_of(), (OwedHookTable("delta.`/lake/a`", "/lake/a"),))
+    assert len(ran) == 1
