@@ -33,7 +33,7 @@ from tablectl.applying.waits import KEEP, Awaited, End, Later, Wait, first_answe
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import APPLYING
-from tablectl.leases.lease import Lease
+from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import ExitCode, PlanFileError, TablectlError
 from tablectl.model.one_table import no_panic, of_table
 from tablectl.model.plan import Plan, TablePlan
@@ -251,13 +251,20 @@ class _Task:
         self.paced_since, self.sent = None, False
         try:
             with no_panic(self.job.tables[0].name):
-                return self._step(now)
+                return self._step()
         except Exception as error:  # noqa: BLE001  # see above
             return self._finished([_failed(table.name, error) for table in self.job.tables])
+        except BaseException:
+            self.leases.close()  # now: the steps of other tables, which finish first, may take hours
+            raise
 
-    def _step(self, now: float) -> Runs | Later:
+    def _step(self) -> Runs | Later:
         waits = self.under_lease if self.leases.held else (*self.before_lease, *self.under_lease)
-        answer = first_answer(waits, now)
+        clock = self.job.window.clock
+        try:
+            answer = first_answer(waits, clock)
+        except LeaseLost:
+            return self._finished(self._without_leases())
         if isinstance(answer, Later):
             return answer
         if isinstance(answer, End):
@@ -265,7 +272,7 @@ class _Task:
         if self.dead.waited:
             # The leases were held without a worker: by now the moment may be busy, and all workers, too.
             self._release()
-            return Later(now, STATEMENT_LEFT, "the statement of a dead apply has ended")
+            return Later(clock.monotonic(), STATEMENT_LEFT, "the statement of a dead apply has ended")
         runs = self._work()
         self.sent = any(run.statements for run in runs)
         return self._again(runs) or self._finished(())
@@ -277,6 +284,13 @@ class _Task:
             window.notify(RunEvent(table.name, "leased"))
         leased = [(table, self.leases.of(table)) for table in tables]
         return [run_table(window, *leased[0])] if len(leased) == 1 else _run_together(window, leased)
+
+    def _without_leases(self) -> list[TableRun]:
+        """The end of tables whose leases, or some of them, were lost while they were held without a worker."""
+        window, leased = self.job.window, [(table, self.leases.of(table)) for table in self.job.tables]
+        lost = {table.name: run_table(window, table, lease) for table, lease in leased if lease.lost}
+        first = next(iter(lost.values()))
+        return [lost.get(table.name) or _shares(table.name, first.name, first.outcome) for table in self.job.tables]
 
     def _release(self) -> None:
         if not self.leases.held:
@@ -320,7 +334,7 @@ class _Task:
     def left_out(self, later: Later | None, reason: str) -> Runs:
         """The result if the run ends before its next step."""
         end = later.otherwise if later else End(RunOutcome.INTERRUPTED, reason, _AGAIN)
-        if end is None and later is not None and not self.runs:
+        if end is None and later is not None and (self.leases.held or not self.runs):
             end = End(RunOutcome.INTERRUPTED, f"stopped while it waited {later.awaited.what}", _AGAIN)
         self._release()
         self._merge(self._ended(end or KEEP))

@@ -89,6 +89,8 @@ def _run_session(session: TableSession) -> TableRun:
     try:
         try:
             with no_panic(plan.name):
+                if session.lease.lost:  # raises
+                    session.lease.prove(0)
                 session.hooks.settle()
                 check_name(window, plan)
                 window.approve(plan)

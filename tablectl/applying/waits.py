@@ -96,9 +96,11 @@ class Wait(ABC):
         return run
 
 
-def first_answer(waits: Iterable[Wait], now: float) -> Answer:
-    """The answer of the first wait that does not say ``Go``."""
-    return next((answer for wait in waits if not isinstance(answer := wait.check(now), Go)), GO)
+def first_answer(waits: Iterable[Wait], clock: Clock) -> Answer:
+    """The answer of the first wait that does not say ``Go``. Each is asked about the moment at which its turn comes:
+    those before it may have read logs for minutes.
+    """
+    return next((answer for wait in waits if not isinstance(answer := wait.check(clock.monotonic()), Go)), GO)
 
 
 def wait_here(

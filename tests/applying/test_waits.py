@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Event
 
 import pytest
 
 from tablectl.applying import run as run_module
 from tablectl.applying.context import TableJob, WindowSettings
-from tablectl.applying.events import PROGRESS
+from tablectl.applying.events import PROGRESS, RunEvent
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.run_report import CommitRun, RunOutcome, TableRun
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
+from tablectl.leases.acquire import Blocked, Sighting, acquire_all
 from tablectl.leases.lease import Lease
-from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement
+from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement, tail
+from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.applying.writers import FakeGuard
 from tests.leases.lease_fakes import claim, try_acquire
@@ -203,3 +206,103 @@ def test_owed_hooks_need_no_engine() -> None:
     run.engine.is_alive = False
     run.apply(plan_of(), (OwedHookTable("delta.`/lake/a`", "/lake/a"),))
     assert len(ran) == 1
+
+
+def test_a_statement_is_waited_for_from_the_moment_of_the_lease_however_long_the_reads_before_it_took() -> None:
+    run = Run().tables("a")
+    run.engine.running = {"tablectl-r0-a": None}
+    plan, commits, first = run.plan(), run.lake.commits, [True]
+
+    def slow(location: str, *, after: int) -> object:
+        if first:
+            first.clear()
+            run.clock.now += 300
+            dies(run, "a", released=True)  # another run ends meanwhile
+        return commits(location, after=after)
+
+    run.lake.commits = slow  # type: ignore[method-assign,assignment]
+    times: list[float] = []
+    run.notify = lambda event: times.append(run.clock.now) if event.step == "fresh" else None
+    assert outcomes(run.apply(plan)) == {"a": "applied"}
+    assert times[0] >= 1300 + BOUND
+
+
+def taken_over(run: Run, name: str) -> Lease:
+    """A run of the same plan takes the lease over, as if the holder had counted as dead."""
+    store, seen = run.stores[f"/lake/{name}"], tail(run.stores[f"/lake/{name}"])
+    assert seen is not None
+    found = acquire_all({"": store}, claim("ben"), run.clock, {"": Sighting(seen, run.clock.now - 75)})
+    assert not isinstance(found, Blocked)
+    return found[""]
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_lease_lost_in_a_wait_is_reported_as_one_lost_at_work(done: bool) -> None:
+    """docs/window.md: `already` if a finished run of the same plan took it over, else `failed` with the holder."""
+    run = released_dead("a")
+    plan = run.plan()
+
+    def other() -> None:
+        ben = taken_over(run, "a")
+        ben.statement_ended()
+        if done:
+            run.lake.tables["/lake/a"].set_property("delta.isolationLevel", "Serializable")
+        ben.release()
+
+    run.clock.later(50, other)
+    report = run.apply(plan)
+    table = only(report, "a")
+    assert (str(table.outcome), int(report.exit_code)) == (("already", 0) if done else ("failed", 1))
+    assert "ben" in table.message
+    assert table.epoch == 2
+
+
+def test_a_stop_during_a_second_try_reports_the_gate_that_stays_shut() -> None:
+    run = Run(terms=WindowSettings(drain=0, wait=3600)).tables("a")
+    guard = FakeGuard(run.stores["/lake/a"], ttl=600)
+
+    def another_run_dies() -> None:
+        guard.end()
+        run.engine.running = {"tablectl-r0-a": None}
+        dies(run, "a", released=True)
+
+    run.clock.later(30, another_run_dies)
+    run.clock.later(100, run.stop.set)
+    report = run.apply()
+    table = only(report, "a")
+    assert run.gate("a") == "closed"
+    assert table.shut_ms > 300_000
+    assert int(report.exit_code) in {1, 5}
+    assert table.outcome is RunOutcome.INTERRUPTED
+
+
+def test_what_ends_the_process_releases_its_lease_before_other_tables_end() -> None:
+    run = Run().tables("ab")
+    released, sending = Event(), Event()
+    store, create = run.stores["/lake/a"], run.stores["/lake/a"].create
+
+    def noticed(name: str, data: bytes) -> bool:
+        made = create(name, data)
+        last = tail(store)
+        if last is not None and last.kind == "release":
+            released.set()
+        return made
+
+    store.create = noticed  # type: ignore[method-assign]
+    seen: list[bool] = []
+
+    def slow(_table: FakeTable, _sql: str) -> None:
+        seen.append(released.wait(60))
+
+    def raises(event: RunEvent) -> None:
+        if "/b" in event.table and event.step == "before closed-set":
+            sending.set()
+        if "/a" in event.table and event.step == "leased":
+            assert sending.wait(60)
+            raise KeyboardInterrupt
+
+    run.notify = raises
+    run.engine.before = slow
+    with pytest.raises(KeyboardInterrupt):
+        run.apply()
+    assert seen == [True]
