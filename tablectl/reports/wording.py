@@ -274,7 +274,7 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
 
 def outcome_text(table: TableRun) -> str:
     """The outcome of a table."""
-    if table.outcome is RunOutcome.ALREADY and table.commits:
+    if table.outcome is RunOutcome.ALREADY and (table.commits or table.message):  # the message names that run
         return "applied by another run of the same plan"
     words = _OUTCOMES[table.outcome]
     if table.outcome in GOOD or not table.commits:

@@ -16,7 +16,7 @@ from tablectl.reports.markdown import LIMIT
 from tablectl.reports.mask import Mask
 from tablectl.reports.results import run_cases, run_results
 from tablectl.reports.style import Style
-from tablectl.reports.wording import commit_text, late_text, run_verdict
+from tablectl.reports.wording import commit_text, late_text, outcome_text, run_verdict
 from tests.reports.rendered import render_run, run_text
 
 Golden = Callable[[str, str], None]
@@ -140,3 +140,9 @@ def test_hostile_text_reaches_no_terminal_raw(run_report: RunReport) -> None:
     report = replace(run_report, tables=(hostile, later), failures=(failure,))
     for verbose in (False, True):
         assert all(line.isprintable() for line in run_text(report, Style(), verbose=verbose).split("\n"))
+
+
+def test_a_table_that_another_run_changed_is_not_said_to_have_needed_no_commit() -> None:
+    message = "the lease was taken over by ben, which ran the same plan: the table is as declared"
+    table = TableRun(name="sales.orders", outcome=RunOutcome.ALREADY, epoch=1, message=message)
+    assert outcome_text(table) == "applied by another run of the same plan"
