@@ -79,7 +79,7 @@ class CalendarWait(Wait):
         pause = (opens - utc).total_seconds() if opens else left + _LONGEST
         if left < _SOON or pause > left:
             return end
-        return Later(now + max(_SOON, min(pause, _LONGEST)), _CALENDAR, end.message, left, otherwise=end)
+        return Later(now + max(_SOON, min(pause, _LONGEST)), _CALENDAR, end.message, window.terms.wait, otherwise=end)
 
 
 def _text(moment: datetime | None) -> str:

@@ -147,7 +147,8 @@ class _SoakWait:
             _time_of(self._runs[table.name], each, terms.soak, self._at)
             for table, each in zip(self._tables, self._watched, strict=True)
         )
-        left = max(times) - waited
+        most = max(times)
+        left = most - waited
         counts = _counts(self.seen, self._runs)
         reason = _why_rest_stays(terms.stop_if, counts, self.seen, self._runs, over=left < _NOW)
         if reason:
@@ -156,7 +157,7 @@ class _SoakWait:
             return GO
         words = f"done, watching its log for {minutes_text(left)} before other tables start"
         pause = min(left, max(_SHORTEST_LOOK, min(_LONGEST_LOOK, terms.soak / _LOOKS)))
-        return Later(now + pause, _SOAK, words, left)
+        return Later(now + pause, _SOAK, words, most)
 
 
 def _look(window: RunContext, watched: Baseline | CanaryTable, waited: float) -> CanaryTable:

@@ -319,7 +319,7 @@ class _Task:
             return replace(calendar, otherwise=None)
         pause = min(PAUSES[min(self.tries, len(PAUSES)) - 1], left)
         words = f"writers did not finish in time: trying again in {minutes_text(pause)}"
-        return Later(now + pause, _ANOTHER_TRY, words, left)
+        return Later(now + pause, _ANOTHER_TRY, words, pause)
 
     def _finished(self, runs: Sequence[TableRun]) -> Runs:
         """The end of the job, with the runs of its last attempt if that brought any."""

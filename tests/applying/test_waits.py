@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from threading import Event
 
 import pytest
 
 from tablectl.applying import run as run_module
-from tablectl.applying.context import TableJob, WindowSettings
+from tablectl.applying.context import CanaryTerms, TableJob, WindowSettings
 from tablectl.applying.events import PROGRESS, RunEvent
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.run_report import CommitRun, RunOutcome, TableRun
@@ -16,6 +17,7 @@ from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.leases.acquire import Blocked, Sighting, acquire_all
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement, tail
+from tablectl.model.calendar import Calendar, Rule
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.applying.writers import FakeGuard
@@ -306,3 +308,19 @@ def test_what_ends_the_process_releases_its_lease_before_other_tables_end() -> N
     with pytest.raises(KeyboardInterrupt):
         run.apply()
     assert seen == [True]
+
+
+# The bounds that are told
+
+
+def test_no_wait_lasts_longer_than_the_bound_that_it_tells() -> None:
+    late = Calendar(allow=(Rule(cron="30 17 * * *", duration=timedelta(hours=1)),))
+    run = Run(terms=WindowSettings(drain=0, wait=8 * 3600, calendar=late)).tables("a")
+    FakeGuard(run.stores["/lake/a"], ttl=80_000)
+    run.apply()
+    soaks = Run(terms=WindowSettings(canary=CanaryTerms(1, 1800, groups=(("delta.`/lake/a`", "delta.`/lake/b`"),))))
+    soaks.tables("ab").apply()
+    told = [event for event in (*run.told, *soaks.told) if event.most]
+    assert {event.step for event in told} >= {"calendar", "again", "soak"}
+    assert [event for event in told if event.waited is not None and event.waited > event.most] == []
+    assert {event.most for event in told if event.step == "again"} >= {60.0, 300.0}
