@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +223,13 @@ def test_advice_is_read_without_an_engine_for_policies_and_further_tables(root: 
     assert engines == []
     with pytest.raises(UsageError, match="`days` needs at least 1, not '0'"):
         tablectl.advise(days=0, directory=root)
+    with pytest.raises(UsageError, match="`soak` needs a number from 0 to 10080, not '-1'"):
+        tablectl.apply(directory=root, soak=-1)
+
+
+def test_a_function_says_what_it_returns_and_which_parameters_it_has_not() -> None:
+    for name in ("plan", "apply", "drift", "status", "advise", "lint", "import_tables", "explain", "conflict_report"):
+        assert signature(getattr(tablectl, name)).return_annotation not in {None, "None"}
+    wrong: Any = {"nix": 1}
+    with pytest.raises(TypeError, match=r"plan\(\): got an unexpected keyword argument 'nix'"):
+        tablectl.plan(**wrong)

@@ -45,9 +45,10 @@ def function(
     def decorate(work: Callable[[_Options], _Result]) -> Callable[_Given, _Result]:
         @wraps(work)
         def call(*args: _Given.args, **given: _Given.kwargs) -> _Result:
-            return work(_checked(options, args, given))
+            return work(_checked(options, _bound(work.__name__, options, args, given)))
 
-        call.__signature__ = signature(options)  # type: ignore[attr-defined]
+        returns = signature(work).return_annotation
+        call.__signature__ = signature(options).replace(return_annotation=returns)  # type: ignore[attr-defined]
         return call
 
     return decorate
@@ -60,11 +61,18 @@ def options_of(record: Callable[..., _Options], values: Mapping[str, Any]) -> _O
     return made
 
 
-def _checked(record: Callable[..., _Options], args: tuple[Any, ...], given: Mapping[str, Any]) -> _Options:
+def _bound(name: str, record: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a function by name. Raises ``TypeError`` for one that it does not have or that is missing."""
+    try:
+        return signature(record).bind(*args, **given).arguments
+    except TypeError as error:
+        raise TypeError(f"{name}(): {error}") from None
+
+
+def _checked(record: Callable[..., _Options], values: dict[str, Any]) -> _Options:
     """The record of the parameters of a function. ``None`` stands for a parameter that is not given. Raises
-    ``UsageError`` for a wrong value, and ``TypeError`` for a parameter that the function does not have.
+    ``UsageError`` for a wrong value.
     """
-    values = dict(signature(record).bind(*args, **given).arguments)
     defaults = {each.name: each.default for each in fields(record)}  # type: ignore[arg-type]
     for each, about in settings_of(record):
         if each.name in values and values[each.name] is None:

@@ -35,7 +35,7 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         # The library would exit 2, which means "changes are pending" here.
         said = StringIO()
         error.show(said)
-        out.usage(said.getvalue())
+        out.usage(said.getvalue(), error.format_message())
         return ExitCode.USAGE
     except click.exceptions.Exit as error:
         return error.exit_code

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tablectl.applying.events import Notify
 from tablectl.commands.display import Lines, ProgressLine, Screen, screen
-from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
+from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.style import Style, printable_lines
 from tablectl.support.json_text import write_json
@@ -115,17 +115,21 @@ class Output:
         with suppress(OSError):
             self._say(f"{style.paint('error:', 'red', 'bold')} {body}\n")
 
-    def usage(self, text: str) -> None:
-        """Print a usage error of the command-line library."""
+    def usage(self, text: str, message: str) -> None:
+        """Report a usage error of the command-line library, whose ``text`` for people has the usage, too."""
         with suppress(OSError):
             self._say(text)
+        self._fail_as_json(UsageError(message), ExitCode.USAGE)
 
     def fail(self, error: TablectlError, code: ExitCode | None = None) -> None:
         """Report why the command has no result: to people and, as JSON, to programs."""
         self.error(error)
+        self._fail_as_json(error, code or error.exit_code)
+
+    def _fail_as_json(self, error: TablectlError, code: ExitCode) -> None:
         if self.json and not self.results:
             with suppress(OSError, TablectlError):  # the stream is closed, so nothing else can be reported
-                self.result(write_json(error_json(error, code or error.exit_code), indent=2) + "\n")
+                self.result(write_json(error_json(error, code), indent=2) + "\n")
 
     def ask(self, question: str) -> bool:
         """Ask a yes-or-no question on the terminal. Any answer but yes is no."""

@@ -18,6 +18,8 @@ from tablectl.policies.fields import ListOf, MapOf, Text, Word
 from tablectl.policies.settings import Setting, settings_of
 
 _FORMAT = "format"
+_ENDLESS = 100_000
+"""A maximum from which on a number counts as unbounded."""
 
 
 def loaded_command(path: str, module: str) -> click.Command:
@@ -88,16 +90,26 @@ def _kind(each: Field[Any], about: Setting) -> dict[str, Any]:
 def _help(each: Field[Any], about: Setting, record: type[Any]) -> str:
     place = next((name for base, name in OVERRIDDEN.items() if each.name in base.__annotations__), "")
     if place and issubclass(record, tuple(OVERRIDDEN)):
-        return f"{about.takes.description} Default: `{place}.{each.name}`."
-    numbers = about.takes.values if isinstance(about.takes, Text) else {}
-    notes = [f"default: {each.default}"] if isinstance(each.default, int | str) and _tells(each.default) else []
-    notes += [f"x>={numbers['minimum']}"] if "minimum" in numbers else []
+        else_default = f", else {each.default:g}" if isinstance(each.default, int | float) else ""
+        notes, told = [], f"{about.takes.description} Default: `{place}.{each.name}`{else_default}."
+    else:
+        notes, told = [f"default: {each.default}"] if _tells(each.default) else [], about.takes.description
+    notes += _bounds(about)
     extra = f"  [{'; '.join(notes)}]" if notes else ""
-    return f"{about.takes.description}{extra}"
+    return f"{told}{extra}"
 
 
 def _tells(default: Any) -> bool:
-    return default != "" and not isinstance(default, bool)
+    return isinstance(default, int | str) and default != "" and not isinstance(default, bool)
+
+
+def _bounds(about: Setting) -> list[str]:
+    """The bounds of a number, without a maximum that only keeps it from overflowing."""
+    values = about.takes.values if isinstance(about.takes, Text) else {}
+    if "minimum" not in values:
+        return []
+    least, most = values["minimum"], values["maximum"]
+    return [f"{least}<=x<={most}" if most < _ENDLESS else f"x>={least}"]
 
 
 def _read(about: Setting, name: str, context: click.Context, _parameter: click.Parameter, given: Any) -> Any:

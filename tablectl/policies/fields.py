@@ -30,7 +30,7 @@ Keys = tuple[str, ...]
 """The keys that lead to a value."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _FLAG = ("true", "false")
 
 TEXT: Schema = {"type": ["string", "integer", "boolean"]}

@@ -61,3 +61,14 @@ def test_examples_that_need_no_table_run(cli: Cli, repo: Repository, path: tuple
     for _, *args in examples(EVERY[path].help):
         if "--table" not in args:  # that asks a catalog
             assert cli(*args).code in {0, 2}
+
+
+def test_a_number_says_its_bounds_and_its_default(cli: Cli) -> None:
+    def told(*command: str) -> str:
+        return " ".join(cli(*command, "--help").out.split())
+
+    assert "[default: 30; 1<=x<=365]" in told("advise")
+    assert "Refuse a plan that changes more than N tables. [x>=0]" in told("plan")
+    apply = told("apply")
+    assert "Default: `window.soak`, else 10. [0<=x<=10080]" in apply
+    assert "Default: `window.stop_if_failed`, else 1. [x>=0]" in apply

@@ -299,3 +299,12 @@ def test_a_demo_without_spark_leaves_nothing_behind(cli: Cli, monkeypatch: pytes
     for _ in range(2):
         assert "needs Spark" in cli("demo", "lake").err
         assert not Path("lake").exists()
+
+
+@pytest.mark.parametrize(("args", "told"), [(["plan", "--as", "nix"], "--as"), (["show"], "PLAN")])
+def test_wrong_usage_is_json_for_programs(cli: Cli, args: list[str], told: str) -> None:
+    result = cli(*args, "--format", "json")
+    found = json.loads(result.out)
+    assert (result.code, found["exit_code"], found["problems"]) == (64, 64, [])
+    assert told in found["error"]
+    assert result.err.startswith(f"Usage: tablectl {args[0]}")
