@@ -76,6 +76,8 @@ def _details(document: Document) -> Iterator[str]:
         if document.verdict:
             yield details(_summary(card), *parts)
         else:
+            if card.names != (document.subject,):
+                yield f"<p><b>{words(' '.join([*card.names, card.state]))}</b></p>"
             yield from parts
     yield from map(_block, document.tail)
 
@@ -175,7 +177,7 @@ def _summary(card: Card) -> str:
         if len(card.names) == 1
         else f"{len(card.names):,} {escape(card.noun)}s like {code(card.names[0])}"
     )
-    return f"{mark} {name}: {words(card.state)}".strip()
+    return f"{mark} {name}{': ' if card.state else ''}{words(card.state)}".strip()
 
 
 def _block(block: Block) -> str:

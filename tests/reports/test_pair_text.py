@@ -17,6 +17,7 @@ from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.compare import Comparison, compare_statements
 from tablectl.insight.statements.pair_document import document_of_pair
 from tablectl.model.table import LiveTable
+from tablectl.reports.document_markdown import document_markdown
 from tablectl.reports.document_text import document_text
 from tablectl.reports.style import Style
 from tablectl.support.json_text import write_json
@@ -59,6 +60,14 @@ def test_two_statements_for_two_clients(live: Callable[..., LiveTable], golden: 
         overlapping(live, second, "INSERT OVERWRITE lake.sales.orders TABLE x", clients=clients), Style()
     )
     golden("between-clients.txt", text)
+
+
+def test_markdown_names_the_clients_of_each_view(live: Callable[..., LiveTable]) -> None:
+    clients = (Client("delta-spark", (3, 2, 0)), Client("databricks", (15, 4)))
+    text = document_markdown(document_of_pair(overlapping(live, clients=clients)))
+    assert "<p><b>With Delta Spark 3.2.0 at " in text
+    assert "<p><b>With Databricks 15.4 at " in text
+    assert "lake.sales.orders</b>" not in text
 
 
 def test_statements_that_keep_apart(live: Callable[..., LiveTable], golden: Callable[[str, str], None]) -> None:
