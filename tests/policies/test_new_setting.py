@@ -116,4 +116,4 @@ def test_wrong_values_get_the_usual_errors(found: dict[str, Any], ran: subproces
 
 def test_the_help_of_the_command_says_what_it_is(ran: subprocess.CompletedProcess[str]) -> None:
     assert "--pauses N" in ran.stdout
-    assert "How many pauses an apply makes. Default: `window.pauses`." in " ".join(ran.stdout.split())
+    assert "How many pauses an apply makes. Default: `window.pauses`, else 3." in " ".join(ran.stdout.split())
