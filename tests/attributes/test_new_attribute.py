@@ -5,16 +5,11 @@ others.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tablectl
+from tests.product_copy import ProductCopy
 
 _FILE = '''"""``append_only``: whether commits may remove rows."""
 
@@ -99,30 +94,12 @@ print(json.dumps({
 @pytest.fixture(scope="module")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The answers of a copy of tablectl that has one more attribute."""
-    root = tmp_path_factory.mktemp("copy")
-    source = Path(tablectl.__file__).parent
-    shutil.copytree(source, root / "tablectl", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(source.parent / "tests", root / "tests", ignore=shutil.ignore_patterns("__pycache__", "golden"))
-    (root / "tablectl" / "attributes" / "append_only.py").write_text(_FILE)
-    listed = root / "tablectl" / "attributes" / "policy.py"
-    text = listed.read_text()
-    text = text.replace("    Properties(),\n", "    AppendOnly(),\n    Properties(),\n")
-    text = text.replace(
-        "from tablectl.attributes.base",
-        "from tablectl.attributes.append_only import AppendOnly\nfrom tablectl.attributes.base",
-        1,
-    )
-    listed.write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    copy = ProductCopy(tmp_path_factory.mktemp("copy"), with_tests=True)
+    copy.add("attributes/append_only.py", _FILE)
+    copy.edit("attributes/policy.py", "    Properties(),\n", "    AppendOnly(),\n    Properties(),\n")
+    before = "from tablectl.attributes.base"
+    copy.edit("attributes/policy.py", before, f"from tablectl.attributes.append_only import AppendOnly\n{before}")
+    found: dict[str, Any] = json.loads(copy.run(_SCRIPT).stdout)
     return found
 
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tablectl
+from tests.product_copy import ProductCopy
 
 _BEFORE = "    soak: float = setting("
 _DECLARATION = """    pauses: int = setting(
@@ -63,24 +59,9 @@ run_cli(["apply", "--help"], {})
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
     """What a copy of tablectl with one more declaration says."""
-    root = tmp_path_factory.mktemp("copy")
-    shutil.copytree(Path(tablectl.__file__).parent, root / "tablectl", ignore=shutil.ignore_patterns("__pycache__"))
-    file = root / "tablectl" / "policies" / "config.py"
-    text = file.read_text(encoding="utf-8")
-    assert text.count(_BEFORE) == 1
-    file.write_text(text.replace(_BEFORE, _DECLARATION + _BEFORE), encoding="utf-8")
-    (root / "here").mkdir()
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("TABLECTL_")}
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT],
-        cwd=root / "here",
-        env={**environ, "PYTHONPATH": str(root), "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+    copy = ProductCopy(tmp_path_factory.mktemp("copy"))
+    copy.edit("policies/config.py", _BEFORE, _DECLARATION + _BEFORE)
+    return copy.run(_SCRIPT)
 
 
 @pytest.fixture

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tablectl
+from tests.product_copy import ProductCopy
 
 _FILE = '''"""A rule about names."""
 
@@ -67,21 +62,9 @@ print(json.dumps({
 @pytest.fixture(scope="module")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The answers of a copy of tablectl that has one more rule."""
-    root = tmp_path_factory.mktemp("copy")
-    source = Path(tablectl.__file__).parent
-    shutil.copytree(source, root / "tablectl", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(source.parent / "tests", root / "tests", ignore=shutil.ignore_patterns("__pycache__", "golden"))
-    (root / "tablectl" / "lint_rules" / "shouting.py").write_text(_FILE)
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    copy = ProductCopy(tmp_path_factory.mktemp("copy"), with_tests=True)
+    copy.add("lint_rules/shouting.py", _FILE)
+    found: dict[str, Any] = json.loads(copy.run(_SCRIPT).stdout)
     return found
 
 
