@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tablectl.commands.command import command, function
-from tablectl.commands.options import OF_STATUS, PolicyTables, Shown, output_format
+from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress
@@ -35,7 +35,6 @@ from tablectl.policies.fields import ListOf, Text, flag, whole
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_text import TableEntry, table_key, write_entry, write_policies
-from tablectl.reports.formats import ReportFormat
 from tablectl.storage.log_stores import Stores
 
 _ADVISED = "Written by `tablectl advise`: what it recommends. What no line names is not managed."
@@ -68,33 +67,30 @@ class AdviseOptions(PastOptions, PolicyTables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdviseCommandOptions(AdviseOptions, Shown):
+class AdviseCommandOptions(AdviseOptions, Reported):
     """The options of ``advise``."""
 
-    write: Path | None = setting(
+    out: Path | None = setting(
         None,
         Text(parse=Path, description="Write a new policy file that declares the advice."),
-        "--write",
+        "--out",
         metavar="FILE",
     )
-    format: ReportFormat = output_format(OF_STATUS)
 
 
-@command(AdviseCommandOptions, without=("paths", "verbose"))
+@command(AdviseCommandOptions, without=("paths",))
 def advise_command(options: AdviseCommandOptions, out: Output) -> ExitCode:
-    """Say from the logs which settings would save failed writes, bytes and files, and why.
+    """Say which settings would save failed writes, bytes and files, and why, from the logs of tables.
 
     Example: tablectl advise 'lake.sales.*' --list-files
     """
-    reports = options.reports(known=OF_STATUS)
+    reports = options.reports()
     with options.open(out.note) as project, out.progress() as on_read:
         reports.check()
-        if options.write:
-            if options.write.exists():
-                raise UsageError(
-                    f"{options.write} exists", "name a new file, and move what you want into your policies"
-                )
-            check_writable(options.write)
+        if options.out:
+            if options.out.exists():
+                raise UsageError(f"{options.out} exists", "name a new file, and move what you want into your policies")
+            check_writable(options.out)
         others = project.requested(options.tables, everything=options.everything)
         policies = project.any_policies(options.paths)
         if others is None and not policies.tables and not policies.patterns:
@@ -105,10 +101,10 @@ def advise_command(options: AdviseCommandOptions, out: Output) -> ExitCode:
         found = _collect(project, policies, others, options, on_read)
     reports.write(report_of(found, document_of_advice, context_here()), out)
     entries = [_entry(project, parse_table(each.table), each.advice) for each in found.tables if each.yaml]
-    if options.write and entries:
-        write_file(options.write, write_policies(entries, _ADVISED).encode())
-        out.note(f"wrote {options.write}: review it, then run `tablectl plan`")
-    elif options.write:
+    if options.out and entries:
+        write_file(options.out, write_policies(entries, _ADVISED).encode())
+        out.note(f"wrote {options.out}: review it, then run `tablectl plan`")
+    elif options.out:
         out.note("there is nothing to declare: no file was written")
     return found.exit_code
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from tablectl.commands.advise import PastOptions, each_table, entry_of
 from tablectl.commands.command import command, function
-from tablectl.commands.options import OF_STATUS, Place, output_format, report_files
+from tablectl.commands.options import Place, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress
-from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.selection import Selection, locate
 from tablectl.commands.table_reports import report_of
@@ -31,7 +30,6 @@ from tablectl.policies.fields import ListOf, Text
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
 from tablectl.policies.yaml_text import write_policies
-from tablectl.reports.formats import ReportFormat
 
 _WRITTEN = "Written by `tablectl check`: what mends the risks that it found. What no line names is not managed."
 
@@ -52,7 +50,7 @@ class CheckOptions(PastOptions, Place):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckCommandOptions(CheckOptions):
+class CheckCommandOptions(CheckOptions, Reported):
     """The options of ``check``."""
 
     out: Path | None = setting(
@@ -61,8 +59,6 @@ class CheckCommandOptions(CheckOptions):
         "--out",
         metavar="FILE",
     )
-    format: ReportFormat = output_format(OF_STATUS)
-    report: Sequence[Path] = report_files()
 
 
 @command(CheckCommandOptions)
@@ -71,7 +67,7 @@ def check_command(options: CheckCommandOptions, out: Output) -> ExitCode:
 
     Example: tablectl check /data/lake --report lake.html
     """
-    reports = ReportFiles.of(options.format, options.report, known=OF_STATUS)
+    reports = options.reports()
     if options.out is not None and options.out.exists():
         raise UsageError(f"{options.out} exists", "name a new file, and move what you want into your policies")
     with options.open(out.note) as project, out.progress() as on_read:

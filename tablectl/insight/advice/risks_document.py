@@ -170,7 +170,7 @@ def _tail(lake: LakeRisks, quiet: tuple[str, ...]) -> Iterator[Block]:
         yield Facts(
             (
                 ("next", f"`tablectl check{asked} --out fixes.yaml` writes a policy file with these lines"),
-                ("", "`tablectl plan fixes.yaml` shows what they change, and which writers they stop"),
+                ("", "`tablectl plan fixes.yaml` shows what they change, and which writers fail"),
             )
         )
     elif lake.tables and lake.places:
