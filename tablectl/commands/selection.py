@@ -19,6 +19,7 @@ from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.merge_plans import Shard
+from tablectl.policies.effective_policy import is_word
 from tablectl.policies.layers import Layer
 from tablectl.policies.repository import ASKED
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
@@ -94,7 +95,8 @@ class Selection:
         """
         if not self.globs:
             return list(patterns)
-        paths, names = GlobBeginnings.of(self.globs), GlobBeginnings.of(glob.casefold() for glob in self.globs)
+        globs = [_glob(each) for each in self.globs]
+        paths, names = GlobBeginnings.of(globs), GlobBeginnings.of(glob.casefold() for glob in globs)
         return [
             each
             for each in patterns
@@ -104,8 +106,13 @@ class Selection:
 
 def _matching(globs: Sequence[str], specs: Specs) -> list[frozenset[int]]:
     """The positions of the globs that match each table."""
-    index = NameGlobs.of(globs)
+    index = NameGlobs.of([_glob(each) for each in globs])
     return [index.matching(spec.name) for spec in specs.tables]
+
+
+def _glob(text: str) -> str:
+    """A word alone selects the tables that people call so: by the last part of their names."""
+    return f"*[./]{text}" if is_word(text) else text
 
 
 def _check_matched(option: str, globs: Sequence[str], found: Sequence[frozenset[int]]) -> None:
