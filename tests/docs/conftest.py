@@ -41,10 +41,13 @@ class Place:
     def run(self, command: str) -> str:
         """A command line of a page; what a reader would see first: the result, else what is said of it."""
         words = shlex.split(command, comments=True)
-        words = [each.replace("$PWD", str(Path.cwd())) for each in words]
+        words = [each.replace("$PWD", str(Path.cwd())).replace("`/lake/", f"`{self.lake}/") for each in words]
         match words[0]:
             case "cat":
                 return self._told(Path(words[1]).read_text(encoding="utf-8"))
+            case "cd":
+                os.chdir(words[1])  # the fixture goes back
+                return ""
             case "echo" if words[1] == "$?":
                 return f"{self.code}\n"
             case "tablectl":
