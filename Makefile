@@ -10,11 +10,16 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test size test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist docs
+.PHONY: demo says test size test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist docs
 
-demo: java install
+demo: says java install
 	rm -rf demo-lake
-	$(BIN)/tablectl demo demo-lake
+	@$(BIN)/tablectl demo demo-lake
+
+# Before anything that takes long.
+says:
+	@echo "make demo: installs tablectl with Spark into .venv (once, about 950 MB), then builds a small lake in demo-lake,"
+	@echo "plans, applies and plans again: about two minutes on two cores. It writes nowhere else."
 
 test: java install check unit
 

@@ -1,8 +1,8 @@
 """Maintainers: the pictures of a review in the README, ``python -m tools.comment_picture`` (needs chromium,
 pngquant and Debian's fonts-noto-core and fonts-noto-color-emoji).
 
-Both show ``tests/golden/review-lockout.md``, the comment of a real plan, as a host of repositories shows it in a pull request, in
-light and in dark colours. The colours are those of GitHub's Primer (https://primer.style/foundations/color).
+Both show ``tests/golden/review-lockout.md``, the comment of a real plan, as GitHub shows it in a pull request, in light
+and in dark colours. The colours are those of GitHub's Primer (https://primer.style/foundations/color).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _THEMES = {
 _PAGE = """<!doctype html><meta charset="utf-8"><style>
 body {{ margin: 12px; background: {page}; color: {text}; font: 14px/1.5 "Noto Sans", "DejaVu Sans", sans-serif; }}
 .box {{ border: 1px solid {line}; border-radius: 6px; }}
-.head {{ background: {fill}; color: {soft}; padding: 8px 16px; border-bottom: 1px solid {line}; border-radius: 6px 6px 0 0; }}
+.head {{ background: {fill}; color: {soft}; padding: 8px 16px; border-bottom: 1px solid {line}; }}
 .head b {{ color: {text}; }}
 .body {{ padding: 4px 16px; }}
 .body > p {{ margin: 10px 0; }}
@@ -49,7 +49,8 @@ th, td {{ border: 1px solid {line}; padding: 6px 10px; text-align: left; vertica
 code {{ background: {fill}; border-radius: 6px; padding: 2px 5px; font: 12px "DejaVu Sans Mono", monospace; }}
 a {{ color: {link}; text-decoration: none; }}
 summary {{ margin: 8px 0; }}
-</style><div class="box"><div class="head"><b>tablectl</b> commented on <i>Row ids for customers, an owner for orders</i></div>
+</style><div class="box">
+<div class="head"><b>tablectl</b> commented on <i>Row ids for customers, an owner for orders</i></div>
 <div class="body">{comment}</div></div>"""
 
 

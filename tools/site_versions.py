@@ -1,8 +1,9 @@
 """Put a built site into the folder of its version, and list the versions for the theme's selector.
 
-``python -m tools.site_versions build/site PAGES 0.1.0`` copies the site to ``PAGES/0.1.0``, writes ``PAGES/versions.json`` in the form
-that the theme reads (that of mike, https://github.com/jimporter/mike), and makes ``PAGES/index.html`` lead to the newest release. The version
-``dev`` is the default branch. docs/decisions/0037-site-generator.md says why this is not mike itself.
+``python -m tools.site_versions build/site PAGES 0.1.0`` copies the site to ``PAGES/0.1.0``, writes
+``PAGES/versions.json`` in the form that the theme reads (that of mike, https://github.com/jimporter/mike), and makes
+``PAGES/index.html`` lead to the newest release. ``dev`` is the default branch.
+docs/decisions/0037-site-generator.md says why this is not mike.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from tests.program import commands
 PAGE = ROOT / "docs" / "generated" / "commands.md"
 _TOP = """# Commands
 
-Every command with all its options, as `tablectl COMMAND --help` prints them. This page is generated from the program by
-`python -m tests.docs.publish_commands`. The settings behind many options: [settings.md](settings.md). What each exit code
-means: [exit-codes.md](../exit-codes.md).
+Which commands and options are there? All of them, as `tablectl COMMAND --help` prints them.
+This page is generated from the program by `python -m tests.docs.publish_commands`. The settings behind many options:
+[settings.md](settings.md). The exit codes: [exit-codes.md](../exit-codes.md).
 
 Results go to standard output, everything else to standard error. `NO_COLOR` turns colours off. Tab completion:
 `eval "$(_TABLECTL_COMPLETE=bash_source tablectl)"` in `~/.bashrc`, with `zsh_source` or `fish_source` for other shells.
