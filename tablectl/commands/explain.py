@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tablectl.attributes.policy import OWNED_KEYS, VALUE_TYPES, declarable_keys
 from tablectl.commands.command import command, function
-from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
+from tablectl.commands.options import Place, Reported, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.dialects import dialect_of
@@ -40,7 +40,6 @@ from tablectl.reports.explain_document import (
     document_of_explanation,
     document_of_property,
 )
-from tablectl.reports.formats import ReportFormat
 
 _CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
 _FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)
@@ -64,13 +63,12 @@ class ExplainOptions(Place):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainCommandOptions(ExplainOptions):
+class ExplainCommandOptions(ExplainOptions, Reported):
     """The options of ``explain``."""
 
     live: str | None = setting(
         None, Text(description="Explain the term for this live table."), "--table", metavar="TABLE"
     )
-    format: ReportFormat = output_format(TEXT_AND_JSON)
 
 
 @command(ExplainCommandOptions, without=("cache",))
@@ -79,7 +77,8 @@ def explain_command(options: ExplainCommandOptions, out: Output) -> ExitCode:
 
     Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
     """
-    out.document(_explained(options, out), options.format)
+    reports = options.reports()
+    reports.show(_explained(options, out), out)
     return ExitCode.DONE
 
 

@@ -97,7 +97,7 @@ class InitOptions(CatalogOptions, Place):
 
 @command(InitOptions, without=("cache",))
 def init_command(options: InitOptions, out: Output) -> ExitCode:
-    """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
+    """Start a repository: policies, configuration, a CI workflow, a pre-commit hook. Existing files are kept.
 
     Example: tablectl init lake-policies 'sales.*' --catalog hive --catalog-url thrift://metastore:9083
     """
@@ -199,7 +199,7 @@ def _following(options: InitOptions) -> list[str]:
     directory, catalog = options.target, options.catalog
     here = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
     tables = "TABLES…" if catalog is None else _BY_PATH if catalog is CatalogKind.NONE else "--all"
-    first = [] if options.tables else [f"tablectl import {tables} --output {POLICIES} --force", "tablectl validate"]
+    first = [] if options.tables else [f"tablectl import {tables} --out {POLICIES} --force", "tablectl validate"]
     start = "" if _is_in_git(directory) else "git init && "
     return [*here, *first, "tablectl plan", f"{start}git add --all && pre-commit install"]
 

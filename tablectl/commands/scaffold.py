@@ -40,7 +40,7 @@ INSTALL
 """
 
 _EXAMPLE = """# The desired state of tables. Settings that no line names are not managed and never changed.
-# From live tables: tablectl import 'lake.sales.*' --output policies/sales.yaml
+# From live tables: tablectl import 'lake.sales.*' --out policies/sales.yaml
 version: 1
 
 tables: {}

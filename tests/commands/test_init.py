@@ -55,7 +55,7 @@ def test_an_empty_folder_becomes_a_repository(repo: Repository, cli: Cli) -> Non
         "created requirements/tablectl.txt\n"
         "\n"
         "Next:\n"
-        "  tablectl import TABLES… --output policies/tables.yaml --force\n"
+        "  tablectl import TABLES… --out policies/tables.yaml --force\n"
         "  tablectl validate\n"
         "  tablectl plan\n"
         "  git init && git add --all && pre-commit install\n"
@@ -141,7 +141,7 @@ def test_what_init_says_fits_a_terminal_and_names_the_chosen_ci(cli: Cli, repo: 
     ran = cli("init", "--catalog", "none", "--ci", "gitlab")
     assert max(map(len, ran.out.splitlines())) <= 80
     assert "  tablectl lock --ci gitlab\n" in ran.out
-    assert "  tablectl import 'delta.`/data/lake/*`' --output policies/tables.yaml --force\n" in ran.out
+    assert "  tablectl import 'delta.`/data/lake/*`' --out policies/tables.yaml --force\n" in ran.out
 
 
 def test_the_hook_is_one_that_works_offline() -> None:
@@ -298,7 +298,7 @@ def test_what_it_writes_can_be_read_by_others(repo: Repository, cli: Cli) -> Non
 def engine_of(*options: str, cli: Cli) -> Any:
     ran = cli("init", "new", "--ci", "none", "--catalog", *options)
     assert (ran.code, ran.err) == (0, "")
-    assert "tablectl import --all --output policies/tables.yaml --force" in ran.out
+    assert "tablectl import --all --out policies/tables.yaml --force" in ran.out
     found = load("new/tablectl.yaml")
     load_config(Path("new"), {})
     shutil.rmtree("new")
