@@ -143,4 +143,4 @@ def test_the_readme_has_at_most_130_lines_and_small_pictures() -> None:
 
 def test_the_first_result_of_the_readme_needs_neither_java_nor_spark() -> None:
     commands = [command for block in blocks(README) for command in block.commands]
-    assert [each.split()[1] for each in commands][:2] == ["init", "plan"]
+    assert [each.split()[1] for each in commands][:3] == ["check", "init", "plan"]
