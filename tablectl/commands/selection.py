@@ -11,7 +11,6 @@ from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog
 from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
 from tablectl.log.directories import find_paths
-from tablectl.log.truncation import has_truncation
 from tablectl.model.errors import EngineError, LiveError, TablectlError, UsageError
 from tablectl.model.one_table import of_table
 from tablectl.model.patterns import CatalogPattern, GlobBeginnings, NameGlobs, PathPattern, TablePattern, index_patterns
@@ -287,14 +286,15 @@ def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
     def depth(live: LiveTable) -> Depth:
         declared = needs_of(policy.values(), options, live)
         if declared.entry and live.entry is None:
-            return Depth(entry=True)
+            return Depth(entry=True, partly=True)
         changes = diff(policy, live)
         changed = needs_of(changed_values(changes), options)
         counts = declared.vectors and live.vectors is None
         sized = changed.size and None in {live.files, live.bytes}
-        truncation = declared.truncation and has_truncation(live)
+        truncation = declared.truncation & live.protocol.features
         marks = options.optimize if declared.clustering else None
-        deeper = counts or truncation or marks is not None or bool(changes)
-        return Depth(look_back if look_back and deeper else 0, counts or sized, truncation=truncation, marks=marks)
+        deeper = counts or bool(truncation) or marks is not None or bool(changes)
+        looked = look_back if look_back and deeper else 0
+        return Depth(looked, counts or sized, truncation=truncation, marks=marks, partly=True)
 
     return depth
