@@ -156,6 +156,17 @@ def _runtime(scene: Scene) -> None:
     scene.dialect, scene.runtime = "databricks", "18.1"
 
 
+def _constraint(scene: Scene) -> None:
+    scene.policy["constraints"] = {"positive": "id > 0"}
+
+
+def _dropped(scene: Scene) -> None:
+    for table in scene.tables:
+        protocol = table.live.protocol.raised(frozenset({"typeWidening"}))
+        table.commit("SET TBLPROPERTIES", "apply", protocol=protocol)
+    scene.policy["features"] = {"typeWidening": "dropped"}
+
+
 def _empty_pattern(scene: Scene) -> None:
     failure = TableFailure(name="lake.sales.*", message="no table matches the pattern")
     scene.edits.append(lambda plan: replace(plan, failures=(failure,)))
@@ -178,6 +189,8 @@ ARRANGE: Mapping[Feature, Callable[[Scene], None]] = MappingProxyType(
         Feature.UNDO: _undo,
         Feature.MANAGED: _managed,
         Feature.RUNTIME: _runtime,
+        Feature.CONSTRAINT: _constraint,
+        Feature.DROPPED: _dropped,
         Feature.EMPTY_PATTERN: _empty_pattern,
     }
 )
