@@ -11,7 +11,6 @@ from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog
 from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
 from tablectl.log.directories import find_paths
-from tablectl.log.truncation import has_truncation
 from tablectl.model.errors import EngineError, LiveError, TablectlError, UsageError
 from tablectl.model.one_table import of_table
 from tablectl.model.patterns import CatalogPattern, GlobBeginnings, NameGlobs, PathPattern, TablePattern, index_patterns
@@ -19,6 +18,7 @@ from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.merge_plans import Shard
+from tablectl.policies.effective_policy import is_word
 from tablectl.policies.layers import Layer
 from tablectl.policies.repository import ASKED
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
@@ -94,7 +94,8 @@ class Selection:
         """
         if not self.globs:
             return list(patterns)
-        paths, names = GlobBeginnings.of(self.globs), GlobBeginnings.of(glob.casefold() for glob in self.globs)
+        globs = [_glob(each) for each in self.globs]
+        paths, names = GlobBeginnings.of(globs), GlobBeginnings.of(glob.casefold() for glob in globs)
         return [
             each
             for each in patterns
@@ -104,8 +105,13 @@ class Selection:
 
 def _matching(globs: Sequence[str], specs: Specs) -> list[frozenset[int]]:
     """The positions of the globs that match each table."""
-    index = NameGlobs.of(globs)
+    index = NameGlobs.of([_glob(each) for each in globs])
     return [index.matching(spec.name) for spec in specs.tables]
+
+
+def _glob(text: str) -> str:
+    """A word alone selects the tables that people call so: by the last part of their names."""
+    return f"*[./]{text}" if is_word(text) else text
 
 
 def _check_matched(option: str, globs: Sequence[str], found: Sequence[frozenset[int]]) -> None:
@@ -280,14 +286,15 @@ def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
     def depth(live: LiveTable) -> Depth:
         declared = needs_of(policy.values(), options, live)
         if declared.entry and live.entry is None:
-            return Depth(entry=True)
+            return Depth(entry=True, partly=True)
         changes = diff(policy, live)
         changed = needs_of(changed_values(changes), options)
         counts = declared.vectors and live.vectors is None
         sized = changed.size and None in {live.files, live.bytes}
-        truncation = declared.truncation and has_truncation(live)
+        truncation = declared.truncation & live.protocol.features
         marks = options.optimize if declared.clustering else None
-        deeper = counts or truncation or marks is not None or bool(changes)
-        return Depth(look_back if look_back and deeper else 0, counts or sized, truncation=truncation, marks=marks)
+        deeper = counts or bool(truncation) or marks is not None or bool(changes)
+        looked = look_back if look_back and deeper else 0
+        return Depth(looked, counts or sized, truncation=truncation, marks=marks, partly=True)
 
     return depth
