@@ -152,6 +152,11 @@ class Attribute(ABC):
         del change, live, target
         return None
 
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+        """Every reason why the change cannot be made on this table; by default at most the one of ``check``."""
+        found = self.check(change, live, target)
+        return () if found is None else (found,)
+
     def rejected_together(self, declared: Mapping[str, Value]) -> tuple[str, ...]:
         """The keys of an attribute with several keys whose declared values Delta rejects together on every table; none
         if it takes them.
