@@ -20,6 +20,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "explain": ("explain", "Explain the effective policy of a table, or a term"),
         "conflicts": ("conflicts", "Show which concurrent operations on a table conflict and how to avoid it"),
         "status": ("status", "Show the state of every table: policy, drift, last apply, protocol, debt, retention."),
+        "upkeep": (
+            "upkeep",
+            "Show which tables are due for OPTIMIZE or VACUUM by their policies, or do it with --apply.",
+        ),
         "advise": ("advise", "Say from the logs which settings would save failed writes, bytes and files, and why."),
         "init": ("init", "Start a repository: configuration, policies, a CI workflow, a pre-commit hook."),
         "doctor": ("doctor", "Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock."),

@@ -80,6 +80,10 @@ class PastWriters:
         """The writers that have none of some names, such as those that use guards."""
         return replace(self, writers=tuple(each for each in self.writers if not each.names & set(names)))
 
+    def named(self) -> PastWriters:
+        """The writers whose commits have a name."""
+        return replace(self, writers=tuple(each for each in self.writers if each.names))
+
     def within(self, period: Period) -> PastWriters:
         """The writes in a part of the time."""
         writers = (

@@ -38,6 +38,7 @@ Verb = Literal[
     "PREDICTIVE OPTIMIZATION",
     "SET MANAGED",
     "UNSET MANAGED",
+    "VACUUM",
 ]
 """The kind of a statement."""
 

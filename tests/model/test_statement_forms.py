@@ -27,6 +27,7 @@ from tablectl.model.operations import (
     UnsetManaged,
     UnsetProperties,
     UpgradeUniform,
+    Vacuum,
 )
 from tests.model.sql_forms import FORMS, form_of
 
@@ -73,6 +74,7 @@ EXAMPLES: dict[str, st.SearchStrategy[Operation]] = {
     "upgrade uniform": st.builds(UpgradeUniform, st.sampled_from([1, 2])),
     "optimize": st.just(OptimizeData()),
     "optimize full": st.just(OptimizeData(full=True)),
+    "vacuum": st.just(Vacuum()),
     "drop feature": st.builds(DropFeature, HOSTILE),
     "drop feature truncate history": st.builds(DropFeature, HOSTILE, st.just(True)),
 }
@@ -128,6 +130,7 @@ def test_the_forms_that_every_runtime_has_need_no_capability() -> None:
         "unset properties",
         "purge",
         "upgrade uniform",
+        "vacuum",
         "optimize",
     }
 

@@ -9,6 +9,7 @@ from tablectl.model.operations.drop_feature import DropFeature
 from tablectl.model.operations.partitions import Repartition, ReplacePartitions
 from tablectl.model.operations.reorg import Purge, UpgradeUniform
 from tablectl.model.operations.table_properties import RemoveMapping, SetProperties, UnsetProperties
+from tablectl.model.operations.vacuum import Vacuum
 
 __all__ = [
     "OPERATIONS",
@@ -31,6 +32,7 @@ __all__ = [
     "UnsetManaged",
     "UnsetProperties",
     "UpgradeUniform",
+    "Vacuum",
 ]
 
 OPERATIONS: tuple[type[Operation], ...] = (
@@ -47,5 +49,6 @@ OPERATIONS: tuple[type[Operation], ...] = (
     SetOptimization,
     SetManaged,
     UnsetManaged,
+    Vacuum,
 )
 """Every operation."""
