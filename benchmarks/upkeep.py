@@ -1,4 +1,4 @@
-"""What OPTIMIZE costs those who write meanwhile: as a cron job, and as `tablectl upkeep --apply` beside guards.
+"""What OPTIMIZE costs those who write meanwhile: as a cron job, and as `tablectl upkeep --apply` with guards.
 
 `python benchmarks/upkeep.py [--files 2000] [--minutes 10]`; the figures of docs/upkeep.md. Four writers (append, MERGE,
 UPDATE, stream) work back to back on one table of many small files, in one JVM. Once a minute a cron job calls OPTIMIZE,

@@ -42,5 +42,7 @@ class Feature(Enum):
     """Commits go through a catalog."""
     RUNTIME = "runtime"
     """Databricks, with a runtime that is known."""
+    UPKEEP = "upkeep"
+    """Files are merged and old ones deleted, by runs before the apply."""
     EMPTY_PATTERN = "pattern without tables"
     """A pattern of the policies matches no table."""

@@ -158,7 +158,7 @@ def forecast_of(window: RunContext, plan: TablePlan, records: RecordStore) -> Qu
     past = past_writers(history.commits if history else (), plan.basis, window.engine.dialect, now)
     names = guarded_names(records)
     if upkeep and (names := names | traced_names(records, now)) and past is not None:
-        past = past.named()  # where writers use guards, commits that name nobody count as theirs
+        past = past.named()  # where writers use guards, commits without a name count as theirs
     return judged(past, failing, now, names)
 
 

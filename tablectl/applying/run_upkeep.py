@@ -340,7 +340,7 @@ def _goes_first(guard: GuardRecord) -> bool:
 
 
 def _vacuum(session: TableSession, statement: Statement) -> None:
-    """VACUUM beside all writers: its gate stays open. DRY RUN first, which Delta refuses for the same reasons."""
+    """VACUUM while all writers go on: its gate stays open. DRY RUN first, which Delta refuses for the same reasons."""
     window = session.window
     _check_may_run(session)
     live = session.read()

@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from time import time
 
 from tablectl.applying.run_report import RunReport
-from tablectl.commands.apply import _reported, _signals
+from tablectl.commands.apply import stop_on_signals, write_run
 from tablectl.commands.command import command, function
 from tablectl.commands.notify import send_notification
-from tablectl.commands.options import OF_STATUS, PolicyTables, output_format, report_files
+from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.plan_reports import plan_context
 from tablectl.commands.project import Project
@@ -38,10 +37,10 @@ from tablectl.model.upkeep import UpkeepFacts
 from tablectl.planning.plan_file import FORMAT
 from tablectl.planning.upkeep import VACUUM, UpkeepTable, due_tasks, upkeep_table, why_maintained
 from tablectl.policies.fields import Text, duration, flag, number
+from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.documents import document_of_run, document_of_upkeep
-from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import run_notification
 from tablectl.reports.upkeep import UPKEEP_STATES, LakeUpkeep, TableUpkeep
 from tablectl.support.frozen import frozen
@@ -58,7 +57,7 @@ class UpkeepOptions(PolicyTables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpkeepCommandOptions(UpkeepOptions):
+class UpkeepCommandOptions(UpkeepOptions, Reported):
     """The options of ``upkeep``."""
 
     apply: bool = setting(False, flag("Do what is due, in the protected window."), "--apply")
@@ -80,20 +79,18 @@ class UpkeepCommandOptions(UpkeepOptions):
         "--override",
         metavar="REASON",
     )
-    format: ReportFormat = output_format(OF_STATUS)
-    report: Sequence[Path] = report_files()
 
 
 @command(UpkeepCommandOptions)
 def upkeep_command(options: UpkeepCommandOptions, out: Output) -> ExitCode:
-    """Show which tables are due for OPTIMIZE or VACUUM by their policies, or do it with --apply.
+    """Show or do what OPTIMIZE and VACUUM are due by the policies.
 
     OPTIMIZE runs in slices, so that a guarded writer waits at most `window.upkeep` and never fails. Run it from cron or
     CI as often as you like: what is due is read from the logs.
 
     Example: tablectl upkeep --apply --select 'lake.sales.*'
     """
-    reports = ReportFiles.of(options.format, options.report, known=OF_STATUS)
+    reports = options.reports()
     with options.open(out.note) as project:
         reports.check()
         with out.progress() as on_read:
@@ -112,11 +109,11 @@ def _apply(
     context = replace(plan_context(plan, project, options.paths, out, reports), plan=None)
     with out.display() as notify:
         control = Control(notify=notify)
-        with _signals(control, out) as install_handlers:
+        with stop_on_signals(control, out) as install_handlers:
             report = run_upkeep(project, found, replace(control, on_engine=install_handlers), options)
     make = partial(document_of_run, mask=project.mask, context=context)
     try:
-        return _reported(report, out, reports, report_of(report, make, context))
+        return write_run(report, out, reports, report_of(report, make, context))
     finally:
         owners = {table.name: table.owner for table in plan.tables}
         told = partial(run_notification, project.mask.run(report), owners)
@@ -213,10 +210,10 @@ def _source_key(source: str) -> str:
 
 
 def collect_upkeep(
-    project: Project, paths: object, selection: Selection, on_read: OnRead = ignore_progress
+    project: Project, paths: Paths, selection: Selection, on_read: OnRead = ignore_progress
 ) -> FoundUpkeep:
     """What is due on the selected tables whose policy declares upkeep. Raises as ``locate``."""
-    now, specs = int(time() * 1000), project.policies(paths)  # type: ignore[arg-type]
+    now, specs = int(time() * 1000), project.policies(paths)
     located = locate_tables(project, specs, selection)
     wanted = replace(located, tables=tuple(each for each in located.tables if each[0].upkeep is not None))
     failures = list[TableFailure]()

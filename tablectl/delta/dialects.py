@@ -48,6 +48,8 @@ class Dialect:
     """Whether OPTIMIZE and VACUUM take file sizes, batches and logging from settings of the session."""
     catalog_settings: bool = False
     """Whether it has automatic clustering, predictive optimization and SET MANAGED."""
+    sets_not_null: bool = False
+    """Whether ALTER COLUMN … SET NOT NULL runs on an existing table."""
     streams_stopped_by_metadata: Literal["", "on Databricks"] = ""
     """The streams that every change of metadata stops, in the words of ``ReaderKind`` (D22); empty if none."""
 
@@ -74,6 +76,7 @@ DATABRICKS = Dialect(
     # compute, and no limit elsewhere. It also ends the statement of a client that is there.
     statement_timeout="spark.databricks.execution.timeout",
     catalog_settings=True,
+    sets_not_null=True,
     streams_stopped_by_metadata="on Databricks",
 )
 

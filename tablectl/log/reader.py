@@ -439,7 +439,7 @@ def _deepened(table: LiveTable, depth: Depth, history: History, cache: TableCach
     if depth.marks is not None:
         table = replace(table, marks=find_clustering_state(history), optimize=depth.marks)
     if depth.truncation:
-        table = replace(table, truncation=find_truncation(table, history))
+        table = replace(table, truncation=find_truncation(table, history, depth.truncation))
     if depth.upkeep is not None:
         table = replace(table, upkeep=read_upkeep_facts(table, history, depth.upkeep))
     if depth.look_back:

@@ -26,7 +26,6 @@ MOST_FILES = 1_000_000
 """The maximum number of files that are replayed of one table."""
 MOST_COMMITS = 2000
 """The maximum number of commits that are read of one table."""
-_HOUR = 3_600_000
 _MOST_WRITERS = 20
 _ADDED = ("numTargetFilesAdded", "numAddedFiles", "numFiles")
 _ADDED_BYTES = ("numTargetBytesAdded", "numAddedBytes", "numOutputBytes")
@@ -39,7 +38,7 @@ def read_upkeep_facts(table: LiveTable, history: History, policy: UpkeepPolicy) 
     """The facts for a policy. Raises ``LiveError`` if the log cannot be read."""
     keep = kept_seconds(table.property(keys.DELETED_FILE_RETENTION)) * 1000
     commits, cut = _commits(history, policy, keep)
-    facts = facts_of_commits(commits, keep=keep, cut=cut)
+    facts = replace(facts_of_commits(commits, keep=keep, cut=cut), log=len(history.segment.files.commits))
     if policy.optimize is None:
         return replace(facts, files=table.files, bytes=table.bytes)
     sizes = file_sizes(table, history, policy.optimize)
@@ -119,15 +118,12 @@ def facts_of_commits(commits: Sequence[Commit], *, keep: float, cut: bool) -> Up
     optimize = next((each for each in commits if each.operation == "OPTIMIZE"), None)
     vacuumed = next((each.timestamp for each in commits if is_vacuumed(each)), 0)
     stamp = read_stamp(optimize.user_metadata) if optimize else None
-    newest = max((each.timestamp for each in commits), default=0)
     since_run = _since_run(commits, stamp.run) if stamp else ()
-    ours = (each for each in commits if each.operation == "OPTIMIZE" and read_stamp(each.user_metadata))
     return UpkeepFacts(
         optimized_at=optimize.timestamp if optimize else 0,
         optimized_by_us=stamp is not None,
         added_since=sum(added(each)[0] for each in since_run if each.operation != "OPTIMIZE"),
         vacuumed_at=vacuumed,
-        hour_bytes=sum(removed(each)[1] for each in ours if each.timestamp > newest - _HOUR),
         removed=tuple(
             (each.timestamp, *removed(each))
             for each in commits

@@ -160,8 +160,6 @@ class UpkeepFacts:
     """Files that writers added since the first commit of that run."""
     vacuumed_at: int = 0
     """When the newest VACUUM ended; 0 as above."""
-    hour_bytes: int = 0
-    """What runs of tablectl rewrote in the hour before the newest commit."""
     removed: tuple[tuple[int, int, int], ...] = ()
     """For each commit since the newest VACUUM that removes files: its time, the files and their bytes, by its
     metrics.
@@ -172,6 +170,8 @@ class UpkeepFacts:
     """The time of the oldest of them; 0 if unknown."""
     cut: bool = False
     """Whether older commits exist that were not read, or that were cleaned up."""
+    log: int = 0
+    """How many commit files the log has."""
     writers: tuple[WriterFiles, ...] = ()
     """Those that added files, the one with most files first."""
 

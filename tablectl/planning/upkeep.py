@@ -16,7 +16,7 @@ from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.managed_table import CATALOG_FEATURES
-from tablectl.model.operations import OptimizeData, Vacuum
+from tablectl.model.operations import OptimizeData, VacuumFiles
 from tablectl.model.plan import Basis, ProtocolFact, Rewrite, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -56,7 +56,7 @@ class UpkeepTable(TablePlan):
 
 
 def why_maintained(live: LiveTable, policy: Policy, dialect: str) -> str:
-    """Who maintains a table, so that nothing else may; empty if nobody does."""
+    """Who maintains a table, so that nothing else may; empty if no other does."""
     through_catalog = (live.protocol.reader_features | live.protocol.writer_features) & CATALOG_FEATURES
     if through_catalog and not dialect_of(dialect).maintains_managed:
         return "its catalog maintains it: Delta Spark refuses OPTIMIZE and VACUUM on a catalog-managed table"
@@ -149,7 +149,7 @@ def upkeep_table(
 
 def _operation(task: UpkeepTask, policy: UpkeepPolicy, basis: Basis) -> PlannedOperation:
     if task.kind == "vacuum":
-        return PlannedOperation(VACUUM, Vacuum(), id=VACUUM, undo_note="the deleted files, which no version needs")
+        return PlannedOperation(VACUUM, VacuumFiles(), id=VACUUM, undo_note="the deleted files, which no version needs")
     full = basis.clustered and policy.clusters == "full" and basis.options.rewrite == "allowed"
     cost = Rewrite(clusters=basis.clustered, vectors=None, files_at_most=task.files, bytes_at_most=task.bytes)
     note = "the rewritten files, with the same rows"

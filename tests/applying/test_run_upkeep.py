@@ -167,7 +167,7 @@ def test_a_slice_is_interrupted_before_writers_have_waited_too_long() -> None:
     assert world.gate() == "open"
 
 
-def test_an_error_that_is_no_conflict_ends_the_table() -> None:
+def test_an_error_other_than_a_conflict_ends_the_table() -> None:
     world = Upkeep()
 
     def fail(_table: FakeTable, _sql: str) -> None:
@@ -234,7 +234,7 @@ def test_a_guarded_merge_that_does_not_end_is_not_interrupted() -> None:
     assert (world.sent, world.gate()) == ([], "open")
 
 
-def test_appends_go_on_beside_it() -> None:
+def test_appends_go_on_meanwhile() -> None:
     world = Upkeep()
     guard = FakeGuard(world.store, "stream", GuardMode.APPEND)
     world.clock.on_sleep = guard.beat
@@ -290,7 +290,7 @@ def test_vacuum_waits_for_a_stream_that_has_not_read_old_commits() -> None:
     assert "a stream may still need files that VACUUM deletes: fraud: has read version 0" in run.message
 
 
-def test_vacuum_runs_beside_a_stream_that_has_read_them() -> None:
+def test_vacuum_runs_although_a_stream_reads_that_has_read_them() -> None:
     world = Upkeep(options=TableOptions(streams=(("fraud", "/checkpoints/fraud"),)))
     world.table.commit("WRITE")
     world.lake.positions["fraud"] = lambda place: StreamPosition("fraud", place, "q", 3, 0, read=1)

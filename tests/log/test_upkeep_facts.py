@@ -33,7 +33,6 @@ def test_the_last_optimize_and_what_was_written_since_its_run_began() -> None:
         cut=False,
     )
     assert (facts.optimized_at, facts.optimized_by_us, facts.added_since) == (400, True, 9)
-    assert facts.hour_bytes == 70
     assert facts.removed == ((400, 3, 30), (300, 1, 9), (200, 4, 40))
     assert [(each.name, each.files) for each in facts.writers] == [
         ("WRITE by an unknown client", 57),

@@ -19,7 +19,7 @@ _VACUUM = StatementForm(
 
 
 @frozen
-class Vacuum(Operation):
+class VacuumFiles(Operation):
     """Without RETAIN: the table's own retention holds, and Delta's check of it stays on. Only upkeep sends it."""
 
     verb: ClassVar[Verb] = "VACUUM"
