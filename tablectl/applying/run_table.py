@@ -223,6 +223,7 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
     if window.stop.is_set():
         raise interrupted()
     session.check_calendar()
+    _check_lock(session)
     check_bound(window)
     if not window.engine.alive():
         raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
@@ -230,6 +231,12 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
         return False
     check_rewritable(session, statement, live)
     return True
+
+
+def _check_lock(session: TableSession) -> None:
+    lock = session.plan.basis.options.locked
+    if lock is not None and lock.holds(session.window.clock.utc().date()):
+        raise StopTableError(RunOutcome.REFUSED, f"the table is {lock.text}", f"ask {lock.owner}")
 
 
 def _closed_after(session: TableSession, statement: Statement, missing: Sequence[Statement], sent: set[str]) -> bool:

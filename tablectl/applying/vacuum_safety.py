@@ -1,7 +1,7 @@
 """Who could still need the files that a VACUUM deletes, as far as logs, checkpoints and guards tell.
 
 VACUUM deletes files that left the table, or were never committed, before its horizon: now minus the table's retention.
-It breaks a stream that has not read a commit from before the horizon, a shallow clone, and a write that began before it.
+It breaks a stream that has not read a commit from before it, a shallow clone, and a write that began before it.
 """
 
 from __future__ import annotations

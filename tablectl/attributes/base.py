@@ -108,6 +108,10 @@ class Attribute(ABC):
     """The values that a policy may declare."""
     keys: ClassVar[tuple[str, ...]] = ()
     """The table properties that belong to the attribute. No policy declares them under ``properties``."""
+    in_clear: ClassVar[bool] = True
+    """Whether its value is in the protocol and the metadata of a table, which a client reads before it knows the
+    features.
+    """
     exclusive_with: ClassVar[str] = ""
     """The attribute that cannot list columns in a policy where this one does; empty if there is none."""
     contradictions: ClassVar[tuple[tuple[str, str, str], ...]] = ()

@@ -111,8 +111,8 @@ class Constraints(Attribute):
         if after in _OF_COLUMNS:
             column = parse_column(change.key)
             if after == NOT_NULL:
-                undo = DropNotNull(column)
-                return (PlannedOperation(change.id, SetNotNull(column), undo=undo, id=f"not-null-{change.key}"),)
+                made, back = SetNotNull(column), DropNotNull(column)
+                return (PlannedOperation(change.id, made, undo=back, id=f"not-null-{change.key}"),)
             stays = "the column nullable: Spark does not make it NOT NULL again, and a CHECK constraint does the same"
             return (PlannedOperation(change.id, DropNotNull(column), undo_note=stays, id=f"nullable-{change.key}"),)
         steps = list[PlannedOperation]()

@@ -240,17 +240,21 @@ def _differing(row: TableStatus, drift: TableDrift) -> TableStatus:
         ),
         changed_by=commit_author(newest) if newest else "",
         changed_at=_time(newest),
-        error=drift.trouble,
+        error=drift.trouble or row.error,
     )
 
 
 def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
     stamp = read_stamp(applied.user_metadata) if applied else None
     level = attribute("isolation").read(live, "")
+    unknown = (
+        f"unknown reader feature {', '.join(live.unknown)}: files and clustering are not known" if live.unknown else ""
+    )
     return TableStatus(
         table=live.name.text,
         location=live.location,
         state="no policy",
+        error=unknown,
         version=live.version,
         applied_at=_time(applied),
         applied_run=stamp.run if stamp else "",

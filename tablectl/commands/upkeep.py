@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import time
 
@@ -249,7 +249,7 @@ def _depth(project: Project, spec: TableSpec, *, now: int, losses: bool) -> Call
     def depth(live: LiveTable) -> Depth:
         if asks and live.entry is None:
             return Depth(entry=True)
-        if why_maintained(live, spec.policy, project.dialect):
+        if _locked(spec, now) or why_maintained(live, spec.policy, project.dialect):
             return Depth()
         return Depth(LOOK_BACK, upkeep=spec.upkeep, losses=costs if losses else None)
 
@@ -266,6 +266,8 @@ def _made(project: Project, spec: TableSpec, reading: Reading, *, now: int) -> t
         policy=f"{spec.declared.file}:{spec.declared.line}",
         owner=spec.owner,
     )
+    if lock := _locked(spec, now):
+        return replace(row, reason=lock), None
     why = why_maintained(live, spec.policy, project.dialect)
     tasks = () if why else due_tasks(policy, live, now)
     due = any(each.due for each in tasks)
@@ -297,6 +299,12 @@ def _made(project: Project, spec: TableSpec, reading: Reading, *, now: int) -> t
         unknown=loss.unknown if loss else "",
     )
     return row, table if due else None
+
+
+def _locked(spec: TableSpec, now: int) -> str:
+    """The lock of a table that holds now, for people; empty without one. A locked table takes no upkeep."""
+    lock = spec.options.locked
+    return lock.text if lock and lock.holds(datetime.fromtimestamp(now / 1000, UTC).date()) else ""
 
 
 def _window(project: Project, spec: TableSpec) -> TableWindow:

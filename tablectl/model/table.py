@@ -200,6 +200,10 @@ class Depth:
     """
     entry: bool = False
     """Whether to ask the table's catalog for its entry. The depth is then asked for again with the answer."""
+    partly: bool = False
+    """Whether a table with an unknown reader feature is read as far as its log says it in clear: protocol, properties,
+    schema and history. Otherwise it is an error.
+    """
 
 
 WITH_HISTORY = Depth(LOOK_BACK)
@@ -263,6 +267,10 @@ class LiveTable:
     """The same commits, read only for the expected loss of statements whose phase does not depend on them."""
     layout: PartitionLayout | None = None
     """Read on request, for partitioned tables only."""
+    unknown: tuple[str, ...] = ()
+    """The reader features that tablectl does not know. They may change the meaning of everything but the protocol, the
+    properties and the schema, so the rest is unknown then.
+    """
     catalog: CatalogFacts | None = None
     """Set only if the table's commits go through its catalog."""
     entry: CatalogEntry | None = None

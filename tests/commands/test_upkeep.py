@@ -85,6 +85,15 @@ def test_explain_says_where_it_comes_from(cli: Cli, lake: Repository) -> None:
     assert "small_files 30%, target 128 MB" in out
 
 
+def test_a_locked_table_takes_no_upkeep(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:
+    lock = "locked: {until: 2999-01-31, reason: audit, owner: finance}"
+    lake.policies({"many": f"{{{lock}, upkeep: {{vacuum: 7 days}}}}"})
+    found = rows(cli("upkeep", "--format", "json").out)["many"]
+    assert (found["state"], found["reason"]) == ("not due", "locked until 2999-01-31 by finance: audit")
+    assert cli("upkeep", "--apply").code == 0
+    assert not fake_spark.sent
+
+
 def test_a_catalog_managed_table_is_not_read_by_path(cli: Cli, repo: Repository) -> None:
     create(repo.lake / "managed", features=["catalogManaged"])
     repo.policies({"managed": UPKEEP})
