@@ -56,6 +56,10 @@ _LARGEST_BATCH = 20_000_000_000
 _BATCHES = 8
 """A slice has at least so many batches: an interruption loses at most one of them."""
 _LOOK_EVERY = 1.0
+_TURN = 15.0
+"""Seconds that writers have at least to notice that the gate is open."""
+_RECENT = 500
+"""The commits in which the rewrites of the last hour are looked for."""
 _DELTA = "spark.databricks.delta."
 
 
@@ -145,9 +149,14 @@ def _told(progress: _Progress) -> str:
 def _optimize_slice(session: TableSession, statement: Statement, progress: _Progress) -> bool:
     """One slice. Returns whether nothing is left to do now, because all is done or because the rest has to wait."""
     window, bound = session.window, session.window.terms.upkeep
-    _check_may_run(session)
-    paced = _paced(session, progress)
-    why = paced or _why_not_quiet(session, statement)
+    try:
+        _check_may_run(session)
+    except StopTableError as stop:  # the calendar closes after the first slices
+        if stop.outcome is not RunOutcome.NO_WINDOW or not progress.slices:
+            raise
+        session.wait_for(statement, stop.message)
+        return True
+    why = _paced(session, progress) or _why_not_quiet(session, statement)
     if why:
         session.wait_for(statement, why)
         return True
@@ -290,7 +299,7 @@ def _paced(session: TableSession, progress: _Progress) -> str:
     if limit is None:
         return ""
     now = milliseconds(session.window.clock.utc())
-    recent = session.window.reader.commits(session.plan.location, after=max(session.start - LOOK_BACK, -1))
+    recent = session.window.reader.commits(session.plan.location, after=max(session.start - _RECENT, -1))
     spent = sum(
         _metric(each, "numRemovedBytes")
         for each in recent
@@ -321,7 +330,7 @@ def _why_not_quiet(session: TableSession, statement: Statement) -> str:
 def _let_writers_go(session: TableSession, most: float) -> None:
     """With an open gate, wait until the writers that waited have written, at most as long as they waited."""
     clock, store = session.window.clock, session.lease.store
-    until = clock.monotonic() + most
+    until = clock.monotonic() + max(most, _TURN)
     while clock.monotonic() < until and not session.window.stop.is_set():
         try:
             guards = [read_guard(store, guard, beat) for guard, beat in newest_beats(store).items()]

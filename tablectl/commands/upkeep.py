@@ -11,7 +11,7 @@ from time import time
 
 from tablectl.applying.run_report import RunReport
 from tablectl.commands.apply import stop_on_signals, write_run
-from tablectl.commands.command import command, function
+from tablectl.commands.command import command
 from tablectl.commands.notify import send_notification
 from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
@@ -51,13 +51,8 @@ MOST_WITH_LOSSES = 100
 _FIX = "leave `upkeep` out of the table's policy (`unmanaged: [upkeep]` cancels an inherited one)"
 
 
-@dataclass(frozen=True)
-class UpkeepOptions(PolicyTables):
-    """The tables to look at."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class UpkeepCommandOptions(UpkeepOptions, Reported):
+class UpkeepOptions(PolicyTables, Reported):
     """The options of ``upkeep``."""
 
     apply: bool = setting(False, flag("Do what is due, in the protected window."), "--apply")
@@ -81,8 +76,8 @@ class UpkeepCommandOptions(UpkeepOptions, Reported):
     )
 
 
-@command(UpkeepCommandOptions)
-def upkeep_command(options: UpkeepCommandOptions, out: Output) -> ExitCode:
+@command(UpkeepOptions)
+def upkeep_command(options: UpkeepOptions, out: Output) -> ExitCode:
     """Show or do what OPTIMIZE and VACUUM are due by the policies.
 
     OPTIMIZE runs in slices, so that a guarded writer waits at most `window.upkeep` and never fails. Run it from cron or
@@ -102,9 +97,7 @@ def upkeep_command(options: UpkeepCommandOptions, out: Output) -> ExitCode:
         return _apply(project, found, options, out, reports)
 
 
-def _apply(
-    project: Project, found: FoundUpkeep, options: UpkeepCommandOptions, out: Output, reports: ReportFiles
-) -> ExitCode:
+def _apply(project: Project, found: FoundUpkeep, options: UpkeepOptions, out: Output, reports: ReportFiles) -> ExitCode:
     plan = found.plan(project)
     context = replace(plan_context(plan, project, options.paths, out, reports), plan=None)
     with out.display() as notify:
@@ -121,22 +114,12 @@ def _apply(
 
 
 def run_upkeep(
-    project: Project, found: FoundUpkeep, control: Control, options: UpkeepCommandOptions = UpkeepCommandOptions()
+    project: Project, found: FoundUpkeep, control: Control, options: UpkeepOptions = UpkeepOptions()
 ) -> RunReport:
     """Do what is due. Raises as ``run_plan.run``."""
     within = options.within
     wanted = RunOptions(override=options.override, wait=options.wait, when="quiet" if within else "", within=within)
     return run(project, found.with_clones(project).plan(project), control, wanted)
-
-
-@function(UpkeepOptions)
-def upkeep(options: UpkeepOptions) -> LakeUpkeep:
-    """What OPTIMIZE and VACUUM are due by the policies (``tablectl upkeep``). Changes nothing.
-
-    Options and errors as in ``drift``. A table that cannot be read is a row with its error.
-    """
-    with options.open() as project:
-        return collect_upkeep(project, options.paths, options.selection).lake
 
 
 @frozen
