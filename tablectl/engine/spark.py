@@ -257,6 +257,10 @@ class SparkEngine:
         """The first row of a query, with its values as strings."""
         return tuple(None if value is None else str(value) for value in self._rows(sql)[0])
 
+    def count(self, sql: str) -> int:
+        """The number of rows of a statement."""
+        return self._run(lambda: int(self._session.sql(sql).count()))
+
     def location(self, table: TableName) -> str:
         """The location of a table: from the catalog if it tells, else by ``DESCRIBE TABLE``, which loads the table's
         log.
