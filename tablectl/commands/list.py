@@ -21,6 +21,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "conflicts": ("conflicts", "Show which concurrent operations on a table conflict and how to avoid it"),
         "status": ("status", "Show the state of every table: policy, drift, last apply, protocol, debt, retention."),
         "advise": ("advise", "Say from the logs which settings would save failed writes, bytes and files, and why."),
+        "defaults": (
+            "defaults",
+            "Print what makers of tables must set, so that new tables are as the policies declare.",
+        ),
+        "create": ("create", "Create a table with everything that its policy declares."),
         "init": ("init", "Start a repository: configuration, policies, a CI workflow, a pre-commit hook."),
         "doctor": ("doctor", "Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock."),
         "lock": ("lock", "Write the files from which CI installs this version of tablectl"),
