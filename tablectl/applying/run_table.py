@@ -44,6 +44,7 @@ from tablectl.applying.statement import (
 )
 from tablectl.applying.statement_turns import Lane, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
+from tablectl.applying.violations import check_violations
 from tablectl.delta.names import canonical_location
 from tablectl.delta.schema import Schema, own_metadata
 from tablectl.leases.clock import StoppedError, milliseconds
@@ -144,6 +145,7 @@ def _run_statements(session: TableSession) -> LiveTable | None:
         if statement is None:
             check_rewrites(session)
             return live
+        check_violations(session, missing, live)
         if _may_run(session, statement, live):
             last = not _closed_after(session, statement, missing, attempts.done)
             attempts.note(statement, _run_statement(session, statement, live, last=last), window)

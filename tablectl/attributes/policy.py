@@ -14,8 +14,10 @@ from typing import Any
 from tablectl.attributes.base import NO_NEEDS, Attribute, Needs
 from tablectl.attributes.clustering import Clustering
 from tablectl.attributes.column_mapping import ColumnMapping
+from tablectl.attributes.constraints import Constraints
 from tablectl.attributes.data_skipping import DataSkipping
 from tablectl.attributes.deletion_vectors import DeletionVectors
+from tablectl.attributes.features import Features
 from tablectl.attributes.isolation import Isolation
 from tablectl.attributes.managed import Managed
 from tablectl.attributes.partitioning import Partitioning
@@ -25,6 +27,7 @@ from tablectl.attributes.retention import Retention
 from tablectl.attributes.row_tracking import RowTracking
 from tablectl.attributes.uniform import Uniform
 from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta import keys
 from tablectl.delta.properties import canonical_key, find_known, known_keys
 from tablectl.delta.properties import why_refused as why_refused_by_delta
 from tablectl.model.plan import Change, Value
@@ -39,6 +42,8 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     RowTracking(),
     ColumnMapping(),
     Uniform(),
+    Constraints(),
+    Features(),
     DataSkipping(),
     Retention(),
     PredictiveOptimization(),
@@ -57,6 +62,10 @@ EXCLUSIVE = tuple((entry.name, entry.exclusive_with) for entry in ATTRIBUTES if 
 
 CONTRADICTIONS = tuple(
     ((entry.name, value), (other, its)) for entry in ATTRIBUTES for value, other, its in entry.contradictions
+) + tuple(
+    ((f"{entry.name}.{key}", value), (other, its))
+    for entry in ATTRIBUTES
+    for key, value, other, its in entry.key_contradictions
 )
 """Pairs of attribute values that no table can have at the same time."""
 
@@ -161,6 +170,8 @@ def owner_of(key: str) -> str:
     """The id of the declaration that owns a property, as in ``Change.id``: ``isolation``, ``retention.log``; empty if
     the property belongs to no attribute.
     """
+    if key.lower().startswith(keys.CONSTRAINTS):
+        return f"{Constraints.name}.{key[len(keys.CONSTRAINTS) :]}"
     name = OWNED.get(key.lower(), "")
     fields = attribute(name).value_type.fields if name else ()
     field = next((each.name for each in fields if each.key.lower() == key.lower()), "")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tablectl.attributes.predictive_optimization import PredictiveOptimization
 from tablectl.commands.command import command, function
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
@@ -219,11 +220,10 @@ def _existing(project: Project, request: _Request, made: Literal["created", "alr
             return None
         raise
     apart = [f"column {each}" for each in differences(born.schema, _comparable(live))]
-    left = set(born.left)
     apart += [
         f"{each.id} is {value_text(each.before)}, and the policy declares {value_text(each.after)}"
         for each in diff(spec.policy, live, project.dialect)
-        if each.attribute not in left
+        if not (born.later and each.attribute == PredictiveOptimization.name)
     ]
     if apart:
         what = "was created, and is not" if made == "created" else "exists, and is not"

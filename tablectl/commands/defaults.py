@@ -16,7 +16,7 @@ from tablectl.delta.names import NameSyntaxError, TableName, matches, parse_tabl
 from tablectl.model.errors import ExitCode, InputError, Problem, UsageError
 from tablectl.model.text import listed
 from tablectl.planning.birth import birth_of
-from tablectl.planning.makers import MAKERS, Left, Scope, compare
+from tablectl.planning.makers import MAKERS, BirthScope, Left, compare
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import ListOf, Text, Word
 from tablectl.policies.find_files import read_bytes, shown_path
@@ -60,7 +60,7 @@ class DefaultsOptions(Place):
 
 @command(DefaultsOptions, without=("cache", "remote"))
 def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
-    """Print what makers of tables must set, so that new tables are as the policies declare.
+    """Print what makers of tables must set, to create them as declared. What a maker cannot set is named.
 
     Example: tablectl defaults spark --check conf/spark-defaults.conf
     """
@@ -87,7 +87,7 @@ def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
     return ExitCode.DONE
 
 
-def _check(options: DefaultsOptions, file: Path, scopes: Sequence[Scope], out: Output) -> ExitCode:
+def _check(options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], out: Output) -> ExitCode:
     maker = MAKERS[options.maker]
     if maker.one and len(scopes) > 1:
         raise UsageError(f"a file of {maker.title} is compared with one table or pattern", "name it with --select")
@@ -113,18 +113,20 @@ def _check(options: DefaultsOptions, file: Path, scopes: Sequence[Scope], out: O
     return ExitCode.CHANGES if wrong else ExitCode.DONE
 
 
-def scopes_of(project: Project, specs: Specs, select: Sequence[str]) -> tuple[Scope, ...]:
+def scopes_of(project: Project, specs: Specs, select: Sequence[str]) -> tuple[BirthScope, ...]:
     """The tables and patterns of the policies, each with what its tables need. A name in ``select`` can be that of a
     table which a pattern matches. Raises ``UsageError`` if there is none.
     """
     declared = specs.declarations
     every = [
         *(
-            Scope(target=each.name, birth=birth_of(each.policy), place=f"{each.declared.file}:{each.declared.line}")
+            BirthScope(
+                target=each.name, birth=birth_of(each.policy), place=f"{each.declared.file}:{each.declared.line}"
+            )
             for each in specs.tables
         ),
         *(
-            Scope(
+            BirthScope(
                 target=each.pattern,
                 birth=birth_of(policy_of(effective(merge(rank((each,), declared.profiles))))),
                 place=f"{each.source.file}:{each.source.line}",
@@ -145,12 +147,12 @@ def scopes_of(project: Project, specs: Specs, select: Sequence[str]) -> tuple[Sc
     return tuple(chosen.values())
 
 
-def _selected(scope: Scope, glob: str) -> bool:
+def _selected(scope: BirthScope, glob: str) -> bool:
     same = fnmatchcase(scope.text.casefold(), glob.casefold())
     return same or (isinstance(scope.target, TableName) and matches(scope.target, glob))
 
 
-def _by_name(project: Project, specs: Specs, text: str) -> Scope:
+def _by_name(project: Project, specs: Specs, text: str) -> BirthScope:
     hint = "name a table or a pattern as the policies do"
     try:
         name = parse_table(text, project.catalog)
@@ -159,12 +161,12 @@ def _by_name(project: Project, specs: Specs, text: str) -> Scope:
     spec = spec_for(specs, name)
     if spec is None:
         raise UsageError(f"no policy names or matches {name.text}", hint)
-    return Scope(target=name, birth=birth_of(spec.policy), place=f"{spec.declared.file}:{spec.declared.line}")
+    return BirthScope(target=name, birth=birth_of(spec.policy), place=f"{spec.declared.file}:{spec.declared.line}")
 
 
-def _unmasked(project: Project, scopes: Sequence[Scope]) -> tuple[tuple[Scope, ...], tuple[Left, ...]]:
+def _unmasked(project: Project, scopes: Sequence[BirthScope]) -> tuple[tuple[BirthScope, ...], tuple[Left, ...]]:
     """The scopes without the values that reports hide: what is printed is committed to Git."""
-    mask, kept, hidden = project.mask, list[Scope](), list[Left]()
+    mask, kept, hidden = project.mask, list[BirthScope](), list[Left]()
     for scope in scopes:
         shown = tuple(pair for pair in scope.birth.properties if not mask.hides(pair[0]) and pair[1] not in mask.values)
         hidden += [scope.left(pair[0], _HIDDEN) for pair in scope.birth.properties if pair not in shown]

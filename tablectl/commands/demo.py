@@ -102,7 +102,7 @@ class DemoOptions:
 
 @command(DemoOptions)
 def demo_command(options: DemoOptions, out: Output) -> ExitCode:
-    """Build a small lake of real Delta tables and run plan, apply and plan on it.
+    """Build a small lake and run plan, apply and plan on it, with real Delta tables.
 
     Exits with code 5 if the last plan contains anything but the refusal of `sessions`.
 

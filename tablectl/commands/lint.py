@@ -8,12 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from tablectl.commands.command import command, function
-from tablectl.commands.options import EVERY_FORMAT, ChangedTables, output_format
+from tablectl.commands.options import EVERY_FORMAT, ChangedTables, Reported, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.plan_reports import chosen_tables
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
-from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.table_reports import report_of
 from tablectl.lint_rules.rule import table_subject
@@ -47,10 +46,10 @@ class LintOptions(ChangedTables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LintCommandOptions(LintOptions):
+class LintCommandOptions(LintOptions, Reported):
     """The options of ``lint``."""
 
-    format: ReportFormat = output_format([each for each in EVERY_FORMAT if each is not ReportFormat.JUNIT], "")
+    format: ReportFormat = output_format([each for each in EVERY_FORMAT if each is not ReportFormat.JUNIT])
 
 
 @command(LintCommandOptions)
@@ -59,12 +58,14 @@ def lint_command(options: LintCommandOptions, out: Output) -> ExitCode:
 
     Example: tablectl lint --select 'lake.sales.*'
     """
+    reports = options.reports()
     with options.open(out.note) as project, out.progress() as on_read:
+        reports.check()
         linted, specs = lint_tables(project, options, on_read)
     sources = policy_lines_of(specs, [table.name for table in linted.tables])
     context = replace(context_here(), sources=sources)
     make = partial(document_of_lint, mask=project.mask, context=context)
-    ReportFiles(options.format).write(report_of(linted, make, context), out)
+    reports.write(report_of(linted, make, context), out)
     return linted.exit_code
 
 

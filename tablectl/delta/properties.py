@@ -12,6 +12,7 @@ from types import MappingProxyType
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SOURCE
 from tablectl.delta.names import ColumnPath, fold_column, join_parts, split_parts
+from tablectl.delta.table_features import SUPPORT, find_feature, supported_by
 from tablectl.support.frozen import frozen
 
 DEFAULT_LOG_RETENTION = "interval 30 days"
@@ -206,9 +207,7 @@ _PROPERTIES = (
     PropertyType(keys.LOG_CLEANUP, _BOOLEAN),
     PropertyType("delta.enableFullRetentionRollback", _BOOLEAN),
     PropertyType(keys.IN_COMMIT_TIMESTAMPS, _BOOLEAN, feature="inCommitTimestamp"),
-    PropertyType(
-        "delta.enableMaterializePartitionColumnsFeature", _BOOLEAN, _OPEN_SOURCE, feature="materializePartitionColumns"
-    ),
+    PropertyType(keys.MATERIALIZE_PARTITIONS, _BOOLEAN, _OPEN_SOURCE, feature="materializePartitionColumns"),
     PropertyType(keys.TYPE_WIDENING, _BOOLEAN, feature="typeWidening"),
     PropertyType("delta.enableVariantShredding", _BOOLEAN, _OPEN_SOURCE, feature="variantShredding-preview"),
     PropertyType("delta.ignoreIcebergBucketPartition", _BOOLEAN, _OPEN_SOURCE, default="false"),
@@ -310,7 +309,7 @@ def feature_of(key: str, value: str) -> str | None:
     known = find_anywhere(key)
     if known and known.enables(value):
         return known.feature
-    return _SWITCHES.get((key.lower(), value.lower()))
+    return _SWITCHES.get((key.lower(), value.lower())) or supported_by(key, value) or None
 
 
 def canonical_key(key: str, dialect: str) -> str:
@@ -326,15 +325,15 @@ def why_never_declared(key: str) -> tuple[str, str] | None:
     folded = key.lower()
     if not key or any(ord(char) < 32 for char in key):
         return "a property key needs text without control characters", ""
-    if folded.startswith("delta.constraints."):
-        return f"{key} is a CHECK constraint, not a property", "use ALTER TABLE … ADD CONSTRAINT"
-    if folded in {"delta.feature.catalogmanaged", "delta.feature.catalogowned-preview"}:
-        return f"{key} is not a setting of a policy", (
-            "remove it: no attribute turns catalog commits on. A table is created with them; from Databricks Runtime "
-            "18.0 on it can be altered, too"
+    if folded.startswith(keys.CONSTRAINTS):
+        return f"{key} is a CHECK constraint, not a property", (
+            f"declare `constraints: {{{key[len(keys.CONSTRAINTS) :]}: …}}` instead"
         )
-    if folded.startswith("delta.feature."):
-        return f"{key} raises the protocol", "declare what needs the feature, for example `deletion_vectors: enabled`"
+    if folded.startswith(SUPPORT):
+        feature = find_feature(key[len(SUPPORT) :])
+        name = feature.name if feature else "…"
+        line = f"{feature.attribute}: …" if feature and feature.attribute else f"features: {{{name}: supported}}"
+        return f"{key} raises the protocol", f"declare `{line}` instead"
     if folded.startswith(_WRITTEN_BY_DELTA):
         return f"{key}{WRITTEN}", "remove it from the policy"
     if folded in RESERVED:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tablectl.delta.names import column_text, quote_name, quote_text
+from tablectl.delta.names import ColumnPath, column_text, quote_name, quote_text
 from tablectl.support.json_text import read_json, write_json
 
 _TYPES: Mapping[str, str] = {"long": "BIGINT", "integer": "INT", "short": "SMALLINT", "byte": "TINYINT"}
@@ -39,6 +39,20 @@ def new_schema(text: str) -> str:
         return write_json(_struct(root, ()))
     except (KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError("it is not the JSON of a Spark schema") from None
+
+
+def with_null(schema: str, column: ColumnPath, *, allowed: bool) -> str:
+    """The schema with a column that may be null, or may not. A column that is missing changes nothing."""
+    root = read_json(schema)
+    fields = root["fields"]
+    for depth, part in enumerate(column):
+        found = next((each for each in fields if each["name"].casefold() == part.casefold()), None)
+        if found is None:
+            return schema
+        if depth + 1 == len(column):
+            found["nullable"] = allowed
+        fields = found["type"].get("fields", []) if isinstance(found["type"], dict) else []
+    return write_json(root)
 
 
 def _struct(struct: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ DBT_SETS_IT_TOO = LintRule(
     title="A policy and dbt set the same value",
     breaks="Nothing now. The next change of one of the two makes them overwrite each other.",
     why="dbt sets the configuration of a model whenever it builds it, and an apply sets what the policy declares.",
-    fix="Remove one of the two: `tablectl import --from-dbt` prints the lines of dbt.",
+    fix="Remove one of the two: `tablectl import --dbt` prints the lines of dbt.",
     source="https://docs.getdbt.com/reference/resource-configs/databricks-configs",
     seen=("lint",),
 )

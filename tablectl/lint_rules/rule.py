@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from typing import Literal
+from typing import Literal, get_args
 
 from tablectl.attributes.clustering import Clustering
 from tablectl.attributes.policy import Policy, planned_properties
@@ -23,6 +23,11 @@ Found = Iterator[tuple[str, str]]
 """The findings of a check: the message, and the id of the attribute or property; empty for the whole table."""
 
 Seen = Literal["validate", "plan", "lint"]
+Harm = Literal["data or history at risk", "clients locked out", "writers at risk", "debt"]
+HARMS: tuple[Harm, ...] = get_args(Harm)
+"""What a finding puts at risk, the worst first."""
+Mend = tuple[tuple[str, str, Value], ...]
+"""What a policy would declare: an attribute, the key of a map (otherwise empty), and the value."""
 
 
 @frozen
@@ -137,8 +142,11 @@ class LintRule:
     """The sources: ``delta-2.2`` and ``D60`` (docs/reference), or a public page."""
     seen: tuple[Seen, ...] = ("plan", "lint")
     """The commands that check the rule. ``plan`` checks only tables that it changes."""
+    harm: Harm = "debt"
     properties: tuple[str, ...] = ()
     """The table properties that the rule is about, in Delta's spelling."""
+    mend: Callable[[LintedState], Mend] = field(default=lambda _: (), metadata=UNWRITTEN)
+    """The policy that mends a finding; empty if a person has to decide."""
     check: Callable[[LintedState], Found] | None = field(default=None, metadata=UNWRITTEN)
     """``None`` if another module makes the findings."""
 

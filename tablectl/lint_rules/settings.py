@@ -10,7 +10,7 @@ from tablectl.attributes.policy import declaration_of
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, written_text
-from tablectl.lint_rules.rule import Found, LintedState, LintRule
+from tablectl.lint_rules.rule import Found, LintedState, LintRule, Mend
 from tablectl.model.text import cut
 
 _WEEK = 7 * 86_400_000_000
@@ -39,6 +39,7 @@ CLUSTERING_BESIDE_PARTITIONING = LintRule(
     "`partitioning: none` with `rewrite: allowed` in the same policy.",
     source="delta-1.4, delta-1.5",
     seen=("lint",),
+    harm="writers at risk",
     check=_clustering_beside_partitioning,
 )
 
@@ -59,6 +60,8 @@ VECTORS_BESIDE_MANIFESTS = LintRule(
     source="delta-1.3",
     seen=("validate", "lint"),
     properties=(keys.MANIFEST,),
+    harm="data or history at risk",
+    mend=lambda _: (("properties", keys.MANIFEST, "false"),),
     check=_vectors_beside_manifests,
 )
 
@@ -79,6 +82,8 @@ VECTORS_BESIDE_UNIFORM = LintRule(
     fix="Declare `deletion_vectors: purged`, or `uniform: none`.",
     source="delta-1.3, delta-1.10",
     seen=("validate", "plan", "lint"),
+    harm="data or history at risk",
+    mend=lambda _: (("deletion_vectors", "", "purged"),),
     check=_vectors_beside_uniform,
 )
 
@@ -143,6 +148,7 @@ LOG_SHORTER_THAN_TOMBSTONES = LintRule(
         keys.DELETED_FILE_RETENTION,
         keys.LOG_RETENTION,
     ),
+    mend=lambda table: (("retention", "log", _file_span(table)),),
     check=_log_shorter_than_tombstones,
 )
 
@@ -152,6 +158,12 @@ def _tombstones_short(table: LintedState) -> Found:
     if isinstance(kept, int) and kept < _WEEK:
         text = f"deleted files are kept {_file_span(table)} only"
         yield text, declaration_of(keys.DELETED_FILE_RETENTION)
+
+
+def _keep_a_week(table: LintedState) -> Mend:
+    log = _log(table)
+    short = (("retention", "log", "7 days"),) if isinstance(log, int) and log < _WEEK else ()
+    return (("retention", "deleted_files", "7 days"), *short)
 
 
 TOMBSTONES_SHORT = LintRule(
@@ -167,6 +179,8 @@ TOMBSTONES_SHORT = LintRule(
     source="delta-1.9; VacuumCommand.scala, checkRetentionPeriodSafety",
     seen=("validate", "plan", "lint"),
     properties=(keys.DELETED_FILE_RETENTION,),
+    harm="data or history at risk",
+    mend=_keep_a_week,
     check=_tombstones_short,
 )
 
@@ -188,6 +202,7 @@ LOG_NEVER_CLEANED = LintRule(
     source="delta-1.9",
     seen=("validate", "plan", "lint"),
     properties=(keys.LOG_CLEANUP,),
+    mend=lambda _: (("properties", keys.LOG_CLEANUP, "true"),),
     check=_log_never_cleaned,
 )
 
@@ -282,6 +297,8 @@ LOG_SHORT_FOR_STREAMS = LintRule(
     fix="Declare `retention.log` longer than any stream may stop.",
     source="delta-1.9, delta-6",
     seen=("plan", "lint"),
+    harm="data or history at risk",
+    mend=lambda _: (("retention", "log", "30 days"),),
     check=_log_short_for_streams,
 )
 
@@ -292,6 +309,13 @@ def _text_that_clients_ignore(table: LintedState) -> Found:
         if written != stored:
             text = f"delta-rs ignores the stored text of {key}, {cut(stored)}: it reads {written}"
             yield text, declaration_of(key)
+
+
+def _written_again(table: LintedState) -> Mend:
+    stored = sorted(table.live.properties.items()) if table.live else ()
+    wrong = [(key, written_text(key, text)) for key, text in stored if written_text(key, text) != text]
+    parts = [(declaration_of(key).partition("."), text) for key, text in wrong]
+    return tuple((name, rest, text.removeprefix("interval ")) for (name, _, rest), text in parts if text and rest)
 
 
 TEXT_THAT_CLIENTS_IGNORE = LintRule(
@@ -306,6 +330,8 @@ TEXT_THAT_CLIENTS_IGNORE = LintRule(
     fix="Declare the value in `retention` or `properties`: an apply writes the text that every client reads. Write "
     "other keys yourself with ALTER TABLE … SET TBLPROPERTIES.",
     source="delta-1.17",
+    harm="data or history at risk",
+    mend=_written_again,
     check=_text_that_clients_ignore,
 )
 

@@ -438,7 +438,7 @@ def _deepened(table: LiveTable, depth: Depth, history: History, cache: TableCach
     if depth.marks is not None:
         table = replace(table, marks=find_clustering_state(history), optimize=depth.marks)
     if depth.truncation:
-        table = replace(table, truncation=find_truncation(table, history))
+        table = replace(table, truncation=find_truncation(table, history, depth.truncation))
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
     if depth.writers and depth.writers(table):

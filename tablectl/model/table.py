@@ -183,8 +183,8 @@ class Depth:
     """
     layout: bool = False
     """Whether to measure the layout of a partitioned table, at the same cost, up to ``log.reader.MOST_FILES`` files."""
-    truncation: bool = False
-    """Whether to determine when history can be deleted. The cost grows with the commits of a day."""
+    truncation: frozenset[str] = frozenset()
+    """The features for which to determine when history can be deleted. The cost grows with the commits of a day."""
     marks: Optimize | None = None
     """How data must follow the clustering columns; ``None`` to not read its clustering. The cost grows with
     the files.
@@ -247,8 +247,8 @@ class LiveTable:
     optimize: Optimize = "never"
     """How the data must follow the clustering columns; set when ``marks`` is read."""
     truncation: HistoryTruncation | None = None
-    """Read only if history must be deleted, for tables whose protocol has deletion vectors or protected checkpoints;
-    otherwise ``None``.
+    """Read only if history must be deleted, for tables whose protocol has the features that need it; otherwise
+    ``None``.
     """
     history: tuple[Commit, ...] = ()
     """The look-back: the most recent commits, newest first, as far as requested and available."""

@@ -7,7 +7,6 @@ The attributes say it, in operations (``Attribute.born``). A CREATE TABLE, and e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 from tablectl.attributes.base import ChangeTarget
@@ -16,8 +15,16 @@ from tablectl.attributes.policy import Policy, attribute
 from tablectl.delta.names import TableName, column_sql, quote_text
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import parse_schema
-from tablectl.delta.schema_sql import columns_sql, new_schema
-from tablectl.model.operations import ClusterBy, Operation, Repartition, SetProperties, UnsetManaged
+from tablectl.delta.schema_sql import columns_sql, new_schema, with_null
+from tablectl.model.operations import (
+    ClusterBy,
+    DropNotNull,
+    Operation,
+    Repartition,
+    SetNotNull,
+    SetProperties,
+    UnsetManaged,
+)
 from tablectl.model.operations.base import clauses
 from tablectl.model.operations.clustering import clustering_sql
 from tablectl.model.plan import Refusal
@@ -30,6 +37,8 @@ from tablectl.planning.protocol import protocol_refusals
 from tablectl.support.frozen import frozen
 
 _FIRST = Protocol(1, 1)
+_SAID = (SetNotNull, DropNotNull, UnsetManaged)
+"""What the statement itself says: in its columns, and by its location."""
 _MANAGED = "Unity Catalog owns the storage of each table that is created without a location"
 
 
@@ -42,16 +51,13 @@ class Birth:
     partitions: tuple[str, ...] = ()
     clustering: ClusterBy | None = None
     later: tuple[Operation, ...] = ()
-    """What no CREATE TABLE says: statements for the table that exists."""
-    left: tuple[str, ...] = ()
-    """The attributes that need them."""
+    """What no clause of a CREATE TABLE says: parts of its columns, and statements for the table that exists."""
 
 
 def birth_of(policy: Policy) -> Birth:
     """What a policy needs of a new table. If two attributes set one property, the first of them decides."""
     declared = reversed(policy.declared().items())
-    named = [(name, operation) for name, value in declared for operation in attribute(name).born(value)]
-    born = [operation for _, operation in named]
+    born = [operation for name, value in declared for operation in attribute(name).born(value)]
     set_ = [pair for each in born if isinstance(each, SetProperties) for pair in each.values]
     properties = {key.lower() if key.lower().startswith("delta.") else key: (key, value) for key, value in set_}
     partitions = [each.columns for each in born if isinstance(each, Repartition)]
@@ -62,7 +68,6 @@ def birth_of(policy: Policy) -> Birth:
         partitions=partitions[0] if partitions else (),
         clustering=clustering[0] if clustering else None,
         later=tuple(each for each in born if not isinstance(each, known)),
-        left=tuple(name for name, each in named if not isinstance(each, known)),
     )
 
 
@@ -94,9 +99,7 @@ class PlannedBirth:
     refusals: tuple[Refusal, ...] = ()
     """Why no table with these columns can have what the policy declares."""
     later: tuple[Operation, ...] = ()
-    """As in ``Birth``."""
-    left: tuple[str, ...] = ()
-    """The ids of the declarations that need them."""
+    """Statements for the table that exists, which a plan holds."""
 
 
 def plan_birth(
@@ -112,13 +115,16 @@ def plan_birth(
     """
     text = new_schema(schema)
     birth, refused = birth_of(policy), tuple[Refusal, ...]()
+    for each in birth.later:
+        if isinstance(each, SetNotNull | DropNotNull):
+            text = with_null(text, each.column, allowed=isinstance(each, DropNotNull))
     columns = ",\n".join(f"  {each}" for each in columns_sql(text))
     sql = "\n".join((f"CREATE TABLE {name.sql} (", columns, ")", *birth_clauses(birth, location)))
     if UnsetManaged() in birth.later:
-        birth = replace(birth, later=tuple(each for each in birth.later if each != UnsetManaged()))
         refused = () if location else (Refusal(change="managed", reason=_MANAGED, fix="declare its `location`"),)
     refusals = (*refused, *_refusals(name, text, policy, dialect, options))
-    return PlannedBirth(text, sql, refusals, birth.later, birth.left)
+    later = tuple(each for each in birth.later if not isinstance(each, _SAID))
+    return PlannedBirth(text, sql, refusals, later)
 
 
 def _refusals(name: TableName, schema: str, policy: Policy, dialect: str, options: TableOptions) -> tuple[Refusal, ...]:

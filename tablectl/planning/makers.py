@@ -18,6 +18,7 @@ from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, column_text
 from tablectl.delta.properties import find_anywhere, find_known
+from tablectl.delta.table_features import SUPPORT
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import MAGIC, CatalogPattern, TablePattern
 from tablectl.planning.birth import Birth, birth_clauses
@@ -42,11 +43,12 @@ _DELTA_RS = frozenset(
 """The properties that delta-rs takes for a new table, measured with deltalake 1.6.6 (docs/new-tables.md). It takes
 ``delta.checkpointPolicy``, too, but not the protocol feature that belongs to the value ``v2``.
 """
+_TABLE = TableName("lake", ("schema", "table"))
 _FIRST = "create the table with `tablectl create` first"
 
 
 @frozen(kw_only=True)
-class Scope:
+class BirthScope:
     """Tables that are made with the same settings: one table, or those that a pattern matches."""
 
     target: TableName | TablePattern
@@ -89,7 +91,7 @@ class Maker:
     """One kind of client that creates tables."""
 
     title: str
-    write: Callable[[Sequence[Scope], str, str], Written]
+    write: Callable[[Sequence[BirthScope], str, str], Written]
     """Takes the scopes, the dialect and the name of a dbt project."""
     read: Callable[[str, str], Mapping[str, str]]
     """The settings in the text of a file, by name; the second text is the file's name."""
@@ -100,7 +102,7 @@ class Maker:
 # Spark: one set of defaults for all tables that a session creates
 
 
-def _session(scopes: Sequence[Scope], dialect: str) -> tuple[dict[str, str], tuple[Left, ...]]:
+def _session(scopes: Sequence[BirthScope], dialect: str) -> tuple[dict[str, str], tuple[Left, ...]]:
     """What a session sets for every table that it creates, and what it cannot set."""
     common = dict(scopes[0].birth.properties)
     for scope in scopes[1:]:
@@ -113,10 +115,11 @@ def _session(scopes: Sequence[Scope], dialect: str) -> tuple[dict[str, str], tup
 
 
 def _is_session_key(key: str, dialect: str) -> bool:
-    return key.lower().startswith("delta.") and (key.lower() in OWNED or find_known(key, dialect) is not None)
+    folded = key.lower()
+    return folded.startswith(SUPPORT) or folded in OWNED or find_known(key, dialect) is not None
 
 
-def _left_by_session(scope: Scope, set_: Mapping[str, str], dialect: str) -> Iterator[Left]:
+def _left_by_session(scope: BirthScope, set_: Mapping[str, str], dialect: str) -> Iterator[Left]:
     for key, value in scope.birth.properties:
         if key in set_:
             continue
@@ -131,7 +134,7 @@ def _left_by_session(scope: Scope, set_: Mapping[str, str], dialect: str) -> Ite
     yield from _later(scope)
 
 
-def _partitions_left(scopes: Sequence[Scope], why: str) -> tuple[Left, ...]:
+def _partitions_left(scopes: Sequence[BirthScope], why: str) -> tuple[Left, ...]:
     return tuple(
         scope.left(f"partitioning by {', '.join(scope.birth.partitions)}", why)
         for scope in scopes
@@ -139,15 +142,18 @@ def _partitions_left(scopes: Sequence[Scope], why: str) -> tuple[Left, ...]:
     )
 
 
-def _clustering_left(scope: Scope, why: str) -> Iterator[Left]:
+def _clustering_left(scope: BirthScope, why: str) -> Iterator[Left]:
     columns = _clustering(scope.birth)
     if columns:
         yield scope.left(f"clustering by {', '.join(columns)}", f"{why}; {_FIRST}")
 
 
-def _later(scope: Scope) -> Iterator[Left]:
+def _later(scope: BirthScope) -> Iterator[Left]:
     for each in scope.birth.later:
-        yield scope.left(each.verb, "it is a statement for a table that exists, which the next plan holds")
+        yield scope.left(
+            " ".join(each.lines(_TABLE)[-1].split()),
+            "it is a statement for a table that exists, which the next plan holds",
+        )
 
 
 def _clustering(birth: Birth) -> tuple[str, ...]:
@@ -160,21 +166,21 @@ def _name(key: str) -> str:
     return SESSION + key[len("delta.") :]
 
 
-def _conf(scopes: Sequence[Scope], dialect: str, _project: str) -> Written:
+def _conf(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
     set_, left = _session(scopes, dialect)
     escaped = {key: value.replace("\\", "\\\\") for key, value in set_.items()}  # java.util.Properties
     text = "".join(f"{_name(key)} {value}\n" for key, value in escaped.items())
     return Written(text, (*left, *_partitions_left(scopes, _IN_WRITE)))
 
 
-def _options(scopes: Sequence[Scope], dialect: str, _project: str) -> Written:
+def _options(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
     set_, left = _session(scopes, dialect)
     pairs = (shlex.quote(f"{_name(key)}={value}") for key, value in set_.items())
     text = "".join(f"--conf {pair} \\\n" for pair in pairs)
     return Written(text, (*left, *_partitions_left(scopes, _IN_WRITE)))
 
 
-def _python(scopes: Sequence[Scope], dialect: str, _project: str) -> Written:
+def _python(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
     """A DataFrame and a stream create their tables in their session, and name the partition columns."""
     set_, left = _session(scopes, dialect)
     lines = [f"spark.conf.set({_quoted(_name(key))}, {_quoted(value)})\n" for key, value in set_.items()]
@@ -216,7 +222,7 @@ def _without_comments(text: str) -> str:
 # delta-rs and Polars: the arguments of one write
 
 
-def _delta_rs(scopes: Sequence[Scope], _dialect: str, _project: str) -> Written:
+def _delta_rs(scopes: Sequence[BirthScope], _dialect: str, _project: str) -> Written:
     lines, left = ["NEW_TABLES = {"], list[Left]()
     for scope in scopes:
         birth = scope.birth
@@ -267,7 +273,7 @@ def _flat(value: object, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 # dbt: the configuration of folders and models
 
 
-def _dbt(scopes: Sequence[Scope], dialect: str, project: str) -> Written:
+def _dbt(scopes: Sequence[BirthScope], dialect: str, project: str) -> Written:
     databricks = dialect_of(dialect).catalog_settings
     root: dict[str, object] = {}
     left = list[Left]()
@@ -282,8 +288,15 @@ def _dbt(scopes: Sequence[Scope], dialect: str, project: str) -> Written:
         folder.update(_dbt_config(scope.birth, databricks=databricks))
         if not databricks:
             left += _clustering_left(scope, "dbt-spark has no liquid clustering")
+        checks = (pair for pair in scope.birth.properties if _is_check(pair[0]))
+        left += [scope.left(f"{key} = {value}", f"dbt has `constraints` of a model; {_FIRST}") for key, value in checks]
         left += _later(scope)
     return Written("".join(("models:\n", *_yaml(root, 1))), tuple(left))
+
+
+def _is_check(key: str) -> bool:
+    """Whether it is a CHECK constraint: dbt alters the properties of a table that exists, and Delta takes none then."""
+    return key.lower().startswith(keys.CONSTRAINTS)
 
 
 def _dbt_path(target: TableName | TablePattern) -> tuple[str, ...] | None:
@@ -299,8 +312,9 @@ def _dbt_path(target: TableName | TablePattern) -> tuple[str, ...] | None:
 
 def _dbt_config(birth: Birth, *, databricks: bool) -> dict[str, object]:
     config: dict[str, object] = {"+file_format": "delta"}
-    if birth.properties:
-        config["+tblproperties"] = dict(birth.properties)
+    properties = {key: value for key, value in birth.properties if not _is_check(key)}
+    if properties:
+        config["+tblproperties"] = properties
     if birth.partitions:
         config["+partition_by"] = list(birth.partitions)
     columns = _clustering(birth)
@@ -347,12 +361,12 @@ def _flat_yaml(node: Node, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 # CREATE TABLE
 
 
-def _sql(scopes: Sequence[Scope], _dialect: str, _project: str) -> Written:
+def _sql(scopes: Sequence[BirthScope], _dialect: str, _project: str) -> Written:
     text = "\n\n".join("\n".join(_create(scope)) + ";" for scope in scopes)
     return Written(f"{text}\n", tuple(each for scope in scopes for each in _later(scope)))
 
 
-def _create(scope: Scope) -> Iterable[str]:
+def _create(scope: BirthScope) -> Iterable[str]:
     named = scope.target.sql if isinstance(scope.target, TableName) else "NAME"
     comment = () if isinstance(scope.target, TableName) else (f"-- each table that {scope.text} matches",)
     return (*comment, f"CREATE TABLE {named} (", "  -- columns", ")", *birth_clauses(scope.birth))

@@ -19,9 +19,10 @@ from tablectl.delta.clients import (
     parse_version,
     wrong_rows,
 )
-from tablectl.delta.protocol import PROTECTION, READER_FEATURES, Client, Protocol
+from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
+from tablectl.delta.table_features import leaves
 from tablectl.lint_rules.rule import RuleFinding
-from tablectl.model.plan import Basis, Change, FeatureFact, Leaves, Refusal, Statement
+from tablectl.model.plan import Basis, Change, FeatureFact, Refusal, Statement
 from tablectl.model.writers import PartitionWriter
 from tablectl.planning.derive_statements import DerivedTable
 
@@ -252,41 +253,6 @@ def _one(writer: PartitionWriter) -> str:
         else "may name the partition columns, which the log does not tell"
     )
     return f"{writer.operation} by {writer.client}{who}, last in version {writer.version}, {does}"
-
-
-_HISTORY = READER_FEATURES - {
-    "timestampNtz",
-    "variantType",
-    "variantType-preview",
-    "variantShredding",
-    "variantShredding-preview",
-    "catalogManaged",
-}
-"""Reader features that DROP FEATURE removes, with their history or leaving checkpointProtection behind."""
-_FREELY = frozenset(
-    {
-        "checkConstraints",
-        "rowTracking",
-        "domainMetadata",
-        "inCommitTimestamp",
-        "materializePartitionColumns",
-        "coordinatedCommits-preview",
-    }
-)
-_TRUNCATES = frozenset({PROTECTION})
-"""Features that only TRUNCATE HISTORY removes."""
-
-
-def leaves(feature: str) -> Leaves:
-    """How a feature can be removed from a protocol: not at all, by losing history or adding a guard, or without either.
-
-    An unknown feature counts as one that cannot be removed.
-    """
-    if feature in _TRUNCATES:
-        return "truncating"
-    if feature in _HISTORY:
-        return "with history"
-    return "freely" if feature in _FREELY else "never"
 
 
 def added_features(before: Protocol, after: Protocol) -> tuple[FeatureFact, ...]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tablectl.attributes.policy import VALUE_TYPES
-from tablectl.attributes.value_types import FieldType, ValueType
+from tablectl.attributes.value_types import FieldType, NamedValues, ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
 from tablectl.model.calendar import TableWindow
 from tablectl.model.table_options import CONSENTS, TableOptions, parse_size
@@ -29,7 +29,7 @@ from tablectl.policies.fields import (
 )
 from tablectl.policies.identifiers import read_column, read_location
 from tablectl.policies.property_values import PropertiesField
-from tablectl.policies.suggestions import did_you_mean, shown
+from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE
 from tablectl.policies.window_fields import TABLE_WINDOW
@@ -153,6 +153,58 @@ class LocationField(YamlField):
         return {"type": "string", "pattern": rf"^(/|[A-Za-z][A-Za-z0-9+.-]*:/|.*{VARIABLE})"}
 
 
+@frozen(kw_only=True)
+class NamedValuesField(YamlField):
+    """A map of names to texts, each checked with its name."""
+
+    name: str
+    named: NamedValues
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return f"a map of {self.named.takes}"
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        name = name.of(self)
+        if not isinstance(node, MapNode) or not node.entries:
+            self.refuse(node, name, reading, f"put them under {name}")
+            return None
+        read: dict[str, str] = {}
+        folded: dict[str, SourceFile] = {}
+        for entry in node.entries:
+            text = self._text(entry, name.key(entry.key), reading)
+            first = folded.setdefault(entry.key.lower(), entry.source)
+            if first is not entry.source:
+                message = f"{name.key(entry.key)} is declared twice: first on line {first.line}"
+                reading.report(entry.source, message, "keep one of them")
+            elif text is not None:
+                read[entry.key] = text
+        return read
+
+    def _text(self, entry: Entry, name: FieldName, reading: ValueReader) -> str | None:
+        if isinstance(entry.value, Scalar) and entry.value.is_null:
+            words = " or ".join(f"`{each}`" for each in self.named.words)
+            reading.report(entry.source, f"{name} has no value", f"write {words}" if words else "")
+            return None
+        text = reading.text(entry.value, str(name), "")
+        if text is None:
+            return None
+        reason, hint = self.named.why_not(entry.key, text)
+        if not reason:
+            return text
+        if self.named.names and entry.key not in self.named.names and (near := nearest(entry.key, self.named.names)):
+            hint = f"did you mean `{near}`?"
+        reading.report(entry.source, reason if reason.isprintable() else shown(reason), hint)
+        return None
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        del variables
+        of: Schema = {"enum": [*self.named.words]} if self.named.names else dict(TEXT)
+        known = dict.fromkeys(self.named.names, of)
+        rest = {"properties": known, "additionalProperties": False} if known else {"additionalProperties": of}
+        return {"type": "object", "minProperties": 1, **rest}
+
+
 def field_of(value_type: ValueType) -> YamlField:
     """The field of an attribute."""
     name, about = value_type.name, value_type.description
@@ -160,6 +212,8 @@ def field_of(value_type: ValueType) -> YamlField:
     word = Word(words=value_type.words, later=value_type.later_words, description=about, example=example)
     if value_type.keyed:
         return PropertiesField(description=about, example=example)
+    if value_type.named:
+        return NamedValuesField(name=name, named=value_type.named, description=about, example=example)
     if value_type.fields:
         keys = {each.name: _text_of(each) for each in value_type.fields}
         return Section(keys=keys, named=True, description=about, example=example)

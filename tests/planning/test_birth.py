@@ -102,6 +102,8 @@ def test_every_attribute_says_what_it_needs_at_birth() -> None:
         "data_skipping": ("id",),
         "retention": {"log": "interval 1 days"},
         "properties": {"owner.team": "x"},
+        "features": {"typeWidening": "supported"},
+        "constraints": {"positive": "id > 0"},
     }
     for each in ATTRIBUTES:
         value = declared.get(each.name, next((word for word in each.value_type.words if word != "none"), ""))
@@ -125,6 +127,23 @@ def test_a_client_that_could_not_read_the_new_table_is_named() -> None:
     options = TableOptions(clients=(("trino", "420"),))
     refused = plan_birth(ORDERS, schema(), Policy(deletion_vectors="enabled"), "oss", options).refusals
     assert ["trino 420" in each.reason for each in refused] == [True]
+
+
+def test_constraints_and_features_are_part_of_the_statement() -> None:
+    constraints = {"positive": "id > 0", "day": "not null"}
+    born = plan_birth(
+        ORDERS, schema(), Policy(constraints=constraints, features={"catalogManaged": "supported"}), "oss"
+    )
+    assert not born.refusals
+    assert not born.later
+    assert "`day` DATE NOT NULL" in born.sql
+    assert "'delta.constraints.positive' = 'id > 0'" in born.sql
+    assert "'delta.feature.catalogManaged' = 'supported'" in born.sql
+
+
+def test_a_column_of_a_constraint_that_is_missing_is_refused() -> None:
+    refused = plan_birth(ORDERS, schema(), Policy(constraints={"nope": "not null"}), "oss").refusals
+    assert [each.change for each in refused] == ["constraints.nope"]
 
 
 def test_a_partition_column_may_be_not_null() -> None:

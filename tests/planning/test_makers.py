@@ -12,12 +12,12 @@ from tablectl.delta.names import parse_table
 from tablectl.model.errors import InputError
 from tablectl.model.patterns import make_catalog_pattern
 from tablectl.planning.birth import birth_of
-from tablectl.planning.makers import MAKERS, Scope, compare
+from tablectl.planning.makers import MAKERS, BirthScope, compare
 
 
-def scope(text: str, **policy: Any) -> Scope:
+def scope(text: str, **policy: Any) -> BirthScope:
     target = make_catalog_pattern(*text.split(".")) if "*" in text else parse_table(text)
-    return Scope(target=target, birth=birth_of(Policy(**policy)), place="policies/sales.yaml:3")
+    return BirthScope(target=target, birth=birth_of(Policy(**policy)), place="policies/sales.yaml:3")
 
 
 ORDERS = scope("lake.sales.orders", isolation="Serializable", retention={"log": "interval 10 days"})
@@ -32,11 +32,11 @@ EVERYTHING = scope(
 )
 
 
-def written(maker: str, *scopes: Scope, dialect: str = "oss") -> str:
+def written(maker: str, *scopes: BirthScope, dialect: str = "oss") -> str:
     return MAKERS[maker].write(scopes, dialect, "shop").text
 
 
-def left(maker: str, *scopes: Scope, dialect: str = "oss") -> list[str]:
+def left(maker: str, *scopes: BirthScope, dialect: str = "oss") -> list[str]:
     return [each.what for each in MAKERS[maker].write(scopes, dialect, "shop").left]
 
 
@@ -130,7 +130,14 @@ def test_what_delta_rs_never_turns_on_need_not_be_off() -> None:
 def test_what_no_maker_says_is_a_statement_of_the_next_plan() -> None:
     managed = scope("lake.s.t", predictive_optimization="enabled")
     for maker in MAKERS:
-        assert "PREDICTIVE OPTIMIZATION" in left(maker, managed, dialect="databricks"), maker
+        assert left(maker, managed, dialect="databricks") == ["ENABLE PREDICTIVE OPTIMIZATION"], maker
+
+
+def test_features_and_constraints() -> None:
+    checked = scope("lake.s.t", features={"typeWidening": "supported"}, constraints={"positive": "amount > 0"})
+    assert "delta.properties.defaults.feature.typeWidening supported" in written("spark", checked)
+    for maker, names in {"spark": 1, "dbt": 1, "delta-rs": 2, "sql": 0}.items():
+        assert len(left(maker, checked)) == names, maker
 
 
 @pytest.mark.parametrize("maker", list(MAKERS))

@@ -24,6 +24,8 @@ PROPERTIES = """
     column_mapping: name
     data_skipping: [id, day]
     retention: {log: 10 days, deleted_files: 2 days}
+    features: {typeWidening: supported}
+    constraints: {positive: "id > 0", day: not null}
     properties: {owner.team: "it's ours", delta.appendOnly: true, delta.checkpointPolicy: v2}
 """
 OFF = """
