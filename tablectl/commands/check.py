@@ -116,8 +116,7 @@ def check_tables(project: Project, options: CheckOptions, on_read: OnRead = igno
 
 def _catalog(place: str, project: Project) -> str:
     """The pattern of a whole catalog for its name."""
-    known = {project.catalog, *(project.catalogs.names if project.catalogs else ())}
-    return f"{place}.*.*" if place in known else place
+    return f"{place}.*.*" if place in {project.catalog, *project.config.catalogs} else place
 
 
 def _checked(project: Project, spec: TableSpec, location: str, facts: TableFacts) -> TableRisks:

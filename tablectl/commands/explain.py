@@ -168,7 +168,7 @@ def _page(name: str) -> Document:
         raise UsageError(
             f"there is no page {name}.md", f"did you mean {near}.md?" if near else "see README.md"
         ) from None
-    code = Code("markdown", tuple(text.rstrip("\n").split("\n")))
+    code = Code("text", tuple(text.rstrip("\n").split("\n")))
     return page(f"docs/{name}.md", Listing((code,)), record={"page": f"docs/{name}.md", "text": text})
 
 

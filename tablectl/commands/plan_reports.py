@@ -71,8 +71,8 @@ def plan_context(
 
 def lines_of_plan(plan: Plan, specs: Specs, *, everything: bool = True) -> Sources:
     """The lines of the policies for the tables that a plan reports, or for those alone that it does not change."""
-    shown = (each for each in plan.tables if everything or each.refusals)
-    return policy_lines_of(specs, [each.name for each in (*shown, *plan.failures)])
+    shown = (each.name for each in plan.tables if everything or each.refusals)
+    return policy_lines_of(specs, [*shown, *(each.name for each in plan.failures)])
 
 
 def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:

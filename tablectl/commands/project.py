@@ -304,12 +304,21 @@ class Project:
         """Specs without policies for named tables and patterns, and for the whole catalog with ``everything``; ``None``
         if nothing is requested. Raises ``UsageError`` for text that is not a name.
         """
-        from tablectl.policies.effective_policy import is_word  # noqa: PLC0415
         from tablectl.policies.repository import requested_tables, whole_catalog  # noqa: PLC0415  # as above
 
-        texts = [self.named(each).text if is_word(each) else each for each in tables]
+        texts = list(map(self._asked, tables))
         texts += [whole_catalog(self.catalog)] if everything else []
         return requested_tables(texts, self.catalog, self.variables) if texts else None
+
+    def _asked(self, text: str) -> str:
+        """What a word alone means: a table that the policies name, or, without policies, a folder here."""
+        from tablectl.policies.effective_policy import is_word  # noqa: PLC0415  # as above
+
+        if not is_word(text):
+            return text
+        if has_policies(self.config, self.directory):
+            return self.named(text).text
+        return f"./{text}" if Path(text).is_dir() else text
 
     def policies_of_plan(self, paths: Paths = None) -> Specs:
         """The policies to compare a plan with. Raises as ``policies``, and ``UsageError`` if there are none."""

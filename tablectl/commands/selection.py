@@ -161,8 +161,8 @@ def locate(
     counts = Counter(at for name in found.tables for at in index.candidates(name) if patterns[at].matches(name))
     counted = _counted((declared[each], counts[at]) for at, each in enumerate(patterns) if each.text not in failed)
     if not (selection.globs or selection.tags):  # a glob or tag that selects nothing is an error of its own
-        known = ((each, count) for each, count in counted if each.source not in lost)
-        failures += [_too_few(each, count) for each, count in known if not _fits(each, count)]
+        looked = ((each, count) for each, count in counted if each.source not in lost)
+        failures += [_too_few(each, count) for each, count in looked if not _fits(each, count)]
     unmatched = (each.text for each, count in counted if not count and _fits(each, count))
     locations = _locate(selected, catalog)
     failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.conftest import Cli, Repository
+from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.insight.advice.job_log import JobLog
 
 
@@ -92,7 +92,15 @@ def test_a_table_a_pattern_and_a_relative_folder_are_places(
     cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(lake.lake)
-    for place, count in (("./orders", 1), (f"{lake.lake}/*", 4), (".", 6), (lake.name("orders"), 1), ("./sales", 2)):
+    for place, count in (
+        ("orders", 1),
+        ("sales", 2),
+        ("./orders", 1),
+        (f"{lake.lake}/*", 4),
+        (".", 6),
+        (lake.name("orders"), 1),
+        ("./sales", 2),
+    ):
         assert len(json.loads(cli("check", place, "--format", "json").out)["tables"]) == count, place
 
 
@@ -122,3 +130,12 @@ def test_the_report_says_what_the_text_says(cli: Cli, lake: Repository, form: st
     out = cli("check", lake.lake, "--format", form).out
     assert "deleted files are kept 1 hour only (L006)" in out
     assert "retention: {deleted_files: 7 days}" in out
+
+
+def test_the_name_of_a_catalog_means_all_of_its_tables(cli: Cli, repo: Repository, fake_spark: FakeSpark) -> None:
+    fake_spark.catalog = {
+        ("spark_catalog", "sales", "orders"): repo.table("orders", properties=HOUR),
+        ("spark_catalog", "web", "clicks"): repo.table("clicks"),
+    }
+    found = json.loads(cli("check", "spark_catalog", "--format", "json").out)["tables"]
+    assert [each["table"] for each in found] == ["sales.orders", "web.clicks"]
