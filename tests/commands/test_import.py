@@ -16,7 +16,7 @@ def test_what_is_imported_plans_to_nothing(repo: Repository, cli: Cli) -> None:
     orders = repo.table("orders", properties={"owner.team": "on", "delta.columnMapping.maxColumnId": "3"})
     repo.table("raw/events", partitions=["day"], properties={"delta.appendOnly": "true"})
     set_property(orders, "delta.isolationLevel", "serializable")
-    ran = cli("import", f"delta.`{repo.lake}/orders`", f"delta.`{repo.lake}/raw/*`", "-o", "policies/lake.yaml")
+    ran = cli("import", f"delta.`{repo.lake}/orders`", f"delta.`{repo.lake}/raw/*`", "--out", "policies/lake.yaml")
     assert (ran.code, ran.out) == (0, "")
     assert "wrote 2 tables to policies/lake.yaml; `tablectl plan` changes none of them" in ran.err
     assert Path("policies/lake.yaml").read_text() == (
@@ -43,7 +43,7 @@ def test_a_catalog_is_imported_whole_and_planned_without_it(repo: Repository, cl
     for schema, table in (("sales", "orders"), ("sales", "returns"), ("web", "clicks")):
         place = create(repo.lake / schema / table, properties={"owner.team": schema, **common})
         fake_spark.catalog["lake", schema, table] = place
-    ran = cli("import", "--all", "-o", "policies/all.yaml")
+    ran = cli("import", "--all", "--out", "policies/all.yaml")
     assert ran.code == 0
     text = Path("policies/all.yaml").read_text()
     assert "defaults:\n  properties:\n    cost.center: 7\n    cost.unit: EUR\n" in text
@@ -72,18 +72,18 @@ def test_tables_with_an_entry_are_left_out(repo: Repository, cli: Cli) -> None:
 def test_no_file_is_written_over(repo: Repository, cli: Cli) -> None:
     repo.table("orders")
     Path("mine.yaml").write_text("precious")
-    ran = cli("import", repo.name("orders"), "-o", "mine.yaml")
+    ran = cli("import", repo.name("orders"), "--out", "mine.yaml")
     assert (ran.code, Path("mine.yaml").read_text()) == (1, "precious")
     assert "import does not overwrite it" in ran.err
 
 
 def test_what_cannot_be_read_is_an_error_and_the_rest_is_written(repo: Repository, cli: Cli) -> None:
     repo.table("orders")
-    ran = cli("import", repo.name("orders"), repo.name("gone"), "-o", "-")
+    ran = cli("import", repo.name("orders"), repo.name("gone"), "--out", "-")
     assert ran.code == 1
     assert "no such directory" in ran.err
     assert repo.name("orders") in ran.out
-    ran = cli("import", repo.name("gone"), "-o", "none.yaml")
+    ran = cli("import", repo.name("gone"), "--out", "none.yaml")
     assert (ran.code, Path("none.yaml").exists()) == (1, False)
 
 
@@ -127,7 +127,7 @@ def test_a_function_call_without_tables_says_so() -> None:
 def test_many_tables(repo: Repository, cli: Cli) -> None:
     for number in range(200):
         repo.table(f"t{number:03d}", properties={"owner.team": "web", "n": str(number)})
-    ran = cli("import", f"delta.`{repo.lake}/*`", "-o", "policies/all.yaml")
+    ran = cli("import", f"delta.`{repo.lake}/*`", "--out", "policies/all.yaml")
     assert "wrote 200 tables" in ran.err
     assert cli("plan").out == "No changes. 200 tables match their policies.\n"
 
@@ -144,4 +144,4 @@ def test_values_that_no_one_shall_see_are_left_out(repo: Repository, cli: Cli) -
 def test_a_folder_without_policies_declares_nothing_yet(repo: Repository, cli: Cli) -> None:
     repo.table("orders")
     (repo.root / "policies").mkdir(exist_ok=True)
-    assert cli("import", f"delta.`{repo.lake}/orders`", "-o", "policies/lake.yaml").code == 0
+    assert cli("import", f"delta.`{repo.lake}/orders`", "--out", "policies/lake.yaml").code == 0

@@ -83,7 +83,7 @@ def test_an_undo_through_policies_leaves_the_text_that_every_client_reads(
 
 def test_an_import_leaves_the_text_out_and_plans_to_nothing(repo: Repository, cli: Cli) -> None:
     repo.table("orders", properties={LOG: "60 days", FILES: "interval 2 weeks"})
-    assert cli("import", repo.name("orders"), "-o", "policies/lake.yaml").code == 0
+    assert cli("import", repo.name("orders"), "--out", "policies/lake.yaml").code == 0
     assert "# left out: retention.log is 60 days" in Path("policies/lake.yaml").read_text()
     assert cli("validate").code == 0
     assert cli("plan", "--detailed-exitcode").code == 0
