@@ -33,7 +33,7 @@ from tablectl.delta.names import (
     column_text,
     parse_column,
 )
-from tablectl.model.operations import PARTITIONS, ClusterBy, OptimizeData, Repartition, ReplacePartitions
+from tablectl.model.operations import PARTITIONS, ClusterBy, Operation, OptimizeData, Repartition, ReplacePartitions
 from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
 from tablectl.model.table import ClusteringState, FileGroup, LiveTable
 from tablectl.model.table_options import TableOptions
@@ -137,6 +137,12 @@ class Clustering(Attribute):
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
         """The mode AUTO. Named columns end it."""
         return {keys.CLUSTER_BY_AUTO: "true" if declared == AUTO else None}
+
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """``CLUSTER BY``. Without it, no new table is clustered."""
+        if isinstance(declared, tuple):
+            return (ClusterBy(paths_of(declared)),)
+        return (ClusterBy((), automatic=True),) if declared == AUTO else ()
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """How the data is clustered, if it must follow the columns or if they change."""

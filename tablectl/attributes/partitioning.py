@@ -17,7 +17,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import NameSyntaxError, column_text, fold_column, parse_column
 from tablectl.delta.properties import parse_columns
 from tablectl.delta.schema import Column, Schema, columns_of
-from tablectl.model.operations import ClusterBy, Repartition, ReplacePartitions
+from tablectl.model.operations import ClusterBy, Operation, Repartition, ReplacePartitions
 from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -89,6 +89,15 @@ class Partitioning(Attribute):
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         back = Repartition(_names(change.before))
         return (PlannedOperation(change.id, Repartition(_names(change.after)), undo=back),)
+
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """The partition columns. Without them, a new table has no partitions."""
+        return (Repartition(_names(declared)),) if isinstance(declared, tuple) else ()
+
+    def check_birth(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+        """A new table has no data to rewrite: only its columns count."""
+        reason, fix, condition = next(_bad_columns(change, live), ("", "", ""))
+        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition) if reason else None
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         if live.partition_columns:

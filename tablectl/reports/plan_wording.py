@@ -7,7 +7,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tablectl.model.expected_loss import DAYS, LEAST_WRITES, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
+from tablectl.model.expected_loss import DAYS, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
 from tablectl.model.streams import StreamState, StreamWriter
 from tablectl.model.text import size_text
@@ -154,9 +154,12 @@ def _statements(tables: Sequence[TablePlan]) -> str:
     return plural(sum(len(table.statements) for table in tables), "statement")
 
 
+_JOBS = 3
+_FEW = 30
+"""With fewer writes, a plan says how many it knows."""
 _NOTHING = 0.05
 """Fewer failed writes are written as 0.0."""
-_TOO_FEW = f"fewer than {LEAST_WRITES} writes in {DAYS} days"
+_NO_WRITES = f"no writes in {DAYS} days"
 
 
 def statement_loss(table: TablePlan, statement: Statement, now: datetime | None) -> str:
@@ -171,15 +174,19 @@ def statement_loss(table: TablePlan, statement: Statement, now: datetime | None)
 def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
     """What all statements of some tables are expected to cost; empty if none fails a write, or if nothing was read.
 
-    Of tables some of which have too few writes, the known losses are added up, and the number of the others is said.
+    Of tables some of which have no known writes, the known losses are added up, and the number of the others is said.
     """
     losses = [each.loss for each in tables if each.applies and each.loss is not None]
     known = [each for each in losses if not each.unknown]
     if not known:
         reasons = {each.unknown for each in losses}
-        return f"unknown: {reasons.pop() if len(reasons) == 1 else _TOO_FEW}" if reasons else ""
+        return f"unknown: {reasons.pop() if len(reasons) == 1 else _NO_WRITES}" if reasons else ""
     observed = all(each.quietest is not None for each in known)
     text = _week_text(summed(each.week for each in known), now, observed=observed)
+    writes = sum(each.writes for each in known)
+    text += f", from {plural(writes, 'write')} in the log" if writes < _FEW else ""
+    jobs = tuple(dict.fromkeys(job for each in known for job in each.jobs))
+    text += f"; usual runs: {'; '.join(jobs[:_JOBS])}" if jobs else ""
     others = len(tables) - len(known)
     return f"{text}; unknown for {others:,} of the {len(tables):,} tables" if others else text
 

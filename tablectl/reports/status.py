@@ -79,6 +79,14 @@ class TableStatus:
     error: str = ""
     owner: str = field(default="", metadata=OMITTED)
     """Who is responsible for the table, by its policy."""
+    upkeep: tuple[str, ...] = field(default=(), metadata=OMITTED)
+    """What upkeep is due by the policy: ``vacuum since 2026-11-21 11:00:00 UTC``; read with ``--debt`` only."""
+    small_files: int | None = field(default=None, metadata=OMITTED)
+    """Files that an OPTIMIZE by the policy would merge, as above."""
+    vacuum_bytes: int | None = field(default=None, metadata=OMITTED)
+    """The bytes that a VACUUM would delete, by the metrics of commits, as above."""
+    log_files: int | None = field(default=None, metadata=OMITTED)
+    """The commits in the log, as above."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

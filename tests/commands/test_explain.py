@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -57,8 +56,8 @@ lake.sales.orders
   location                     /lake/orders   policies/sales.yaml:11
 
   not managed deletion_vectors, partitioning, row_tracking, column_mapping,
-              uniform, constraints, features, data_skipping, retention: no
-              policy names them
+              uniform, constraints, features, data_skipping, retention: no policy
+              names them
 """
     )
 
@@ -95,8 +94,6 @@ def test_a_table_that_only_a_pattern_matches_needs_no_catalog(cli: Cli, sales: R
         "row_tracking",
         "column_mapping",
         "uniform",
-        "constraints",
-        "features",
         "data_skipping",
         "retention",
     ]
@@ -108,7 +105,7 @@ def test_a_table_that_only_a_pattern_matches_needs_no_catalog(cli: Cli, sales: R
         ("lake.sale.orders", "no policy declares lake.sale.orders\n  hint: did you mean lake.sales.orders?"),
         ("delta.`/lake/orders`", "declared as lake.sales.orders"),
         ("other.place.entirely", "hint: what no policy names is not managed"),
-        ("returns", '"returns" is not a known term, and no table'),
+        ("orders", '"orders" is not a known term, and no table'),
         ("lake.sales.*", "hint: name one table that it matches"),
         ("isolation", '"isolation" is an attribute of tables, not a table\n  hint: Isolation level of writes'),
         ("delta.appendOnl", "is not a property known to Delta\n  hint: did you mean delta.appendOnly?"),
@@ -147,12 +144,3 @@ def test_as_a_function(cli: Cli, sales: Repository, monkeypatch: pytest.MonkeyPa
         "properties.owner.team": 8,
         "location": 11,
     }
-
-
-def test_a_page_that_a_message_names_can_be_read_without_a_checkout(cli: Cli, repo: Repository) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "exit-codes.md").read_text()
-    assert page.splitlines()[0] in cli("explain", "docs/exit-codes.md").out
-    assert json.loads(cli("explain", "exit-codes.md#codes", "--format", "json").out)["text"] == page
-    ran = cli("explain", "docs/exit-cods.md")
-    assert (ran.code, "did you mean exit-codes.md?" in ran.err) == (64, True)
-    assert cli("explain", "docs/../pyproject.md").code == 64
