@@ -176,10 +176,14 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
     """A term of conflicts: an exception, an error class, an isolation level; with or without a live table."""
     term = find_term(word)
     if term is None:
+        near = nearest(word, (*tool_terms(), *term_names(), *RULES))
         if options.live is None and is_word(word):
             with suppress(UsageError):
-                return _table(word, options, out)
-        near = nearest(word, (*tool_terms(), *term_names(), *RULES))
+                project = options.open(out.note)
+                name, specs = project.named(word, options.paths), project.any_policies(options.paths)
+                # A pattern matches any word, and so also a misspelt term.
+                if near is None or name.key in {each.key for each in specs.declarations.named}:
+                    return _table(word, options, out)
         hint = f"did you mean {near}?" if near else f"such as gate, L004, D37, {', '.join(term_names()[:2])}"
         table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
         raise UsageError(f"{shown(word)} is not a known term{table_too}", hint)

@@ -154,7 +154,7 @@ class _Policies:
 def _with_folder(options: InitOptions) -> InitOptions:
     """The options with the folder of the repository first. A name that can only be that of tables is one of tables.
 
-    Raises ``UsageError`` for a folder of tables: nobody wants a repository in it.
+    Raises ``UsageError`` for a folder of tables, where a repository does not belong.
     """
     first = options.target
     if first.lower().startswith("delta.") or any(char in first for char in "`*?[") or "://" in first:

@@ -105,7 +105,7 @@ def test_a_table_that_only_a_pattern_matches_needs_no_catalog(cli: Cli, sales: R
         ("lake.sale.orders", "no policy declares lake.sale.orders\n  hint: did you mean lake.sales.orders?"),
         ("delta.`/lake/orders`", "declared as lake.sales.orders"),
         ("other.place.entirely", "hint: what no policy names is not managed"),
-        ("orders", '"orders" is not a known term, and no table'),
+        ("gatee", '"gatee" is not a known term, and no table'),
         ("lake.sales.*", "hint: name one table that it matches"),
         ("isolation", '"isolation" is an attribute of tables, not a table\n  hint: Isolation level of writes'),
         ("delta.appendOnl", "is not a property known to Delta\n  hint: did you mean delta.appendOnly?"),

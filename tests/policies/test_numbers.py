@@ -28,6 +28,6 @@ def test_the_bounds_in_a_message_are_written_in_full() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_is_no_finite_number_is_refused(value: float) -> None:
+def test_only_a_finite_number_is_taken(value: float) -> None:
     with pytest.raises(UsageError, match="needs a number"):
         Setting(takes=number(0, 1e6)).checked("ttl", value)

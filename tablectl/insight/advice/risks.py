@@ -22,7 +22,7 @@ from tablectl.support.frozen import frozen
 
 _OLDEST = Protocol(1, 1)
 _LONGEST = 160
-"""Characters of the evidence of an advice; `advise` has all of it."""
+"""Characters of an evidence that is shown; `advise` has all of it."""
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note", "ignored")
 _HARMS: Mapping[Benefit, Harm] = MappingProxyType(
     {
@@ -148,7 +148,7 @@ def _of_advice(advice: Advice) -> Risk:
         harm=_HARMS[advice.benefit],
         severity="note" if advice.confidence == "low" else "warning",
         code=advice.code,
-        says=f"{_amount(advice)}; {_short(advice.evidence[0])}",
+        says=f"{_amount(advice)}; {_evidence(advice)}",
         means="",
         declare=advice.declare,
         do="; ".join(filter(None, (advice.title, advice.do))),
@@ -159,5 +159,7 @@ def _amount(advice: Advice) -> str:
     return size_text(int(advice.amount)) if advice.benefit == "bytes" else f"{advice.amount:,.0f} {advice.benefit}"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def _evidence(advice: Advice) -> str:
+    """The first evidence, if it is short."""
+    first = advice.evidence[0]
+    return first if len(first) <= _LONGEST else f"{advice.confidence} confidence, {advice.observations:,} observations"
