@@ -45,10 +45,10 @@ _NEXT = """The tables are as declared; what is left is the one refusal. To go on
   cd {root}
   tablectl show plans/first.json             # the whole plan
   tablectl plan                              # reads the logs, starts no Spark
-  tablectl explain 'delta.`{lake}/orders`'
-  tablectl conflicts 'delta.`{lake}/orders`'
+  tablectl explain orders                    # the line of each value
+  tablectl conflicts orders                  # which operations conflict
 Then edit policies/lake.yaml, plan again, and `tablectl apply`.
-Your own tables: `tablectl init` in an empty folder, and docs/install.md.
+Your own tables: `tablectl check PLACE`, then `tablectl init DIR PLACE`.
 """
 
 _TABLES = {
@@ -175,7 +175,7 @@ def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitC
     if left != expected or after.failures:
         out.note("the last plan should hold nothing but the refusal: please report this")
         return ExitCode.PARTIAL
-    out.result(_NEXT.format(root=shlex.quote(str(root)), lake=root / "lake"))
+    out.result(_NEXT.format(root=shlex.quote(str(root))))
     return ExitCode.DONE
 
 
