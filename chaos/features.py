@@ -46,5 +46,7 @@ class Feature(Enum):
     """A CHECK constraint is added: its rows are counted before the gate closes."""
     DROPPED = "dropped feature"
     """A protocol feature is dropped, in several commits of one statement."""
+    UPKEEP = "upkeep"
+    """Files are merged and old ones deleted, by runs before the apply."""
     EMPTY_PATTERN = "pattern without tables"
     """A pattern of the policies matches no table."""

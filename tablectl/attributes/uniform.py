@@ -125,6 +125,14 @@ class Uniform(WordAttribute):
             return {**found, keys.ROW_TRACKING: "true"}
         return found if declared == "none" else {**found, keys.DELETION_VECTORS: "false"}
 
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """The compatibility with what it requires, and the format, which an upgrade sets in steps."""
+        if declared == "none":
+            return ()
+        more = ((keys.COLUMN_MAPPING, "name"), (keys.UNIFORM_FORMATS, "iceberg"))
+        set_ = tuple((key, value) for key, value in self.planned(declared).items() if value is not None)
+        return (SetProperties((*set_, *more)),)
+
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """V1 rewrites no file and needs a table without vectors; V2 rewrites all files, and V3 commits them again."""
         return Needs(vectors=value == "iceberg_v1", size=value in {"iceberg_v2", "iceberg_v3"})

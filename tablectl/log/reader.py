@@ -28,6 +28,7 @@ from tablectl.log.state import (
 )
 from tablectl.log.table_cache import KnownState, NoCache, TableCache
 from tablectl.log.truncation import find_truncation
+from tablectl.log.upkeep_facts import read_upkeep_facts
 from tablectl.log.write_history import read_write_history
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
@@ -461,6 +462,8 @@ def _deepened(table: LiveTable, depth: Depth, history: History, cache: TableCach
         table = replace(table, marks=find_clustering_state(history), optimize=depth.marks)
     if depth.truncation:
         table = replace(table, truncation=find_truncation(table, history, depth.truncation))
+    if depth.upkeep is not None:
+        table = replace(table, upkeep=read_upkeep_facts(table, history, depth.upkeep))
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
     if depth.writers and depth.writers(table):

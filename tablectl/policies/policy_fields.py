@@ -32,6 +32,7 @@ from tablectl.policies.fields import (
 from tablectl.policies.identifiers import read_column, read_location
 from tablectl.policies.property_values import PropertiesField
 from tablectl.policies.suggestions import cut, did_you_mean, nearest, shown
+from tablectl.policies.upkeep_fields import UPKEEP
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE
 from tablectl.policies.window_fields import TABLE_WINDOW
@@ -421,6 +422,7 @@ INHERITED: Mapping[str, YamlField] = MappingProxyType(
     {
         **ATTRIBUTE_FIELDS,
         **OPTIONS,
+        "upkeep": UPKEEP,
         "window": TABLE_WINDOW,
         "owner": OWNER,
         "locked": LOCK,

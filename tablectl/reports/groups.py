@@ -97,6 +97,8 @@ class Effect:
     kind: Kind
     lasting: bool = False
     """Whether it is still so after the apply."""
+    about: str = ""
+    """The id of a change that is refused for this reason."""
 
 
 @frozen
@@ -291,7 +293,7 @@ def _refused(table: TablePlan) -> list[Effect]:
     for each in table.refusals:
         error = f" ({each.condition})" if each.condition else ""
         found += [
-            Effect(f"refused: {each.change}: {each.reason}{error}", "bad"),
+            Effect(f"refused: {each.change}: {each.reason}{error}", "bad", about=each.change),
             Effect(f"fix: {each.fix}", "good"),
         ]
     return found
