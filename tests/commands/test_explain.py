@@ -56,8 +56,8 @@ lake.sales.orders
   location                     /lake/orders   policies/sales.yaml:11
 
   not managed deletion_vectors, partitioning, row_tracking, column_mapping,
-              uniform, constraints, features, data_skipping, retention: no policy
-              names them
+              uniform, constraints, features, data_skipping, retention: no
+              policy names them
 """
     )
 
@@ -94,6 +94,8 @@ def test_a_table_that_only_a_pattern_matches_needs_no_catalog(cli: Cli, sales: R
         "row_tracking",
         "column_mapping",
         "uniform",
+        "constraints",
+        "features",
         "data_skipping",
         "retention",
     ]
