@@ -163,9 +163,10 @@ def _constraint(scene: Scene) -> None:
 
 def _dropped(scene: Scene) -> None:
     for table in scene.tables:
-        protocol = table.live.protocol.raised(frozenset({"typeWidening"}))
-        table.commit("SET TBLPROPERTIES", "apply", protocol=protocol)
-    scene.policy["features"] = {"typeWidening": "dropped"}
+        protocol = table.live.protocol.raised(frozenset({"inCommitTimestamp"}))
+        on = {**table.live.properties, "delta.enableInCommitTimestamps": "true"}
+        table.commit("SET TBLPROPERTIES", "ben", protocol=protocol, properties=on)
+    scene.policy["features"] = {"inCommitTimestamp": "dropped"}
 
 
 def _upkeep(scene: Scene) -> None:
