@@ -28,8 +28,10 @@ from tablectl.model.expected_loss import (
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import LOOK_BACK, Depth
 from tablectl.planning.derive_statements import derive_table
+from tablectl.planning.upkeep import UpkeepTable
 from tablectl.storage.records import RecordStore
 from tablectl.support.frozen import frozen
+from tablectl.writers.trace import KEPT, traces
 
 RECENT = 600.0
 """Seconds: the commits of the last ten minutes show what happens right now."""
@@ -157,14 +159,18 @@ def forecast_of(window: RunContext, plan: TablePlan, records: RecordStore) -> Qu
     """The forecast of a planned table, from its log and the guards of its writers. Raises ``TablectlError`` if the log
     cannot be read.
     """
-    made = derive_table(plan.changes, plan.basis, plan.table, window.engine.dialect).commits()
+    upkeep = isinstance(plan, UpkeepTable)
+    made = plan.made if upkeep else derive_table(plan.changes, plan.basis, plan.table, window.engine.dialect).commits()
     failing = [made[each.id] for each in plan.statements if each.fails and each.id in made]
     if not failing:
         return HARMLESS
     live = window.reader.read(plan.table, plan.location, _DEEP)
     history, now = live.writes or live.past, window.clock.utc().timestamp()
     past = past_writers(history.commits if history else (), plan.basis, window.engine.dialect, now)
-    return judged(past, failing, now, guarded_names(records))
+    names = guarded_names(records)
+    if upkeep and (names := names | traced_names(records, now)) and past is not None:
+        past = past.named()  # where writers use guards, commits without a name count as theirs
+    return judged(past, failing, now, names)
 
 
 def judged(
@@ -202,6 +208,15 @@ def guarded_names(records: RecordStore) -> frozenset[str]:
         return frozenset()
     texts = [each.writer for each in found if each is not None]
     return frozenset(filter(None, (*texts, *(text.split(", ")[0] for text in texts))))
+
+
+def traced_names(records: RecordStore, now: float) -> frozenset[str]:
+    """The names of the writers that came with a guard in the last days; none if they cannot be read."""
+    try:
+        found = traces(records, datetime.fromtimestamp(now, UTC).date() - timedelta(days=KEPT))
+    except WindowError:
+        return frozenset()
+    return frozenset(name for each in found for name in (each.writer, each.writer.split(", ")[0]) if name)
 
 
 Opening = Callable[[datetime], datetime | None]

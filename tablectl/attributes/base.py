@@ -85,14 +85,14 @@ class Needs:
     """The same, of the version that a rewrite of the whole table starts from."""
     clustering: bool = False
     """How the data is clustered."""
-    truncation: bool = False
-    """The age of the history."""
+    truncation: frozenset[str] = frozenset()
+    """The features whose history must age before it can be deleted."""
     entry: bool = False
     """What the table's catalog says about it besides its state."""
 
     def __or__(self, other: Needs) -> Needs:
         """Everything that either of two declarations depends on."""
-        return Needs(*(getattr(self, need) or getattr(other, need) for need in self.__match_args__))
+        return Needs(*(getattr(self, need) | getattr(other, need) for need in self.__match_args__))
 
 
 class Attribute(ABC):
@@ -108,12 +108,19 @@ class Attribute(ABC):
     """The values that a policy may declare."""
     keys: ClassVar[tuple[str, ...]] = ()
     """The table properties that belong to the attribute. No policy declares them under ``properties``."""
+    in_clear: ClassVar[bool] = True
+    """Whether its value is in the protocol and the metadata of a table, which a client reads before it knows the
+    features.
+    """
     exclusive_with: ClassVar[str] = ""
     """The attribute that cannot list columns in a policy where this one does; empty if there is none."""
     contradictions: ClassVar[tuple[tuple[str, str, str], ...]] = ()
     """Values of the attribute that no table can have together with a value of another one: value, the other attribute,
     its value.
     """
+
+    key_contradictions: ClassVar[tuple[tuple[str, str, str, str], ...]] = ()
+    """The same of an attribute with several keys: key, value, the other attribute or property, its value."""
 
     @abstractmethod
     def read(self, live: LiveTable, key: str) -> Value:
@@ -145,6 +152,11 @@ class Attribute(ABC):
         del change, live, target
         return None
 
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+        """Every reason why the change cannot be made on this table; by default at most the one of ``check``."""
+        found = self.check(change, live, target)
+        return () if found is None else (found,)
+
     def rejected_together(self, declared: Mapping[str, Value]) -> tuple[str, ...]:
         """The keys of an attribute with several keys whose declared values Delta rejects together on every table; none
         if it takes them.
@@ -165,10 +177,26 @@ class Attribute(ABC):
         del live
         yield from ()
 
+    def restored(self, before: LiveTable, after: LiveTable) -> Iterator[str]:
+        """The keys, besides those of ``imported``, whose values the undo of a run restores."""
+        del before, after
+        yield from ()
+
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
         """The table properties that follow from a declaration, for rules that look at more than one attribute."""
         del declared
         return NOTHING_PLANNED
+
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """What a new table needs to agree with a declaration from its first commit on: by default the properties that
+        follow from it.
+        """
+        values = tuple((key, value) for key, value in self.planned(declared).items() if value is not None)
+        return (SetProperties(values),) if values else ()
+
+    def check_birth(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+        """Why no new table can have the value: ``live`` is a table that has its columns, and nothing else."""
+        return self.check(change, live, target)
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """What a value depends on. ``live`` is ``None`` for the value of a change, which differs from the table's."""
@@ -187,10 +215,17 @@ class Attribute(ABC):
 class WordAttribute(Attribute):
     """An attribute whose value is one of several words. The first of its ``keys`` says whether it is set."""
 
+    off: ClassVar[str] = ""
+    """The word of a table that does not use the attribute's feature, if ``dropped`` removes that. A table that has the
+    feature and does not use it reads ``supported``.
+    """
+
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         """Yields at most one change."""
         found = self.read(live, "")
         if isinstance(declared, str) and not self.agrees(found, declared, ""):
+            if found == SUPPORTED and declared != "dropped":
+                found = self.off
             yield Change(attribute=self.name, before=found, after=declared, via=self.between(found, declared))
 
     def between(self, found: Value, declared: str) -> tuple[Value, ...]:
@@ -201,9 +236,11 @@ class WordAttribute(Attribute):
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         """The value, if the property is set."""
         if live.property(self.keys[0]) is not None:
-            yield "", self.read(live, "")
+            found = self.read(live, "")
+            yield "", self.off if found == SUPPORTED else found
 
 
+SUPPORTED = "supported"
 NO_NEEDS = Needs()
 NOTHING_PLANNED: Mapping[str, str | None] = MappingProxyType({})
 

@@ -6,17 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from time import time
 from typing import Any
 
 from tablectl.attributes.policy import attribute
 from tablectl.commands.command import command, function
-from tablectl.commands.options import OF_STATUS, LookBack, PolicyTables, Shown, output_format
+from tablectl.commands.options import LookBack, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables
-from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.selection import LocatedTable, Selection, depth_for, locate
 from tablectl.commands.table_reports import report_of
@@ -32,16 +30,16 @@ from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
-from tablectl.model.text import natural_key, value_text
+from tablectl.model.text import natural_key, time_text, value_text
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.planning.lint import lint, with_own_rules
+from tablectl.planning.upkeep import due_tasks
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
 from tablectl.reports.documents import document_of_status
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
-from tablectl.reports.formats import ReportFormat
 from tablectl.reports.status import STATES, LakeStatus, TableStatus
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form
@@ -63,30 +61,25 @@ class StatusOptions(LookBack, PolicyTables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusCommandOptions(StatusOptions, Shown):
+class StatusCommandOptions(StatusOptions, Reported):
     """The options of ``status``."""
 
     everything: bool = setting(False, flag("Every table of `engine.catalog`."), "--all")
-    html: Path | None = setting(
-        None, Text(parse=Path, description="Also write a page with all rows."), "--html", metavar="FILE"
-    )
     to: str | None = setting(
         None,
         Text(description="Append the rows to a Delta table (needs the extra `status`)."),
         "--to",
         metavar="LOCATION",
     )
-    format: ReportFormat = output_format(OF_STATUS)
 
 
-@command(StatusCommandOptions, without=("paths", "verbose"))
+@command(StatusCommandOptions, without=("paths",))
 def status_command(options: StatusCommandOptions, out: Output) -> ExitCode:
     """Show the state of every table: policy, drift, last apply, protocol, debt, retention.
 
-    Example: tablectl status --html lake.html 'lake.sales.*'
+    Example: tablectl status --report lake.html 'lake.sales.*'
     """
-    files = [*options.report, *([options.html] if options.html else [])]
-    reports = ReportFiles.of(options.format, files, known=OF_STATUS)
+    reports = options.reports()
     with options.open(out.note) as project, out.progress() as on_read:
         reports.check()
         status = collect_status(project, options, everything=options.everything, on_read=on_read)
@@ -195,7 +188,8 @@ def _depth(spec: TableSpec, live: LiveTable, *, debt: bool) -> Depth:
     made = replace(depth_for(spec, LOOK_BACK)(live), look_back=LOOK_BACK)
     if not debt:
         return made
-    return replace(made, counts=True, marks=made.marks or ("incremental" if live.clustering else None))
+    marks = made.marks or ("incremental" if live.clustering else None)
+    return replace(made, counts=True, marks=marks, upkeep=spec.upkeep)
 
 
 def _unreadable(name: str, error: str, policy: str, location: str = "") -> TableStatus:
@@ -221,6 +215,7 @@ def _row(project: Project, found: _Found) -> TableStatus:
         locked_out=_locked_out(spec, live),
         findings=_findings(project, found),
         unclustered_bytes=_unclustered(live),
+        **_upkeep(spec, live),
     )
     if blamed is None:
         return row
@@ -245,21 +240,25 @@ def _differing(row: TableStatus, drift: TableDrift) -> TableStatus:
         ),
         changed_by=commit_author(newest) if newest else "",
         changed_at=_time(newest),
-        error=drift.trouble,
+        error=drift.trouble or row.error,
     )
 
 
 def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
     stamp = read_stamp(applied.user_metadata) if applied else None
     level = attribute("isolation").read(live, "")
+    unknown = (
+        f"unknown reader feature {', '.join(live.unknown)}: files and clustering are not known" if live.unknown else ""
+    )
     return TableStatus(
         table=live.name.text,
         location=live.location,
         state="no policy",
+        error=unknown,
         version=live.version,
         applied_at=_time(applied),
         applied_run=stamp.run if stamp else "",
-        written_at=_time(live.history[0]) if live.history else None,
+        written_at=_time(next((each for each in live.history if not read_stamp(each.user_metadata)), None)),
         reader=live.protocol.reader,
         writer=live.protocol.writer,
         features=tuple(sorted(live.protocol.features)),
@@ -272,6 +271,20 @@ def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
         log_retention=live.property(keys.LOG_RETENTION) or _default(DEFAULT_LOG_RETENTION),
         file_retention=live.property(keys.DELETED_FILE_RETENTION) or _default(DEFAULT_FILE_RETENTION),
     )
+
+
+def _upkeep(spec: TableSpec, live: LiveTable) -> dict[str, Any]:
+    """What upkeep is due, if it was read."""
+    if live.upkeep is None or spec.upkeep is None:
+        return {}
+    tasks = due_tasks(spec.upkeep, live, int(time() * 1000))
+    due = (f"{each.kind}{f' since {time_text(each.since)}' if each.since else ''}" for each in tasks if each.due)
+    return {
+        "upkeep": tuple(due),
+        "small_files": live.upkeep.small_files,
+        "vacuum_bytes": next((each.bytes for each in tasks if each.kind == "vacuum"), None),
+        "log_files": live.upkeep.log,
+    }
 
 
 def _default(interval: str) -> str:
@@ -329,6 +342,7 @@ def _arrow(status: LakeStatus) -> Any:
         **dict.fromkeys(("table", "location", "state", "policy", "changed_by", "applied_run"), pa.string()),
         **dict.fromkeys(("isolation", "log_retention", "file_retention", "error", "env", "owner"), pa.string()),
         **dict.fromkeys(("version", "files", "bytes", "file_bytes", "vectors", "unclustered_bytes"), pa.int64()),
+        **dict.fromkeys(("small_files", "vacuum_bytes", "log_files"), pa.int64()),
         **dict.fromkeys(("reader", "writer"), pa.int32()),
         **dict.fromkeys(("differences", "features", "locked_out", "findings"), texts),
         **dict.fromkeys(("changed_at", "applied_at", "written_at", "read_at"), time),

@@ -84,6 +84,10 @@ class PastWriters:
         """The writers that have none of some names, such as those that use guards."""
         return replace(self, writers=tuple(each for each in self.writers if not each.names & set(names)))
 
+    def named(self) -> PastWriters:
+        """The writers whose commits have a name."""
+        return replace(self, writers=tuple(each for each in self.writers if each.names))
+
 
 def past_writers(commits: Sequence[Commit], basis: Basis, dialect: str, now: float | None = None) -> PastWriters | None:
     """The writers of some commits, newest first; ``None`` if no commit has a usable time.

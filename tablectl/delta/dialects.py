@@ -44,8 +44,12 @@ class Dialect:
     """Whether it is known when its Connect server ends the statement of a client that is gone."""
     statement_timeout: str = ""
     """The setting of a Connect session that ends each of its statements after some seconds; empty if there is none."""
+    session_settings: bool = False
+    """Whether OPTIMIZE and VACUUM take file sizes, batches and logging from settings of the session."""
     catalog_settings: bool = False
     """Whether it has automatic clustering, predictive optimization and SET MANAGED."""
+    sets_not_null: bool = False
+    """Whether ALTER COLUMN … SET NOT NULL runs on an existing table."""
     streams_stopped_by_metadata: Literal["", "on Databricks"] = ""
     """The streams that every change of metadata stops, in the words of ``ReaderKind`` (D22); empty if none."""
 
@@ -56,6 +60,7 @@ OPEN_SOURCE = Dialect(
     # It honours a stored WriteSerializable and rejects setting it (delta-1.2).
     settable_levels=frozenset({"Serializable"}),
     rewrite_measured=True,
+    session_settings=True,
 )
 DATABRICKS = Dialect(
     name="databricks",
@@ -71,6 +76,7 @@ DATABRICKS = Dialect(
     # compute, and no limit elsewhere. It also ends the statement of a client that is there.
     statement_timeout="spark.databricks.execution.timeout",
     catalog_settings=True,
+    sets_not_null=True,
     streams_stopped_by_metadata="on Databricks",
 )
 

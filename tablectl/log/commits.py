@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
+from math import inf
 from sys import intern
 from types import MappingProxyType
 from typing import Any, Self
@@ -67,6 +68,7 @@ there.
 _ENTRIES_LIMIT = 100
 _JOB = frozenset({"job", "notebook", "clusterId"})
 _NUMBER_LIMIT = 2**63
+_BINS_LIMIT = 1000
 
 
 class CommitSyntaxError(ValueError):
@@ -332,6 +334,16 @@ def parse_client(engine_info: str) -> Client:
 
 
 @frozen
+class SizeBin:
+    """The files of a version from one size to another."""
+
+    until: float
+    """The size in bytes that these files do not reach; infinite for the last bin."""
+    files: int
+    bytes: int
+
+
+@frozen
 class Checksum:
     """The contents of a ``.crc`` file."""
 
@@ -343,6 +355,8 @@ class Checksum:
     files: int
     bytes: int
     vectors: int | None
+    histogram: tuple[SizeBin, ...] | None = None
+    """The sizes of the files; ``None`` if the file does not have them, or if they do not add up."""
 
     @property
     def clustering(self) -> DomainMetadata | None:
@@ -362,17 +376,33 @@ def parse_checksum(raw: bytes) -> Checksum | None:
         domains, vectors, txn_id = value.get("domainMetadata"), value.get("numDeletionVectorsOpt"), value.get("txnId")
         if domains is not None and not isinstance(domains, list):
             return None
+        files, size = expect_integer(value.get("numFiles"), "numFiles"), value.get("tableSizeBytes")
         return Checksum(
             txn_id=txn_id if isinstance(txn_id, str) else "",
             protocol=parse_protocol(value.get("protocol")),
             metadata=parse_metadata(value.get("metadata")),
             domains=None if domains is None else tuple(parse_domain(domain) for domain in domains),
-            files=expect_integer(value.get("numFiles"), "numFiles"),
-            bytes=expect_integer(value.get("tableSizeBytes"), "tableSizeBytes"),
+            files=files,
+            bytes=expect_integer(size, "tableSizeBytes"),
             vectors=None if vectors is None else expect_integer(vectors, "numDeletionVectorsOpt"),
+            histogram=_histogram(value.get("fileSizeHistogram") or value.get("histogramOpt"), files),
         )
     except ValueError:
         return None
+
+
+def _histogram(value: object, files: int) -> tuple[SizeBin, ...] | None:
+    """The bins, if they are whole numbers in order and hold so many files. Another histogram is ignored."""
+    keys = ("sortedBinBoundaries", "fileCounts", "totalBytes")
+    lists = [value.get(key) for key in keys] if isinstance(value, dict) else []
+    if not lists or not all(isinstance(each, list) and 0 < len(each) <= _BINS_LIMIT for each in lists):
+        return None
+    if any(_number(item) is None for each in lists for item in each) or len({len(each) for each in lists}) > 1:
+        return None
+    starts, counts, sizes = lists
+    if sum(counts) != files or sorted(starts) != starts:
+        return None
+    return tuple(SizeBin(*each) for each in zip((*starts[1:], inf), counts, sizes, strict=True))
 
 
 def belongs(checksum: Checksum, commit: ParsedCommit) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tablectl.model.expected_loss import DAYS, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
@@ -80,8 +81,29 @@ def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> Verd
     if any(table.refusals for table in plan.tables):
         return Verdict("bad", "Refused in part" if todo else "Refused", parts)
     if todo:
-        return Verdict("pending", "Changes pending", parts)
+        return Verdict("pending", _title(groups), parts)
     return Verdict("good", "No changes", (all_unchanged(plan),))
+
+
+_TITLES: Mapping[Weight, str] = MappingProxyType(
+    {
+        Weight.LOCKOUT: "Locks out a client",
+        Weight.IRREVERSIBLE: "Cannot be undone",
+        Weight.BLOCKING: "Concurrent writes fail once",
+        Weight.PARTIAL: "Rewrites some data",
+        Weight.SAFE: "Safe to apply",
+    }
+)
+
+
+def _title(groups: Sequence[Group]) -> str:
+    """What matters most about the changes."""
+    worst = min(each.weight for each in groups)
+    if worst is not Weight.REWRITE:
+        return _TITLES[worst]
+    count = sum(len(each.tables) for each in groups if each.weight is worst)
+    lost = any(each.lost for each in groups)
+    return f"Rewrites all data of {plural(count, 'table')}{', and cannot be undone' if lost else ''}"
 
 
 def forecast(plan: Plan) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
@@ -12,9 +12,11 @@ from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.lease_wait import DeadStatements, LeaseWait
 from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
+from tablectl.applying.scheduler import Pace
 from tablectl.applying.waits import End, wait_here
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
+from tablectl.delta.protocol import READER_FEATURES
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
 from tablectl.model.plan import TablePlan
@@ -61,9 +63,12 @@ class World:
     dialect: str = "oss"
     runtime: str = ""
     engine: type[FakeEngine] = FakeEngine
+    pace: Pace = field(default_factory=lambda: Pace(None))
     loses: int = 0
     """Rows that an overwrite does not write again."""
     empty_texts: int = 0
+    violations: int = 0
+    """Rows that violate a constraint."""
     asked: list[str] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
@@ -88,7 +93,7 @@ class World:
 
     def live(self) -> LiveTable:
         """The table as a plan with these options reads it."""
-        truncates = self.options.truncate_history
+        truncates = READER_FEATURES | {"checkpointProtection"} if self.options.truncate_history else frozenset[str]()
         marks = self.options.optimize if self.options.optimize != "never" else None
         depth = Depth(counts=True, truncation=truncates, marks=marks)
         return self.lake.read(self.table.name, self.table.live.location, depth)
@@ -99,6 +104,7 @@ class World:
         engine = self.engine(self.lake, stamp, self.dialect, before=self._before, after=self._after)
         engine.sent, engine.asked = self.sent, self.asked
         engine.loses, engine.empty_texts = self.loses, self.empty_texts
+        engine.violations = self.violations
         engine.midway = lambda _table: self._told("midway")
         engine.inside = self._inside
         engine.now = lambda: milliseconds(self.clock.utc())
@@ -110,6 +116,7 @@ class World:
 
         lease.prove = proven  # type: ignore[method-assign]
         window = RunContext(engine, self.lake, self.clock, engine.stamp, self.stop, self._notify, 15, self.terms)
+        window = replace(window, pace=self.pace)
         dead = _Inherited(TableJob(window, (plan,), claim(run), lambda _location: self.store), lease)
         end = wait_here(dead.check, self.clock, lambda later, waited: self._notify(later.event(plan.name, waited)))
         ended = end.run(plan.name) if isinstance(end, End) else run_table(window, plan, lease)

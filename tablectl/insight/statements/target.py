@@ -87,7 +87,9 @@ class StatementTable:
             places = {_folded(self.location)} | ({_folded(self.name.parts[0])} if self.name.is_path else set())
             return _folded(written[1]) in places
         whole = tuple(part.casefold() for part in (self.name.catalog, *self.name.parts))
-        return not self.name.is_path and parts == whole[-len(parts) :]
+        if self.name.is_path:  # people call it by its folder
+            return parts == (self.name.last.casefold(),)
+        return parts == whole[-len(parts) :]
 
 
 def _folded(location: str) -> str:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from tablectl.model.operations.base import PARTITIONS, UNVERIFIED, Operation, StatementForm, TableState
 from tablectl.model.operations.catalog_settings import OptimizationWord, SetManaged, SetOptimization, UnsetManaged
 from tablectl.model.operations.clustering import ClusterBy, OptimizeData
+from tablectl.model.operations.constraints import AddConstraint, DropConstraint, DropNotNull, SetNotNull
 from tablectl.model.operations.drop_feature import DropFeature
 from tablectl.model.operations.partitions import Repartition, ReplacePartitions
 from tablectl.model.operations.reorg import Purge, UpgradeUniform
 from tablectl.model.operations.table_properties import RemoveMapping, SetProperties, UnsetProperties
+from tablectl.model.operations.vacuum import VacuumFiles
 
 __all__ = [
     "OPERATIONS",
     "PARTITIONS",
     "UNVERIFIED",
+    "AddConstraint",
     "ClusterBy",
+    "DropConstraint",
     "DropFeature",
+    "DropNotNull",
     "Operation",
     "OptimizationWord",
     "OptimizeData",
@@ -24,6 +29,7 @@ __all__ = [
     "Repartition",
     "ReplacePartitions",
     "SetManaged",
+    "SetNotNull",
     "SetOptimization",
     "SetProperties",
     "StatementForm",
@@ -31,6 +37,7 @@ __all__ = [
     "UnsetManaged",
     "UnsetProperties",
     "UpgradeUniform",
+    "VacuumFiles",
 ]
 
 OPERATIONS: tuple[type[Operation], ...] = (
@@ -47,5 +54,10 @@ OPERATIONS: tuple[type[Operation], ...] = (
     SetOptimization,
     SetManaged,
     UnsetManaged,
+    AddConstraint,
+    DropConstraint,
+    SetNotNull,
+    DropNotNull,
+    VacuumFiles,
 )
 """Every operation."""
