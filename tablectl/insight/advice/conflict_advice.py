@@ -173,9 +173,9 @@ def _partition(found: _Found) -> Iterator[Advice]:
 def _partitioned(found: _Found, column: str, count: int, saved: float) -> Advice:
     live = found.facts.live
     size = (live.bytes or 0) // count
+    known = f"the log shows {count} in conditions; ask for count(DISTINCT {column}), because each is a directory"
     cost = [
-        f"only if {column} has few values: the log shows {count} in conditions; "
-        f"ask for count(DISTINCT {column}), because each value is a directory",
+        f"only if {column} has few values: {known}",
         f"only if no job changes {column}: its rows would move between partitions, and conflict there",
     ]
     if live.bytes and size < _SMALL_PARTITION:
