@@ -629,15 +629,16 @@ def test_a_row_that_both_may_change_may_conflict(other: str) -> None:
     assert _MAY in results(update, other, _BIG, _BY_ROWS)
 
 
+def proposed(first: str, second: str, subject: StatementTable, setting: ConflictContext) -> bool:
+    """Whether partitions are proposed for two statements."""
+    return bool(suggest(parse_statement(first), parse_statement(second), subject, setting).partitionings)
+
+
 def test_partitions_are_never_proposed_for_keys_changed_columns_or_row_level_concurrency() -> None:
-    by_id = [parse_statement(f"DELETE FROM lake.orders WHERE id = {key}") for key in (1, 2)]
-    assert suggest(*by_id, _FLAT, _SPARK).partitionings == ()
-    moving = [
-        parse_statement("UPDATE lake.orders SET country = 'b' WHERE country = 'a'"),
-        parse_statement("DELETE FROM lake.orders WHERE country = 'c'"),
-    ]
-    assert suggest(*moving, _FLAT, _SPARK).partitionings == ()
-    same = [parse_statement(f"DELETE FROM lake.orders WHERE country = '{key}' AND amount > 1") for key in "ab"]
-    assert suggest(*same, _FLAT, _SPARK).partitionings != ()
-    overlapping = [parse_statement("DELETE FROM lake.orders WHERE country = upper(country)"), by_id[0]]
-    assert suggest(*overlapping, _BIG, _BY_ROWS).partitionings == ()
+    delete = "DELETE FROM lake.orders WHERE {}"
+    assert not proposed(delete.format("id = 1"), delete.format("id = 2"), _FLAT, _SPARK)
+    move = "UPDATE lake.orders SET country = 'b' WHERE country = 'a'"
+    assert not proposed(move, delete.format("country = 'c'"), _FLAT, _SPARK)
+    by_country = [delete.format(f"country = '{each}' AND amount > 1") for each in "ab"]
+    assert proposed(by_country[0], by_country[1], _FLAT, _SPARK)
+    assert not proposed(delete.format("country = upper(country)"), by_country[0], _BIG, _BY_ROWS)
