@@ -15,7 +15,7 @@ from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.dialects import dialect_of
 from tablectl.insight.terms.explain_term import explain_term
-from tablectl.insight.terms.facts import fact_ids, find_fact
+from tablectl.insight.terms.facts import fact_ids, facts_about, find_fact, words_with_facts
 from tablectl.insight.terms.glossary import (
     find_term,
     find_tool_term,
@@ -23,7 +23,12 @@ from tablectl.insight.terms.glossary import (
     term_names,
     tool_terms,
 )
-from tablectl.insight.terms.term_document import document_of_fact, document_of_term, document_of_word
+from tablectl.insight.terms.term_document import (
+    document_of_fact,
+    document_of_facts,
+    document_of_term,
+    document_of_word,
+)
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.products import needs_of_value
 from tablectl.model.errors import ExitCode, UsageError
@@ -115,6 +120,9 @@ def _explained(options: ExplainCommandOptions, out: Output) -> Document:
     own = find_tool_term(word)
     if own is not None:
         return document_of_word(own)
+    facts = facts_about(word)
+    if facts:
+        return document_of_facts(word, facts)
     # An identifier has two parts or more.
     single = "." not in word and word not in VALUE_TYPES
     if options.live is not None or single or find_term(word) or looks_like_a_term(word):
@@ -176,7 +184,7 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
     """A term of conflicts: an exception, an error class, an isolation level; with or without a live table."""
     term = find_term(word)
     if term is None:
-        near = nearest(word, (*tool_terms(), *term_names(), *RULES))
+        near = nearest(word, (*tool_terms(), *term_names(), *words_with_facts(), *RULES))
         if options.live is None and is_word(word):
             with suppress(UsageError):
                 project = options.open(out.note)

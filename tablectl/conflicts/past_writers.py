@@ -34,6 +34,8 @@ from tablectl.support.frozen import frozen
 
 _DAY = 86_400.0
 _NEWEST = 5
+_UNKNOWN_SECONDS = 60.0
+"""The duration of the writes of a writer of which the log tells nothing."""
 _AHEAD = 3600.0
 """Seconds by which the clocks of writers may be ahead of the newest commits."""
 _KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -226,7 +228,7 @@ def _writes(commits: Sequence[Commit], times: Mapping[int, float]) -> tuple[Past
     bounds = [(_least(each, times), _bound(each, times)) for each in commits]
     known = [each for each in map(_measured, commits) if each is not None]
     known = known or [_estimate(*each) for each in bounds if each != (0.0, None)]
-    usual = median_low(known) if known else 0.0
+    usual = median_low(known) if known else _UNKNOWN_SECONDS
     return tuple(
         PastWrite(times[each.version], measured)
         if (measured := _measured(each)) is not None

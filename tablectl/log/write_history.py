@@ -73,17 +73,19 @@ def _read_recent(commits: Iterator[Commit], found: dict[int, Commit]) -> bool:
         else:
             found.update((each.version, each) for each in (*older, commit))
             older.clear()
-    return bool(older) or not found or 0 in found or _reaches(list(found.values()), oldest)
+    return bool(older) or not found or 0 in found or _reaches_back(list(found.values()))
 
 
-def _reaches(commits: Sequence[Commit], oldest: int) -> bool:
-    """Whether commits, newest first, whose older ones were cleaned up, reach back to a time.
+def _reaches_back(commits: Sequence[Commit]) -> bool:
+    """Whether commits, newest first, whose older ones were cleaned up, are all of 30 days.
 
-    The commit before the last one is not there. It was probably as far away as the others are from each other.
+    The commit before the last one is not there. It was probably as far away as the others are from each other. One
+    wrong clock makes two long gaps, so the third longest counts.
     """
     times = [commit.timestamp for commit in commits if commit.timestamp]
-    gap = max((abs(after - before) for after, before in pairwise(times)), default=0)
-    return bool(times) and times[-1] - gap <= oldest
+    gaps = sorted((abs(after - before) for after, before in pairwise(times)), reverse=True)
+    gap = gaps[min(2, len(gaps) - 1)] if gaps else 0
+    return bool(times) and times[-1] - gap <= times[0] - _MILLISECONDS
 
 
 def _listed(history: History) -> LogFiles:

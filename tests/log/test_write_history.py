@@ -188,3 +188,18 @@ def test_a_plan_reads_no_history_that_nothing_depends_on(put: Put, options: Stor
 
 def test_two_thousand_commits_are_the_limit() -> None:
     assert MOST_COMMITS == 2000
+
+
+def cleaned(count: int, every: int) -> bool:
+    """Whether the commits of a log, whose commits before version 100 were cleaned up, are all of 30 days."""
+    commits = [Commit(100 + count - age, NOW - age * every, "WRITE") for age in range(count)]
+    return write_history_module._read_recent(iter(commits), {})
+
+
+@pytest.mark.parametrize(("days", "whole"), [(2, False), (28, False), (31, True)])
+def test_a_log_that_was_cleaned_leaves_a_doubt_unless_it_reaches_back(days: int, whole: bool) -> None:
+    assert cleaned(2 * days, 12 * HOUR) is whole
+
+
+def test_a_table_that_is_seldom_written_is_known_although_its_log_was_cleaned() -> None:
+    assert cleaned(5, 7 * DAY)  # the commit before the oldest one was probably five weeks ago

@@ -27,7 +27,8 @@ _COMPUTED = (
     "past writes replayed against each other by the conflict rules; arrivals by the hour x durations; "
     "the same again as advised"
 )
-_TYPES = frozenset({"byte", "short", "integer", "long", "boolean", "date", "string"})
+_TYPES = frozenset({"boolean", "date", "string"})
+"""Types of partition columns. A number is usually a key: the literals of the log are few, and its values are many."""
 
 
 @frozen
@@ -172,7 +173,11 @@ def _partition(found: _Found) -> Iterator[Advice]:
 def _partitioned(found: _Found, column: str, count: int, saved: float) -> Advice:
     live = found.facts.live
     size = (live.bytes or 0) // count
-    cost = list[str]()
+    known = f"the log shows {count} in conditions; ask for count(DISTINCT {column}), because each is a directory"
+    cost = [
+        f"only if {column} has few values: {known}",
+        f"only if no job changes {column}: its rows would move between partitions, and conflict there",
+    ]
     if live.bytes and size < _SMALL_PARTITION:
         cost.append(f"partitions of about {size_text(size)}, which means small files")
     if live.clustering:

@@ -289,9 +289,14 @@ def _on_databricks(cell: MatrixCell, setting: ConflictContext) -> Iterator[str]:
             yield "isolation: WriteSerializable"
     if setting.vectors is not True:
         marked = setting.with_property(VECTORS, "true")
-        if decide_pair(marked, cell.committed, cell.current).overlapping.succeeds:
+        then = decide_pair(marked, cell.committed, cell.current)
+        if then.overlapping.succeeds:
             yield "deletion_vectors: enabled"
-        elif _by_rows(cell, marked) and not _by_rows(cell, setting):
+        elif (
+            then.overlapping.result is not ConflictResult.FAILS
+            and _by_rows(cell, marked)
+            and not _by_rows(cell, setting)
+        ):
             yield "deletion_vectors: enabled, after which only rows that both touch conflict"
 
 

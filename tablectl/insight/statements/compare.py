@@ -21,7 +21,7 @@ from tablectl.insight.statements.actions import Action, Rearrange, Send, Stateme
 from tablectl.insight.statements.effects import commits_of
 from tablectl.insight.statements.footprint import Footprint
 from tablectl.insight.statements.literals import ColumnDomain, literal_of, one_value, shown, shown_values
-from tablectl.insight.statements.pair import StatementPair, between, main_footprint
+from tablectl.insight.statements.pair import StatementPair, between, main_footprint, row_level_of
 from tablectl.insight.statements.parse import ParsedStatement, parse_statement
 from tablectl.insight.statements.regions import EVERY_VALUE, Interval, Value, Values, either
 from tablectl.insight.statements.target import StatementTable
@@ -39,6 +39,7 @@ _LONGEST = 4000
 _STEPS: Mapping[str, int] = MappingProxyType({"timestamp": 10 * 86_400_000_000, "timestamp_ntz": 86_400_000_000})
 """The distance from one value of a column to another that is certainly different; 1 for other types."""
 _TIMES = ("timestamp", "timestamp_ntz")
+_FEW_VALUES = ("string", "date", "boolean")
 _QUOTED = ("date", *_TIMES)
 
 
@@ -312,19 +313,31 @@ def _limited(source: exp.Expr, condition: exp.Expr) -> exp.Expr | None:
 def _partitionings(
     both: Sequence[ParsedStatement], subject: StatementTable, setting: ConflictContext
 ) -> Iterator[SuggestedPartitioning]:
-    """Data columns that both statements name and by which the table could be partitioned. Never a timestamp, of which
-    each value would be a directory.
+    """Data columns that a statement names and by which the table could be partitioned.
+
+    Never a number or a timestamp, of which each value would be a directory (D60), nor a column that a statement
+    changes, because its rows would move. Partitions end row-level concurrency (D42), so never on a table that has it.
     """
+    if any(row_level_of(commits_of(each, subject, setting), setting) for each in both):
+        return
+    changed = {name for each in both for name in _changed(each.node)}
     named = [{column.name.casefold() for column in each.node.find_all(exp.Column)} for each in both]
     for field in subject.schema.fields:
         column, domain = field.name.casefold(), subject.domain(field.name.casefold())
-        if domain is None or domain.type in _TIMES:
+        if domain is None or domain.type not in _FEW_VALUES or column in changed:
             continue
         if column in subject.partitions or not any(column in each for each in named):
             continue
         columns = (*subject.partition_columns, field.name)
         if between(both[0], both[1], replace(subject, partition_columns=columns), setting).separate:
             yield SuggestedPartitioning(columns, setting.clustered)
+
+
+def _changed(node: exp.Expr) -> Iterator[str]:
+    """The columns that an UPDATE or the clauses of a MERGE set."""
+    for update in node.find_all(exp.Update):
+        assigned = (each.this for each in update.expressions if isinstance(each, exp.EQ))
+        yield from (each.name.casefold() for each in assigned if isinstance(each, exp.Column))
 
 
 @frozen

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
 from tablectl.insight.statements.actions import StatementError
-from tablectl.insight.statements.literals import literal_of, stored
+from tablectl.insight.statements.literals import Kind as LiteralKind
+from tablectl.insight.statements.literals import KnownValue, literal_of, passed_on, stored
 from tablectl.insight.statements.parse import ParsedStatement, partition_of
 from tablectl.insight.statements.predicates import (
     ConditionPlace,
@@ -46,6 +48,13 @@ _PLAIN = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ,
     exp.NullSafeNEQ, exp.In, exp.Between, exp.Like, exp.Is, exp.Column, exp.Identifier, exp.Literal, exp.Null,
     exp.Boolean, exp.Neg, exp.Cast, exp.DataType, exp.TsOrDsToDate,
+)  # fmt: skip
+_EXACT = 2**53
+_KINDS: Mapping[str, LiteralKind] = MappingProxyType(
+    {
+        "string": "text", "date": "date", "byte": "integer", "short": "integer", "integer": "integer",
+        "long": "integer",
+    }
 )  # fmt: skip
 _EMPTY_TEXT = Values((Interval("", ""),))
 
@@ -233,7 +242,7 @@ class _Merge:
         """The target rows that may match. A column that ON sets equal to a source column has the limits of that
         column.
         """
-        region, limits = admits(on, self.scope), self._limits()
+        region, limits = admits(on, self.scope), replace(self._limits(), compared=True)
         for name, source in self._equal():
             region = both(region, holding(name, limits.named(source, name), exact=False))
         return region
@@ -243,8 +252,11 @@ class _Merge:
         for part in conjuncts(self.node.args.get("on")):
             if isinstance(part, exp.EQ):
                 for mine, theirs in ((part.this, part.expression), (part.expression, part.this)):
-                    if _foreign(theirs, self.scope) and _own_partition(mine, self.scope):
+                    if _foreign(theirs, self.scope, self._source()) and _own_partition(mine, self.scope):
                         yield mine.name.casefold(), theirs.name.casefold()
+
+    def _source(self) -> str:
+        return str(self.node.args["using"].alias_or_name.casefold())
 
     def _limits(self, condition: exp.Expr | None = None) -> QueryLimits:
         return QueryLimits(self.queries, self.node.args.get("using"), condition)
@@ -257,11 +269,29 @@ class _Merge:
         if not isinstance(then, exp.Update):
             return NOWHERE
         known = {(name, name): limits.named(name, name) for name in self.scope.partitions}
-        assigned = _assigned(then.expressions, self.scope, self.queries.subject, known)
+        assigned = _assigned(then.expressions, self.scope, self.queries.subject, known, self._source())
         starred = any(isinstance(each, exp.Star) for each in then.expressions)
-        stay = {mine for mine, theirs in self._equal() if mine == theirs and starred}
-        moved = {name: values for name, values in assigned.items() if name not in stay}
+        equal = {mine for mine, theirs in self._equal() if mine == theirs and starred}
+        stay = {name: kept for name in equal if (kept := self._kept(name, rows)) is not None}
+        moved = {name: values.meet(stay.get(name, EVERY_VALUE)) for name, values in assigned.items()}
         return _moved(rows, moved) if moved else NOWHERE
+
+    def _kept(self, name: str, rows: Region) -> Values | None:
+        """The values of a source column, of unknown type, that equals a partition column of some rows, once it is
+        stored in that column; ``None`` if they may be any. Equal is not identical: 1 equals '01', and is stored as '1'.
+        """
+        domain, values = self.queries.subject.domain(name), rows.column(name)
+        kind = _KINDS.get(domain.type) if domain else None
+        if domain is None or kind is None or values.null or values == EVERY_VALUE:
+            return None
+        kept = Values()
+        for each in values.intervals:
+            single = each.low is not None and each.low == each.high
+            found = passed_on(KnownValue(kind, each.low), domain) if single else None
+            if found is None or (kind == "integer" and abs(each.low or 0) > _EXACT):
+                return None
+            kept = kept.join(Values((Interval(*found),)))
+        return kept
 
     def _inserted(self, when: exp.Expr) -> Region:
         then, limits = when.args["then"], self._limits(when.args.get("condition"))
@@ -274,7 +304,13 @@ class _Merge:
         of_source = [each.name.casefold() for each in given if isinstance(each, exp.Column)]
         known = {(name, source): limits.named(source, name) for name in partitions for source in of_source}
         values = dict(zip(columns, given, strict=True))
-        return _box({name: _value(name, values[name], self.scope, known) for name in partitions if name in values})
+        return _box(
+            {
+                name: _value(name, values[name], self.scope, known, self._source())
+                for name in partitions
+                if name in values
+            }
+        )
 
 
 @frozen
@@ -366,7 +402,7 @@ Known = Mapping[tuple[str, str], Values]
 
 
 def _assigned(
-    assignments: Sequence[exp.Expr], scope: Scope, subject: StatementTable, known: Known
+    assignments: Sequence[exp.Expr], scope: Scope, subject: StatementTable, known: Known, source: str = ""
 ) -> dict[str, Values]:
     """The values that an UPDATE assigns to partition columns. Delta computes a generated column again from the
     columns that are assigned, so its value is unknown.
@@ -382,21 +418,24 @@ def _assigned(
             given |= dict.fromkeys(scope.partitions, EVERY_VALUE)
         elif column.name.casefold() in scope.partitions:
             name = column.name.casefold()
-            given[name] = _value(name, each.expression, scope, known)
+            given[name] = _value(name, each.expression, scope, known, source)
     return given
 
 
-def _value(target: str, node: exp.Expr, scope: Scope, known: Known) -> Values:
-    """The partition values that an expression assigns to a column."""
+def _value(target: str, node: exp.Expr, scope: Scope, known: Known, source: str = "") -> Values:
+    """The partition values that an expression assigns to a column. ``source`` is the alias of a MERGE's source."""
     node = node.unalias().unnest()
     domain, literal = scope.columns.get(target), literal_of(node)
     if literal is not None:
         return (stored(literal, domain) if domain else None) or EVERY_VALUE
-    return known.get((target, node.name.casefold()), EVERY_VALUE) if _foreign(node, scope) else EVERY_VALUE
+    return known.get((target, node.name.casefold()), EVERY_VALUE) if _foreign(node, scope, source) else EVERY_VALUE
 
 
-def _foreign(node: exp.Expr, scope: Scope) -> bool:
-    return isinstance(node, exp.Column) and len(node.parts) == 2 and scope.place(node) is ConditionPlace.FOREIGN
+def _foreign(node: exp.Expr, scope: Scope, source: str) -> bool:
+    """Whether it is a column of the source of a MERGE. With another qualifier, it may be a field of a struct."""
+    if not isinstance(node, exp.Column) or len(node.parts) != 2 or node.table.casefold() != source:
+        return False
+    return scope.place(node) is ConditionPlace.FOREIGN
 
 
 def _own_partition(node: exp.Expr, scope: Scope) -> bool:
@@ -420,7 +459,8 @@ def _plain(conditions: Sequence[exp.Expr | None], scope: Scope) -> bool | None:
     """Whether row-level concurrency supports these conditions (D44): nothing nested, no subquery, nothing random."""
     given = [condition for condition in conditions if condition is not None]
     nested = any(_is_nested(column, scope) for condition in given for column in condition.find_all(exp.Column))
-    if nested or any(has_subquery(condition) for condition in given):
+    random = any(condition.find(exp.Rand, exp.Randn, exp.Uuid) for condition in given)
+    if nested or random or any(has_subquery(condition) for condition in given):
         return False
     return all(isinstance(node, _PLAIN) for condition in given for node in condition.walk()) or None
 

@@ -37,6 +37,7 @@ _MOST_DIGITS = 38
 _ZONES_APART = timedelta(hours=36) // timedelta(microseconds=1)
 """How far two session time zones may be apart, in microseconds: that of the literal and that of the partition value,
 which is a string without a time zone. Each is read in its session's zone."""
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CASTS: Mapping[exp.DType, Kind] = MappingProxyType(
     {
@@ -245,8 +246,8 @@ def stored(known: KnownValue, domain: ColumnDomain) -> Values | None:
             return one_value(str(value))
         if kind != "text" or not certain_text(value):
             return None
-        # Delta stores an empty string in a partition column as null.
-        return one_value(value) if value else Values(null=True)
+        # Delta stores an empty string in a partition column as null, and so Hive's name for null.
+        return one_value(value) if value and value != _HIVE_NULL else Values(null=True)
     if domain.type.startswith("decimal("):
         precision, scale = decimal_size(domain)
         fits = kind in {"integer", "decimal"} and -int(Decimal(value).as_tuple().exponent) <= scale

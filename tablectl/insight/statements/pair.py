@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tablectl.conflicts.rules.databricks import row_level
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import NOTHING, Conflict, ConflictOutcome, ConflictResult, Reads
+from tablectl.delta.client_families import DATABRICKS
 from tablectl.insight.matrix.context import ConflictContext
 from tablectl.insight.matrix.operations import Transaction
 from tablectl.insight.statements.effects import Footprints, commits_of
@@ -28,6 +30,7 @@ from tablectl.support.frozen import frozen
 
 EVERYWHERE = "anywhere"
 """The text of a region that restricts no column."""
+_CHANGES = (Kind.UPDATE, Kind.DELETE, Kind.MERGE)
 _HERE, _ELSEWHERE = "here", "elsewhere"
 _MOST_SHOWN = 240
 
@@ -65,6 +68,44 @@ def between(
     first: ParsedStatement, second: ParsedStatement, subject: StatementTable, setting: ConflictContext
 ) -> StatementPair:
     """Both orders of two statements. Raises ``StatementError`` if one of them writes another table."""
+    pair = _by_files(first, second, subject, setting)
+    return pair if pair.separate else _by_rows(pair, first, second, subject)
+
+
+def _by_rows(
+    pair: StatementPair, first: ParsedStatement, second: ParsedStatement, subject: StatementTable
+) -> StatementPair:
+    """The same with row-level concurrency, if the conditions prove that no row concerns both statements.
+
+    That is so if both would commit on a table that is partitioned by each of its columns.
+    """
+    holds = [row_level_of(commits, pair.setting) for commits in (pair.first, pair.second)]
+    if not all(holds):
+        return pair
+    columns = tuple(each.name for each in subject.schema.fields if subject.domain(each.name.casefold()) is not None)
+    apart = replace(subject, partition_columns=columns)
+    if not _by_files(first, second, apart, pair.setting).separate:
+        return pair
+    reason = "with row-level concurrency only rows that both change conflict, and their conditions have none in common"
+    source = ", ".join(dict.fromkeys(("D26", "D40", *(each for text in holds for each in text.split(", ")))))
+    told = PairOutcome(ConflictResult.COMMITS, reason, source)
+    first_told, second_told = (each if each.result is ConflictResult.COMMITS else told for each in pair.outcomes)
+    return replace(pair, outcomes=(first_told, second_told))
+
+
+def row_level_of(commits: Footprints, setting: ConflictContext) -> str:
+    """The facts that give an UPDATE, DELETE or MERGE row-level concurrency; empty if it may lack it."""
+    if len(commits) != 1 or commits[0].kind not in _CHANGES or setting.client.family is not DATABRICKS:
+        return ""
+    record = _losing(commits[0], setting, files=()).current(setting)
+    platform = replace(record.platform, plain=commits[0].plain, filtered=commits[0].filtered)
+    holds, source = row_level(replace(record, platform=platform))
+    return source if holds and not record.platform.identity else ""
+
+
+def _by_files(
+    first: ParsedStatement, second: ParsedStatement, subject: StatementTable, setting: ConflictContext
+) -> StatementPair:
     setting = replace(setting, partitioned=bool(subject.partition_columns))
     one, two = (commits_of(each, subject, setting) for each in (first, second))
     return StatementPair(

@@ -143,7 +143,10 @@ def _rewrite(each: RewrittenStatement) -> Iterator[Block]:
 def _partitioning(each: SuggestedPartitioning, *, first: bool) -> str:
     instead = " instead of clustering" if each.unclustered else ""
     opening = "" if first else "or "
-    return f"{opening}PARTITIONED BY ({', '.join(each.columns)}){instead}: both would commit unchanged"
+    return (
+        f"{opening}PARTITIONED BY ({', '.join(each.columns)}){instead}: both would commit unchanged; "
+        "only if it has few values, because each is a directory (D60)"
+    )
 
 
 def _assumed(overlapping: Comparison) -> Iterator[str]:
@@ -151,9 +154,11 @@ def _assumed(overlapping: Comparison) -> Iterator[str]:
     yield f"This holds for statements that both change {changes}; a statement that changes none conflicts with nothing."
     others = dict.fromkeys(name for view in overlapping.views for name in _others(view.pair))
     if others:
-        names = list(others)
+        names, partitions = list(others), overlapping.subject.partitions
         verb = "is taken for another table, not a view" if len(names) == 1 else "are taken for other tables, not views"
         yield f"{', '.join(names)} {verb} of this one."
+        if any(domain.type == "string" for domain in map(overlapping.subject.domain, partitions) if domain):
+            yield "Its text columns are assumed to have no collation, by which 'ab' also finds 'AB'."
     if overlapping.assumed:
         yield "No client in the table's history is known to run SQL: this answer assumes the newest Delta Spark."
 

@@ -119,6 +119,8 @@ class QueryLimits:
     queries: Queries
     source: exp.Expr | None
     condition: exp.Expr | None = None
+    compared: bool = False
+    """Whether the values are compared with those of the table, and not stored in it."""
 
     def named(self, column: str, target: str) -> Values:
         """The values that a source column, given by folded name, may give to a target column."""
@@ -161,8 +163,10 @@ class QueryLimits:
         node = node.unalias().unnest()
         known = literal_of(node)
         if known is not None:
-            return stored(known, domain) or EVERY_VALUE
-        if isinstance(node, exp.Column) and len(node.parts) <= 2:
+            # A number equals many texts: 1 equals '1' and '01'.
+            uncertain = self.compared and domain.type == "string" and known.kind != "text"
+            return EVERY_VALUE if uncertain else stored(known, domain) or EVERY_VALUE
+        if _is_column(node, node.name.casefold(), _relation(query)):
             return self._of_column(query, node.name.casefold(), target, domain)
         return EVERY_VALUE
 
@@ -172,17 +176,33 @@ class QueryLimits:
         scope = self.queries.scope_of(source)
         if scope is not None and column == target and column in scope.partitions:
             return admits(condition, scope).column(column)
-        found = EVERY_VALUE if condition is None else _loosely(condition, column, domain)
+        found = EVERY_VALUE if condition is None else _loosely(condition, column, domain, _relation(query))
         inner = self.queries.query_of(source)
         return found if inner is None else found.meet(self._of_query(inner, column, target, domain))
 
     def _of_clause(self, column: str, domain: ColumnDomain) -> Values:
         if self.condition is None or not isinstance(self.source, exp.Table | exp.Subquery):
             return EVERY_VALUE
-        return _loosely(self.condition, column, domain, self.source.alias_or_name.casefold())
+        relation = _Relation(self.source.alias_or_name.casefold(), alone=False)
+        return _loosely(self.condition, column, domain, relation)
 
 
-def _loosely(node: exp.Expr, column: str, domain: ColumnDomain, qualifier: str = "") -> Values:
+@frozen
+class _Relation:
+    """The one relation that a column may belong to. Another qualifier is a struct, whose field has any value."""
+
+    name: str
+    """Its alias or name, folded; empty if it has none."""
+    alone: bool = True
+    """Whether a name without a qualifier is a column of it."""
+
+
+def _relation(query: exp.Select) -> _Relation:
+    source = _from(query)
+    return _Relation(source.alias_or_name.casefold() if source is not None else "")
+
+
+def _loosely(node: exp.Expr, column: str, domain: ColumnDomain, qualifier: _Relation) -> Values:
     """The limits that a condition puts on a column of unknown type, once its value is stored in the target's column.
 
     The types between which Spark compares and casts differ in precision, so every bound counts as inclusive.
@@ -205,7 +225,7 @@ def _loosely(node: exp.Expr, column: str, domain: ColumnDomain, qualifier: str =
     return EVERY_VALUE
 
 
-def _compared(node: exp.Expr, column: str, domain: ColumnDomain, qualifier: str) -> Values:
+def _compared(node: exp.Expr, column: str, domain: ColumnDomain, qualifier: _Relation) -> Values:
     turned = not _is_column(node.this, column, qualifier)
     if turned and not _is_column(node.expression, column, qualifier):
         return EVERY_VALUE
@@ -216,11 +236,12 @@ def _compared(node: exp.Expr, column: str, domain: ColumnDomain, qualifier: str)
     return _upwards(value, domain) if upwards else _downwards(value, domain)
 
 
-def _is_column(node: exp.Expr, column: str, qualifier: str) -> bool:
+def _is_column(node: exp.Expr, column: str, qualifier: _Relation) -> bool:
     node = node.unnest()
     if not isinstance(node, exp.Column) or node.name.casefold() != column or len(node.parts) > 2:
         return False
-    return not qualifier or node.table.casefold() == qualifier
+    named = len(node.parts) > 1
+    return node.table.casefold() == qualifier.name if named else qualifier.alone
 
 
 def _only(node: exp.Expr, *expected: str) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from tablectl.delta.names import TableName, canonical_location
+from tablectl.delta.names import TableName, canonical_location, is_local
 from tablectl.delta.schema import Field, Schema
 from tablectl.insight.statements.literals import ColumnDomain, domain_of
 from tablectl.insight.statements.predicates import Scope
@@ -82,14 +84,22 @@ class StatementTable:
         """Whether a name in a statement means this table: in full, or without the current catalog or schema."""
         parts = tuple(part.casefold() for part in written)
         if len(parts) == 2 and parts[0] == "delta":
-            places = {canonical_location(self.location)} | (
-                {canonical_location(self.name.parts[0])} if self.name.is_path else set()
-            )
-            return canonical_location(written[1]) in places
+            places = {_folded(self.location)} | ({_folded(self.name.parts[0])} if self.name.is_path else set())
+            return _folded(written[1]) in places
         whole = tuple(part.casefold() for part in (self.name.catalog, *self.name.parts))
         if self.name.is_path:  # people call it by its folder
             return parts == (self.name.last.casefold(),)
         return parts == whole[-len(parts) :]
+
+
+def _folded(location: str) -> str:
+    """A location without dots, and on local disks without links."""
+    plain = canonical_location(location)
+    if is_local(plain):
+        return os.path.realpath(plain)
+    scheme, _, rest = plain.partition("://")
+    authority, _, path = rest.partition("/")
+    return f"{scheme}://{authority}{posixpath.normpath(f'/{path}')}".rstrip("/")
 
 
 def _words(text: str) -> frozenset[str]:

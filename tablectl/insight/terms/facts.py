@@ -7,11 +7,42 @@ each. ``python -m tests.docs.publish_facts`` writes it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pkgutil import get_data
+from types import MappingProxyType
 
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
+
+_ABOUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "acid": ("D71", "D72", "D73"),
+        "snapshot": ("D3", "D11", "D93"),
+        "row-level concurrency": ("D40", "D41", "D42", "D44", "D46"),
+        "blind append": ("D52", "D53", "D55", "D57"),
+        "optimistic concurrency": ("D74", "D86", "D88"),
+        "vacuum": ("D82", "D83"),
+        "optimize": ("D27", "D28", "D29", "D34", "D35"),
+        "reorg": ("D37", "D38"),
+        "identity": ("D23", "delta-1.12"),
+        "metadata change": ("D15", "D16", "D22"),
+        "transaction": ("D73", "D77", "D79", "D78"),
+    }
+)
+"""The facts about the words of the pages on isolation and on ACID guarantees."""
+_OTHER_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "rlc": "row-level concurrency",
+        "blind appends": "blind append",
+        "identity column": "identity",
+        "identity columns": "identity",
+        "snapshot isolation": "snapshot",
+        "begin atomic": "transaction",
+        "transactions": "transaction",
+        "occ": "optimistic concurrency",
+    }
+)
 
 
 @frozen
@@ -31,6 +62,18 @@ def find_fact(id: str) -> Fact | None:  # noqa: A002
     name = next((each for each in _facts() if each.casefold() == id.strip().casefold()), "")
     page = f"docs/reference/{'databricks' if name.startswith('D') else 'delta'}.md#{name}"
     return Fact(name, **_facts()[name], page=page) if name else None
+
+
+def facts_about(word: str) -> tuple[Fact, ...]:
+    """The facts about a word in any letter case; ``()`` for a word without facts."""
+    folded = " ".join(word.casefold().replace("_", " ").split())
+    named = _ABOUT.get(_OTHER_WORDS.get(folded, folded), ())
+    return tuple(fact for each in named if (fact := find_fact(each)))
+
+
+def words_with_facts() -> tuple[str, ...]:
+    """The words that ``facts_about`` knows."""
+    return tuple(_ABOUT)
 
 
 def fact_ids() -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult
@@ -17,6 +17,13 @@ from tablectl.reports.document import Block, Document, Facts, Heading, Paragraph
 def document_of_fact(fact: Fact) -> Document:
     """A fact with its public page."""
     return page(fact.id, *(Paragraph(each) for each in (fact.text, fact.source, fact.page) if each), record=fact)
+
+
+def document_of_facts(word: str, facts: Sequence[Fact]) -> Document:
+    """What is documented about a word, with the public pages."""
+    lines = tuple((each.id, f"{each.text} ({each.source or each.page})") for each in facts)
+    known = [{"id": each.id, "text": each.text, "source": each.source, "page": each.page} for each in facts]
+    return page(word, Facts(lines), record={"word": word, "facts": known})
 
 
 def document_of_word(word: ToolTerm) -> Document:

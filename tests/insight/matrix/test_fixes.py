@@ -51,6 +51,11 @@ def test_on_databricks_a_level_and_deletion_vectors_help() -> None:
     assert not any(way.startswith("deletion") for way in ways(setting("databricks 13.3"), "update", "delete"))
 
 
+def test_deletion_vectors_do_not_help_a_table_with_identity_columns() -> None:
+    where = setting("databricks 14.3", identity=True)
+    assert not any(way.startswith("deletion") for way in ways(where, "update", "delete"))
+
+
 def test_an_optimize_without_zorder_fails_no_one_where_vectors_are_on() -> None:
     assert "remove ZORDER BY" in ways(setting("databricks 14.3", properties=VECTORS), "update", "zorder")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -536,3 +537,108 @@ def test_statements_that_are_said_to_commit_touch_no_common_partition(
     touched = [{row[:-1] for row in _ROWS.satisfying(condition)} for condition in (mine, theirs)]
     if any(pair_outcome.result is _COMMITS for pair_outcome in found.outcomes):
         assert not touched[0] & touched[1]
+
+
+# Names and values that are not what they look like
+
+_PLACE = replace(
+    _ORDERS,
+    location="/lake/t",
+    schema=Schema((Field("id", "long"), Field("p", "string"), Field("v", "long"))),
+    partition_columns=("p",),
+)
+
+
+@pytest.mark.parametrize(
+    ("held", "other"),
+    [
+        # a field of a struct, which may hold any value, is not the column of that name
+        (
+            "UPDATE {t} SET v = 9 WHERE p = 'b'",
+            "INSERT INTO {t} (id, p, v) SELECT id, p, v FROM src WHERE info.p = 'abc'",
+        ),
+        (
+            "UPDATE {t} SET v = 9 WHERE p = 'b'",
+            "INSERT INTO {t} BY NAME SELECT id, info.p AS p, v FROM src WHERE p = 'abc'",
+        ),
+        (
+            "UPDATE {t} SET v = 9 WHERE p = 'b'",
+            "MERGE INTO {t} USING (SELECT * FROM src WHERE p = 'abc') s ON t.p = info.p WHEN MATCHED THEN DELETE",
+        ),
+        # 1 equals the text '01', and is stored as '1'
+        (
+            "UPDATE {t} SET v = 9 WHERE p = '1'",
+            "MERGE INTO {t} t USING src s ON t.p = s.p AND t.p = '01' WHEN MATCHED THEN UPDATE SET *",
+        ),
+        (
+            "UPDATE {t} SET v = 9 WHERE p = '01'",
+            "MERGE INTO {t} t USING (SELECT 1 AS p) s ON t.p = s.p WHEN MATCHED THEN DELETE",
+        ),
+        # Hive's name for null is stored as null
+        ("UPDATE {t} SET v = 9 WHERE p IS NULL", "INSERT INTO {t} VALUES (1, '__HIVE_DEFAULT_PARTITION__', 2)"),
+    ],
+)
+def test_a_name_or_a_value_that_is_ambiguous_is_never_safe(held: str, other: str) -> None:
+    first, second = (each.format(t="lake.orders") for each in (held, other))
+    assert results(first, second, subject=_PLACE)[0] is not _COMMITS
+
+
+def test_a_source_column_with_its_own_alias_still_limits_the_rows() -> None:
+    held = "UPDATE lake.orders SET v = 9 WHERE p = 'b'"
+    for other in (
+        "INSERT INTO lake.orders (id, p, v) SELECT id, p, v FROM src WHERE src.p = 'abc'",
+        "MERGE INTO lake.orders t USING src s ON t.p = s.p AND t.p = 'abc' WHEN MATCHED THEN UPDATE SET *",
+    ):
+        assert results(held, other, subject=_PLACE)[0] is _COMMITS
+
+
+def test_the_table_by_a_path_with_dots_or_links_is_the_table(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "t")
+    table = replace(_PLACE, location=str(tmp_path / "t"))
+    for odd in ("t/../t", "./t", "link", "t/"):
+        assert table.named(["delta", f"{tmp_path}/{odd}"])
+    cloud = replace(_PLACE, location="s3://bucket/t")
+    assert cloud.named(["delta", "s3a://bucket/x/../t"])
+    assert not cloud.named(["delta", "s3://other/t"])
+
+
+_BIG = replace(_FLAT, schema=Schema(_FIELDS))
+_BY_ROWS = ConflictContext(client=Client("databricks", (16, 4)), properties={VECTORS: "true"})
+
+
+def test_conditions_without_a_common_row_commit_with_row_level_concurrency() -> None:
+    update, delete = "UPDATE lake.orders SET country = 'x' WHERE id = 1", "DELETE FROM lake.orders WHERE id = 2"
+    found = pair(update, delete, _BIG, _BY_ROWS)
+    assert found.separate
+    assert found.outcomes[0].source == "D26, D40, D51"
+    assert results(update, delete, _BIG, replace(_BY_ROWS, properties={})) == (_MAY, _MAY)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "DELETE FROM lake.orders WHERE id IN (1, 2)",
+        "DELETE FROM lake.orders WHERE country = 'x'",
+        "DELETE FROM lake.orders WHERE id = 2 AND rand() < 0.5",
+        "DELETE FROM lake.orders WHERE id IN (SELECT id FROM gone)",
+    ],
+)
+def test_a_row_that_both_may_change_may_conflict(other: str) -> None:
+    update = "UPDATE lake.orders SET country = 'x' WHERE id = 1"
+    assert _MAY in results(update, other, _BIG, _BY_ROWS)
+
+
+def proposed(first: str, second: str, subject: StatementTable, setting: ConflictContext) -> bool:
+    """Whether partitions are proposed for two statements."""
+    return bool(suggest(parse_statement(first), parse_statement(second), subject, setting).partitionings)
+
+
+def test_partitions_are_never_proposed_for_keys_changed_columns_or_row_level_concurrency() -> None:
+    delete = "DELETE FROM lake.orders WHERE {}"
+    assert not proposed(delete.format("id = 1"), delete.format("id = 2"), _FLAT, _SPARK)
+    move = "UPDATE lake.orders SET country = 'b' WHERE country = 'a'"
+    assert not proposed(move, delete.format("country = 'c'"), _FLAT, _SPARK)
+    by_country = [delete.format(f"country = '{each}' AND amount > 1") for each in "ab"]
+    assert proposed(by_country[0], by_country[1], _FLAT, _SPARK)
+    assert not proposed(delete.format("country = upper(country)"), by_country[0], _BIG, _BY_ROWS)

@@ -5,7 +5,7 @@ import pytest
 from tablectl.conflicts.streaming_readers import stream_reader
 from tablectl.conflicts.transactions import Conflict, Level
 from tablectl.insight.matrix.operations import OPERATIONS
-from tablectl.insight.terms.facts import find_fact
+from tablectl.insight.terms.facts import facts_about, find_fact, words_with_facts
 from tablectl.insight.terms.glossary import find_term, looks_like_a_term, term_names
 from tests.docs.sources import FACTS, SECTIONS
 from tests.insight.matrix.settings import setting
@@ -92,3 +92,11 @@ def test_the_one_exception_of_deltalake_names_its_texts() -> None:
     by_text = find_term("Metadata changed since last commit")
     assert by_text
     assert by_text.conflict is Conflict.METADATA_CHANGED
+
+
+def test_each_word_of_the_isolation_page_has_facts() -> None:
+    for word in words_with_facts():
+        assert facts_about(word), word
+    assert [each.id for each in facts_about("Identity columns")] == ["D23", "delta-1.12"]
+    assert facts_about("row-level  CONCURRENCY") == facts_about("RLC") != ()
+    assert facts_about("nonsense") == ()
