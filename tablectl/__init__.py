@@ -1,7 +1,7 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``plan``, ``apply``, ``create``, ``drift``, ``status``, ``check``, ``advise``, ``lint``, ``import_tables``, ``explain`` and
-``conflict_report`` (``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``,
+``plan``, ``apply``, ``create``, ``drift``, ``status``, ``check``, ``advise``, ``lint``, ``import_tables``, ``explain``
+and ``conflict_report`` (``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``,
 ``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the tables.
 """
 

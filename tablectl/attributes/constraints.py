@@ -143,8 +143,8 @@ class Constraints(Attribute):
         return steps
 
     def born(self, declared: Declared) -> Iterable[Operation]:
-        """A CREATE TABLE takes CHECK constraints as properties (``validateConfigurations`` in Delta's ``DeltaConfig.scala``,
-        4.4.0), and NOT NULL in its columns.
+        """A CREATE TABLE takes CHECK constraints as properties (Delta 4.4.0, ``DeltaConfig.scala``), NOT NULL in its
+        columns.
         """
         items = sorted(declared.items()) if isinstance(declared, Mapping) else ()
         checks = tuple((f"{keys.CONSTRAINTS}{name.lower()}", str(text)) for name, text in items if text not in _WORDS)
