@@ -108,6 +108,10 @@ class Attribute(ABC):
     """The values that a policy may declare."""
     keys: ClassVar[tuple[str, ...]] = ()
     """The table properties that belong to the attribute. No policy declares them under ``properties``."""
+    in_clear: ClassVar[bool] = True
+    """Whether its value is in the protocol and the metadata of a table, which a client reads before it knows the
+    features.
+    """
     exclusive_with: ClassVar[str] = ""
     """The attribute that cannot list columns in a policy where this one does; empty if there is none."""
     contradictions: ClassVar[tuple[tuple[str, str, str], ...]] = ()
@@ -147,6 +151,11 @@ class Attribute(ABC):
         """Why the change cannot be made on this table; ``None`` if it can."""
         del change, live, target
         return None
+
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+        """Every reason why the change cannot be made on this table; by default at most the one of ``check``."""
+        found = self.check(change, live, target)
+        return () if found is None else (found,)
 
     def rejected_together(self, declared: Mapping[str, Value]) -> tuple[str, ...]:
         """The keys of an attribute with several keys whose declared values Delta rejects together on every table; none

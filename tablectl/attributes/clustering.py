@@ -14,11 +14,18 @@ for ``full`` also files clustered by other columns. New data does not count: its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 
 from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation, is_true
 from tablectl.attributes.catalog_entry import why_no_catalog_setting
-from tablectl.attributes.column_lists import STATS_KEYS, folded, has_order, has_statistics, paths_of, resolved
+from tablectl.attributes.column_lists import (
+    STATS_KEYS,
+    folded,
+    has_order,
+    has_statistics,
+    no_column,
+    paths_of,
+    resolved,
+)
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
@@ -42,6 +49,7 @@ class Clustering(Attribute):
     """The attribute ``clustering``."""
 
     name = "clustering"
+    in_clear = False
     value_type = ValueType(
         name=name,
         description="Liquid clustering columns, in order; nested as a.b, a literal dot in backticks. "
@@ -85,6 +93,11 @@ class Clustering(Attribute):
         if isinstance(spelled, tuple) and live.marks and _left(live, live.marks, spelled).files:
             yield Change(attribute=self.name, key=DATA, before="outdated", after="clustered", columns=facts)
 
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+        if change.key != DATA and isinstance(change.after, tuple):
+            yield from filter(None, (_check_column(change, text, live, target) for text in change.after))
+        yield from super().refusals(change, live, target)
+
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         if change.key == DATA:
             return _check_data(change, live, target)
@@ -99,9 +112,7 @@ class Clustering(Attribute):
                 "(`rewrite: allowed`) or, on newer versions of Databricks Runtime, changes it in place",
                 condition="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
             )
-        if not isinstance(change.after, tuple):
-            return None
-        return next(filter(None, (_check_column(change, text, live, target) for text in change.after)), None)
+        return None
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """One ``CLUSTER BY``, which does not change data files; for ``data`` one ``OPTIMIZE``."""
@@ -215,13 +226,8 @@ def _optimize(change: Change, basis: Basis) -> PlannedOperation:
 def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:
     found = live.schema.find(parse_column(text))
     if found is None:
-        near = ", ".join(field.name for field in islice(live.schema.fields, 8))
-        return Refusal(
-            change=change.id,
-            reason=f"the table has no column {text}",
-            fix=f"name a column of the table ({near}{', …' if len(live.schema.fields) > 8 else ''})",
-            condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
-        )
+        reason, fix, condition = no_column(text, live.schema)
+        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
     path, field = found
     if not has_order(field):
         return Refusal(

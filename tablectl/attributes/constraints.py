@@ -118,8 +118,8 @@ class Constraints(Attribute):
         if after in _OF_COLUMNS:
             column = parse_column(change.key)
             if after == NOT_NULL:
-                undo = DropNotNull(column)
-                return (PlannedOperation(change.id, SetNotNull(column), undo=undo, id=f"not-null-{change.key}"),)
+                made, back = SetNotNull(column), DropNotNull(column)
+                return (PlannedOperation(change.id, made, undo=back, id=f"not-null-{change.key}"),)
             stays = "the column nullable: Spark does not make it NOT NULL again, and a CHECK constraint does the same"
             return (PlannedOperation(change.id, DropNotNull(column), undo_note=stays, id=f"nullable-{change.key}"),)
         steps = list[PlannedOperation]()
@@ -143,8 +143,8 @@ class Constraints(Attribute):
         return steps
 
     def born(self, declared: Declared) -> Iterable[Operation]:
-        """A CREATE TABLE takes CHECK constraints as properties (Delta 4.4.0, ``DeltaConfig.scala``), NOT NULL in its
-        columns.
+        """A CREATE TABLE takes CHECK constraints as properties (``validateConfigurations`` in Delta 4.4.0's
+        ``DeltaConfig.scala``), and NOT NULL in its columns.
         """
         items = sorted(declared.items()) if isinstance(declared, Mapping) else ()
         checks = tuple((f"{keys.CONSTRAINTS}{name.lower()}", str(text)) for name, text in items if text not in _WORDS)

@@ -16,7 +16,7 @@ from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import PROTECTION
-from tablectl.delta.table_features import FEATURES, TableFeature, find_feature, with_needed
+from tablectl.delta.table_features import FEATURES, SUPPORT, TableFeature, find_feature, with_needed
 from tablectl.model.operations import DropConstraint, DropFeature, Operation, SetProperties
 from tablectl.model.operations.drop_feature import WIDENED
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -108,6 +108,11 @@ class Features(Attribute):
         key = (feature.switch.key,) if feature.switch else ()
         return (drop_step(change.id, feature.name, basis, due=due, needs=key),)
 
+    def planned(self, declared: Declared) -> Mapping[str, str | None]:
+        """The keys that add features."""
+        items = declared.items() if isinstance(declared, Mapping) else ()
+        return {f"{SUPPORT}{name}": value for name, value in items if value == "supported"}
+
     def born(self, declared: Declared) -> Iterable[Operation]:
         """The features that the table has to have."""
         items = declared.items() if isinstance(declared, Mapping) else ()
@@ -130,6 +135,14 @@ class Features(Attribute):
         if value != "dropped":
             return NO_NEEDS
         return Needs(size=key in WIDENED, truncation=frozenset({key} if options.truncate_history else ()))
+
+
+def dropped_features(declared: Mapping[str, Declared]) -> Iterator[str]:
+    """The features that declarations drop, by whichever attribute."""
+    for feature in FEATURES:
+        found = declared.get(feature.attribute or Features.name)
+        if (found.get(feature.name) if isinstance(found, Mapping) else found) == "dropped":
+            yield feature.name
 
 
 def _is_on(feature: TableFeature, basis: Basis) -> bool:

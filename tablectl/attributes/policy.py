@@ -28,11 +28,11 @@ from tablectl.attributes.row_tracking import RowTracking
 from tablectl.attributes.uniform import Uniform
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
-from tablectl.delta.properties import canonical_key, find_known, known_keys
+from tablectl.delta.properties import canonical_key, find_known, known_keys, why_never_declared
 from tablectl.delta.properties import why_refused as why_refused_by_delta
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import LiveTable
-from tablectl.model.table_options import TableOptions
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
 
 ATTRIBUTES: tuple[Attribute, ...] = (
     Isolation(),
@@ -147,13 +147,16 @@ def planned_properties(policy: Policy) -> dict[str, str | None]:
     }
 
 
-def check_declarable(change: Change, dialect: str) -> None:
-    """Raises ``ValueError`` for a change that no policy can declare. A plan file must not contain one either."""
+def check_declarable(change: Change, dialect: str, options: TableOptions = NO_OPTIONS) -> None:
+    """Raises ``ValueError`` for a change that no policy with these options can declare. A plan file must not contain
+    one either.
+    """
     if change.attribute not in _BY_NAME:
         raise ValueError(f"no policy can ask for {change.id}")
     entry = _BY_NAME[change.attribute]
     entry.check_declarable(change)
-    if entry.value_type.keyed:
+    meant = change.key in dict(options.engine_properties) and is_foreign(change.key, dialect)
+    if entry.value_type.keyed and not meant:
         _check_property(change.key, change.after, dialect)
 
 
@@ -190,6 +193,14 @@ def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
         inner = f"{owner}: {{{field}: …}}" if field else f"{owner}:"
         return f"{key} has an attribute of its own", f"declare `{inner}` instead"
     return why_refused_by_delta(key, dialect)
+
+
+def is_foreign(key: str, dialect: str) -> bool:
+    """Whether a key is one of Delta's form that a dialect does not know, and that no attribute and not Delta itself
+    sets.
+    """
+    free = key.lower().startswith("delta.") and why_never_declared(key) is None and not owner_of(key)
+    return free and find_known(key, dialect) is None
 
 
 def declarable_keys(dialect: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
+from datetime import UTC, datetime
 from threading import Lock
 
 from tablectl.applying.context import StopTableError
@@ -73,7 +74,7 @@ def check_declared(plan: Plan, specs: Specs) -> Mapping[str, TableSpec]:
         wrong.append("`tables`: a table is in the plan twice")
     if wrong:
         more = [f"and {len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
-        raise PlanFileError("; ".join([*wrong[:_MOST_TOLD], *more]), _PLAN_AGAIN)
+        raise PlanFileError("\n".join([*wrong[:_MOST_TOLD], *more]), _PLAN_AGAIN)
     return found
 
 
@@ -181,7 +182,8 @@ class Approval:
             raise StopTableError(RunOutcome.REFUSED, message, _PLAN_AGAIN)
         if spec is not None:
             severities = with_own_rules(self.severities, self.rules, spec)
-            fresh = plan_table(spec.policy, live, self.dialect, spec.options, severities, self.runtime)
+            options = spec.options.on(datetime.now(UTC).date())
+            fresh = plan_table(spec.policy, live, self.dialect, options, severities, self.runtime)
             _compare(plan, fresh)
             _check_needed(missing, fresh)
         if self.max_bytes is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -105,6 +106,7 @@ def _linted(project: Project, dbt: Sequence[DbtTable], spec: TableSpec, reading:
     live = reading.table
     changes = diff(spec.policy, live, project.dialect)
     subject = table_subject(spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime)
+    subject = replace(subject, today=datetime.now(UTC).date())
     severities = with_own_rules(project.config.severities, project.own_rules, spec)
     theirs = [each for each in dbt if each.name.key == spec.name.key]
     shared = dbt_findings(spec, theirs, live.known_commits, project.dialect)

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "lint": ("lint", "Check tables for risky settings"),
         "advise": ("advise", "Say which settings would save failed writes, bytes and files"),
         "explain": ("explain", "Explain the effective policy of a table, or a term"),
+        "upkeep": ("upkeep", "Show or do what OPTIMIZE and VACUUM are due by the policies"),
         "show": ("show", "Show a saved plan"),
         "runs": ("runs", "List earlier applies from the tables' logs"),
         "undo": ("runs", "Undo a run: put the values from before it into the policies"),

@@ -288,7 +288,7 @@ def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
     def depth(live: LiveTable) -> Depth:
         declared = needs_of(policy.values(), options, live)
         if declared.entry and live.entry is None:
-            return Depth(entry=True)
+            return Depth(entry=True, partly=True)
         changes = diff(policy, live)
         changed = needs_of(changed_values(changes), options)
         counts = declared.vectors and live.vectors is None
@@ -296,6 +296,7 @@ def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
         truncation = declared.truncation & live.protocol.features
         marks = options.optimize if declared.clustering else None
         deeper = counts or bool(truncation) or marks is not None or bool(changes)
-        return Depth(look_back if look_back and deeper else 0, counts or sized, truncation=truncation, marks=marks)
+        looked = look_back if look_back and deeper else 0
+        return Depth(looked, counts or sized, truncation=truncation, marks=marks, partly=True)
 
     return depth

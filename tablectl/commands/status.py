@@ -32,10 +32,11 @@ from tablectl.model.errors import ExitCode, LiveError, TablectlError, UsageError
 from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
-from tablectl.model.text import natural_key, value_text
+from tablectl.model.text import natural_key, time_text, value_text
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.planning.lint import lint, with_own_rules
+from tablectl.planning.upkeep import due_tasks
 from tablectl.policies.fields import ListOf, Text, Word, flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
@@ -212,7 +213,8 @@ def _depth(spec: TableSpec, live: LiveTable, *, debt: bool) -> Depth:
     made = replace(depth_for(spec, LOOK_BACK)(live), look_back=LOOK_BACK)
     if not debt:
         return made
-    return replace(made, counts=True, marks=made.marks or ("incremental" if live.clustering else None))
+    marks = made.marks or ("incremental" if live.clustering else None)
+    return replace(made, counts=True, marks=marks, upkeep=spec.upkeep)
 
 
 def _unreadable(name: str, error: str, policy: str, location: str = "") -> TableStatus:
@@ -238,6 +240,7 @@ def _row(project: Project, found: _Found) -> TableStatus:
         locked_out=_locked_out(spec, live),
         findings=_findings(project, found),
         unclustered_bytes=_unclustered(live),
+        **_upkeep(spec, live),
     )
     if blamed is None:
         return row
@@ -274,21 +277,25 @@ def _differing(row: TableStatus, drift: TableDrift) -> TableStatus:
         ),
         changed_by=commit_author(newest) if newest else "",
         changed_at=_time(newest),
-        error=drift.trouble,
+        error=drift.trouble or row.error,
     )
 
 
 def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
     stamp = read_stamp(applied.user_metadata) if applied else None
     level = attribute("isolation").read(live, "")
+    unknown = (
+        f"unknown reader feature {', '.join(live.unknown)}: files and clustering are not known" if live.unknown else ""
+    )
     return TableStatus(
         table=live.name.text,
         location=live.location,
         state="no policy",
+        error=unknown,
         version=live.version,
         applied_at=_time(applied),
         applied_run=stamp.run if stamp else "",
-        written_at=_time(live.history[0]) if live.history else None,
+        written_at=_time(next((each for each in live.history if not read_stamp(each.user_metadata)), None)),
         reader=live.protocol.reader,
         writer=live.protocol.writer,
         features=tuple(sorted(live.protocol.features)),
@@ -301,6 +308,20 @@ def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
         log_retention=live.property(keys.LOG_RETENTION) or _default(DEFAULT_LOG_RETENTION),
         file_retention=live.property(keys.DELETED_FILE_RETENTION) or _default(DEFAULT_FILE_RETENTION),
     )
+
+
+def _upkeep(spec: TableSpec, live: LiveTable) -> dict[str, Any]:
+    """What upkeep is due, if it was read."""
+    if live.upkeep is None or spec.upkeep is None:
+        return {}
+    tasks = due_tasks(spec.upkeep, live, int(time() * 1000))
+    due = (f"{each.kind}{f' since {time_text(each.since)}' if each.since else ''}" for each in tasks if each.due)
+    return {
+        "upkeep": tuple(due),
+        "small_files": live.upkeep.small_files,
+        "vacuum_bytes": next((each.bytes for each in tasks if each.kind == "vacuum"), None),
+        "log_files": live.upkeep.log,
+    }
 
 
 def _default(interval: str) -> str:
@@ -358,6 +379,7 @@ def _arrow(status: LakeStatus) -> Any:
         **dict.fromkeys(("table", "location", "state", "policy", "changed_by", "applied_run"), pa.string()),
         **dict.fromkeys(("isolation", "log_retention", "file_retention", "error", "env", "owner"), pa.string()),
         **dict.fromkeys(("version", "files", "bytes", "file_bytes", "vectors", "unclustered_bytes"), pa.int64()),
+        **dict.fromkeys(("small_files", "vacuum_bytes", "log_files"), pa.int64()),
         **dict.fromkeys(("reader", "writer"), pa.int32()),
         **dict.fromkeys(("differences", "features", "locked_out", "findings"), texts),
         **dict.fromkeys(("changed_at", "applied_at", "written_at", "read_at"), time),

@@ -257,6 +257,10 @@ class SparkEngine:
         """The first row of a query, with its values as strings."""
         return tuple(None if value is None else str(value) for value in self._rows(sql)[0])
 
+    def count(self, sql: str) -> int:
+        """The number of rows of a statement."""
+        return self._run(lambda: int(self._session.sql(sql).count()))
+
     def location(self, table: TableName) -> str:
         """The location of a table: from the catalog if it tells, else by ``DESCRIBE TABLE``, which loads the table's
         log.
@@ -425,6 +429,8 @@ _SETTINGS = {
     # A file that cannot be read for a moment would be missing from a rewritten table.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    # Policies checked each key. A key of another engine is set only where a policy says that it is meant.
+    "spark.databricks.delta.allowArbitraryProperties.enabled": "true",
     # Without it no commit carries the stamp.
     "spark.databricks.delta.commitInfo.enabled": "true",
     # It would turn CHAR and VARCHAR columns into plain strings in a rewritten table.

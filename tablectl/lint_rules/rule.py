@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
+from datetime import date
 from typing import Literal, get_args
 
 from tablectl.attributes.clustering import Clustering
@@ -15,6 +16,7 @@ from tablectl.delta.names import ColumnPath, NameSyntaxError, parse_column
 from tablectl.delta.properties import find_anywhere
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table_lock import TableLock
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN
@@ -57,12 +59,16 @@ class LintedState:
     """The ids of the changes that the plan makes."""
     optimize: str = "never"
     """The policy's option for OPTIMIZE after a change of the clustering columns."""
-    clients: tuple[str, ...] = ()
-    """The clients that the policy names."""
+    client_versions: tuple[tuple[str, str], ...] = ()
+    """The clients that the policy names, with their versions."""
     runtime: Runtime | None = None
     """The Databricks Runtime of the engine; ``None`` if there is none, or if it is not stated."""
     truncates: bool = False
     """Whether the policy accepts the loss of history."""
+    lock: TableLock | None = None
+    """The lock of the policy."""
+    today: date | None = None
+    """``None`` if the day is not known."""
 
     @classmethod
     def of_policy(
@@ -78,6 +84,11 @@ class LintedState:
             runtime=runtime,
             truncates=truncates,
         )
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The clients that the policy names."""
+        return tuple(name for name, _ in self.client_versions)
 
     @property
     def known(self) -> bool:
@@ -176,7 +187,8 @@ def table_subject(
         live=live,
         changed=frozenset(change.id for change in changes),
         optimize=options.optimize,
-        clients=tuple(name for name, _ in options.clients),
+        client_versions=options.clients,
         runtime=runtime,
         truncates=options.truncate_history,
+        lock=options.locked,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 
 from tablectl.attributes.column_lists import STATS_KEYS, has_statistics, names_statistics
 from tablectl.attributes.policy import declaration_of
@@ -399,4 +400,31 @@ TINY_PARTITIONS = LintRule(
     source=_BEST_PRACTICES,
     seen=("lint",),
     check=_tiny_partitions,
+)
+
+
+def _lock_ends(table: LintedState) -> Found:
+    lock, today = table.lock, table.today
+    if lock is None:
+        return
+    if not lock.holds(today):
+        yield f"the lock ended on {lock.until}: it was {lock.text}", "locked"
+    elif today is not None:
+        left = (date.fromisoformat(lock.until) - today).days
+        ends = "today" if left == 0 else "tomorrow" if left == 1 else f"in {left} days"
+        yield f"the table is {lock.text}; the lock ends {ends}", "locked"
+
+
+LOCK_ENDS = LintRule(
+    code="L024",
+    name="LockEnds",
+    severity="note",
+    title="A table is locked, or was",
+    breaks="While the lock holds, every change of the table is refused. Afterwards the policy applies again, with all "
+    "that was declared meanwhile.",
+    why="The policy has `locked:`.",
+    fix="Take an ended lock out of the policy, once its owner agrees; or give it a later day.",
+    source="docs/policies.md",
+    seen=("lint",),
+    check=_lock_ends,
 )

@@ -16,6 +16,8 @@ from tablectl.delta.clients import (
     find_client,
     judge,
     judge_writer,
+    known_clients,
+    newest_version,
     parse_version,
     wrong_rows,
 )
@@ -26,7 +28,7 @@ from tablectl.model.plan import Basis, Change, FeatureFact, Refusal, Statement
 from tablectl.model.writers import PartitionWriter
 from tablectl.planning.derive_statements import DerivedTable
 
-DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006", "D001"})
+DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006", "P007", "P008", "D001"})
 """The codes of findings that follow from a plan's statements and basis alone."""
 
 
@@ -64,6 +66,7 @@ def protocol_findings(derived: DerivedTable) -> Iterator[RuleFinding]:
     """The findings P001 to P005 about a protocol upgrade."""
     before, after, basis = derived.before, derived.after, derived.basis
     yield from protocol_raise(before, after)
+    yield from protocol_lowered(derived)
     for name, version in basis.options.clients:
         for each in judge(name, version, before, after):
             if isinstance(each, Unknown):
@@ -147,6 +150,24 @@ def _wrong_rows(name: str, version: str, why: str, changes: Sequence[Change]) ->
         fix="purge first, with vectors still on: run REORG TABLE … APPLY (PURGE), let a checkpoint be written, and "
         f"plan again; or, once no job uses {name}, remove it from `clients`",
     )
+
+
+def protocol_lowered(derived: DerivedTable) -> Iterator[RuleFinding]:
+    """P007: who can read and write the table after features are dropped, and could not before."""
+    before, after = derived.before, derived.after
+    gone = sorted(before.features - after.features)
+    if not gone:
+        return
+    newest = {data.name: ".".join(map(str, newest_version(data))) for data in known_clients()}
+    asked = {*newest.items(), *derived.basis.options.clients}
+    opened = [
+        f"{each.client} {each.version} can {each.access} it"
+        for name, version in sorted(asked)
+        for each in judge(name, version, after, before)
+        if isinstance(each, LockedOut)
+    ]
+    shown = ", ".join(opened[:_SHOWN]) + (f", and {len(opened) - _SHOWN} more" if len(opened) > _SHOWN else "")
+    yield RuleFinding("P007", f"the table no longer needs {', '.join(gone)}" + (f": {shown}" if opened else ""))
 
 
 def protocol_raise(before: Protocol, after: Protocol) -> Iterator[RuleFinding]:

@@ -14,6 +14,7 @@ from tablectl.delta.credentials import find_credentials, server_text
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
+from tablectl.delta.properties import parse_interval
 from tablectl.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
@@ -100,6 +101,12 @@ class ServerSettings:
     )
 
 
+def _property_pattern(text: str) -> str:
+    if re.fullmatch(r"delta\.[A-Za-z0-9_.*-]{1,100}", text) is None or text == "delta.*":
+        raise ValueError("begins with `delta.` and a part of the name")
+    return text
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineConfig(ServerSettings):
     """How statements reach the tables."""
@@ -122,6 +129,14 @@ class EngineConfig(ServerSettings):
         ),
     )
     cluster: str = setting("", Text(parse=_cluster, description="The id of the cluster for `remote: databricks`."))
+    extra_properties: tuple[str, ...] = setting(
+        (),
+        ListOf(
+            of=Text(parse=_property_pattern, noun="a pattern such as delta.parquet.*"),
+            description="Patterns of table properties of other engines, which policies may declare although tablectl "
+            "does not know them.",
+        ),
+    )
     conf: Mapping[str, str] = setting({}, MapOf(of=Text(), description="Spark settings of a session in this process."))
     exclusive_commits: bool = setting(
         False,
@@ -168,6 +183,9 @@ def _why_no_engine(made: EngineConfig) -> str:
 # Window
 
 
+_SHORTEST_UPKEEP, _LONGEST_UPKEEP = 10.0, 86_400.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
     """Settings of the window that a flag of ``apply`` and a parameter of ``tablectl.apply`` override."""
@@ -201,6 +219,13 @@ class RunSettings:
         "--stop-if-silent",
         metavar="N",
     )
+
+
+def _upkeep_seconds(text: str) -> float:
+    seconds = parse_interval(text) / 1_000_000
+    if not _SHORTEST_UPKEEP <= seconds <= _LONGEST_UPKEEP:
+        raise ValueError("needs an interval from 10 seconds to 1 day, such as '2 minutes'")
+    return seconds
 
 
 _RULES = Section(
@@ -249,6 +274,16 @@ class WindowConfig(RunSettings):
             0.001,
             1_000_000,
             "The expected number of failed writes below which a moment is quiet, for `--when quiet`.",
+        ),
+    )
+    upkeep: float = setting(
+        120.0,
+        Text(
+            parse=_upkeep_seconds,
+            noun="an interval",
+            values={"type": "string", "examples": ["2 minutes"]},
+            example="2 minutes",
+            description="How long a guarded writer waits at most for `tablectl upkeep`; default: 2 minutes.",
         ),
     )
     allow: tuple[Rule, ...] = setting(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +13,7 @@ from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.attributes.value_types import FieldType, NamedValues, ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
 from tablectl.model.calendar import TableWindow
+from tablectl.model.table_lock import TableLock, parse_day
 from tablectl.model.table_options import CONSENTS, TableOptions, parse_size
 from tablectl.policies.fields import (
     TEXT,
@@ -29,7 +31,8 @@ from tablectl.policies.fields import (
 )
 from tablectl.policies.identifiers import read_column, read_location
 from tablectl.policies.property_values import PropertiesField
-from tablectl.policies.suggestions import did_you_mean, nearest, shown
+from tablectl.policies.suggestions import cut, did_you_mean, nearest, shown
+from tablectl.policies.upkeep_fields import UPKEEP
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE
 from tablectl.policies.window_fields import TABLE_WINDOW
@@ -194,7 +197,7 @@ class NamedValuesField(YamlField):
             return text
         if self.named.names and entry.key not in self.named.names and (near := nearest(entry.key, self.named.names)):
             hint = f"did you mean `{near}`?"
-        reading.report(entry.source, reason if reason.isprintable() else shown(reason), hint)
+        reading.report(entry.source, cut(reason) if reason.isprintable() else shown(reason), hint)
         return None
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
@@ -203,6 +206,16 @@ class NamedValuesField(YamlField):
         known = dict.fromkeys(self.named.names, of)
         rest = {"properties": known, "additionalProperties": False} if known else {"additionalProperties": of}
         return {"type": "object", "minProperties": 1, **rest}
+
+
+@frozen(kw_only=True)
+class DayField(Text):
+    """A day. YAML reads a plain 2027-01-31 as a date, and it may stay plain here."""
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        if isinstance(node, Scalar) and not node.is_null:
+            node = replace(node, tag="str")
+        return Text.read(self, node, name, reading)
 
 
 def field_of(value_type: ValueType) -> YamlField:
@@ -278,7 +291,7 @@ def _profile(text: str) -> str:
 
 def _owner(text: str) -> str:
     if not text.strip() or len(text) > LONGEST_OWNER or not text.isprintable():
-        raise ValueError(f"an owner is one line of at most {LONGEST_OWNER} characters")
+        raise ValueError(f"needs one line of at most {LONGEST_OWNER} characters")
     return text.strip()
 
 
@@ -387,6 +400,19 @@ PROFILES = ListOf(
     example="[gold]",
     editor={"uniqueItems": True, "examples": [["gold"]]},
 )
+LOCK = Section(
+    named=True,
+    keys={
+        "until": DayField(
+            parse=parse_day, noun="a day", description="The last day of the lock, in UTC.", example="2027-01-31"
+        ),
+        "reason": Text(parse=_owner, noun="a reason", description="Why nothing may change."),
+        "owner": Text(parse=_owner, noun="an owner", description="Who can lift the lock."),
+    },
+    required=("until", "reason", "owner"),
+    description="Refuses every change of the table, in plan and apply, until a day.",
+    example="{until: 2027-01-31, reason: audit, owner: finance}",
+)
 LOCATION = LocationField(
     description="Where a catalog table lies, so that it can be read without the catalog.",
     example="s3://lake/sales/orders",
@@ -396,8 +422,10 @@ INHERITED: Mapping[str, YamlField] = MappingProxyType(
     {
         **ATTRIBUTE_FIELDS,
         **OPTIONS,
+        "upkeep": UPKEEP,
         "window": TABLE_WINDOW,
         "owner": OWNER,
+        "locked": LOCK,
         "tags": TAGS,
         "profiles": PROFILES,
     }
@@ -456,7 +484,18 @@ def options_of(effective: Mapping[str, GivenValue]) -> TableOptions:
         given["max_bytes"] = int(given["max_bytes"])
     if "truncate_history" in given:
         given["truncate_history"] = given["truncate_history"] == "true"
+    given["engine_properties"] = tuple(
+        sorted((key.partition(".")[2], each.engine) for key, each in effective.items() if each.engine)
+    )
+    given["locked"] = _lock_of(effective)
     return TableOptions(**given, clients=_pairs(effective, "clients"), streams=_pairs(effective, "streams"))
+
+
+def _lock_of(effective: Mapping[str, GivenValue]) -> TableLock | None:
+    """The lock of the effective declarations. A layer that declares a part of it takes the rest from those below."""
+    found = {each: effective.get(f"locked.{each}") for each in ("until", "reason", "owner")}
+    given = {name: str(each.value) for name, each in found.items() if each}
+    return TableLock(**given) if len(given) == len(found) else None
 
 
 def _pairs(effective: Mapping[str, GivenValue], option: str) -> tuple[tuple[str, str], ...]:

@@ -54,7 +54,14 @@ class Repository:
     def read(self, texts: Mapping[str, str]) -> Specs:
         """Parses the policies in texts, with the variables of the repository. Raises ``InputError``."""
         engine = self.config.engine
-        reading = ValueReader(self.variables, engine.dialect, engine.catalog, [], MaskedKeys(self.config.reports.mask))
+        reading = ValueReader(
+            self.variables,
+            engine.dialect,
+            engine.catalog,
+            [],
+            MaskedKeys(self.config.reports.mask),
+            engine.extra_properties,
+        )
         return read_specs(((file, text.encode()) for file, text in texts.items()), reading)
 
     def bytes_of(self, texts: Mapping[str, str]) -> dict[Path, bytes]:
@@ -75,7 +82,14 @@ def parse_files(
 ) -> Specs:
     """The policies in the bytes of files. Raises ``InputError`` with all errors in them, and with ``problems``."""
     engine = config.engine
-    reading = ValueReader(variables, engine.dialect, engine.catalog, list(problems), MaskedKeys(config.reports.mask))
+    reading = ValueReader(
+        variables,
+        engine.dialect,
+        engine.catalog,
+        list(problems),
+        MaskedKeys(config.reports.mask),
+        engine.extra_properties,
+    )
     return read_specs(((shown_path(path), data) for path, data in files.items()), reading)
 
 
