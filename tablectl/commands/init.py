@@ -18,9 +18,11 @@ from tablectl.commands.lock import CI, lock_files, recorded_source, wheel_hashes
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.scaffold import CI_FILES, KEPT, POLICIES, scaffold
+from tablectl.commands.selection import NO_TABLE
 from tablectl.commands.written_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
+from tablectl.model.text import listed
 from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
 from tablectl.policies.config import Config
 from tablectl.policies.fields import ListOf, Text, Word
@@ -221,12 +223,29 @@ def _first_policies(options: InitOptions, out: Output, config: str | None) -> _P
             found = import_policies(project, asked, {}, on_read)
     for other in found.others:
         out.note(f"{other}: left out")
+    empty = [each.name for each in found.failures if each.message == NO_TABLE]
+    if empty and not found.text and len(empty) == len(found.failures):
+        out.note(f"no table matches {listed(empty, 3)} yet: `tablectl create` makes the first one")
+        return _Policies(_no_tables(empty))
     wrong = [Problem(each.name, 0, 0, each.message, each.hint) for each in found.failures]
     if wrong:
         raise InputError(tuple(wrong))
     if not found.text:
         raise TablectlError("there is no table to import")
     return _with_variable(found)
+
+
+def _no_tables(patterns: Sequence[str]) -> str:
+    """Policies for the tables that patterns will match."""
+    entries = "".join(f"  {write_json(each)}:\n    may_be_empty: true\n{_FIRST_TABLE}" for each in patterns)
+    return f"version: 1\n\ntables:\n{entries}"
+
+
+_FIRST_TABLE = """\
+#    isolation: Serializable
+#    deletion_vectors: enabled
+#    properties: {owner.team: payments}
+"""
 
 
 def _with_variable(found: Imported) -> _Policies:

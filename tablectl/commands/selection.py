@@ -30,6 +30,8 @@ from tablectl.support.frozen import frozen
 
 _DEFAULT_STORES = StoreOptions()
 _RIGHTS = "check the pattern and the rights of the login: a catalog lists only the tables that the login may see"
+NO_TABLE = "matches no table"
+"""Why a pattern of the command line failed."""
 _TOO_FEW = f"{_RIGHTS}. If there are none yet, declare `may_be_empty: true` under the pattern"
 
 
@@ -204,7 +206,7 @@ def _fits(pattern: Layer, count: int) -> bool:
 def _too_few(pattern: Layer, count: int) -> TableFailure:
     """A catalog lists only what the login may see. So fewer tables than declared can mean a lost right."""
     if pattern.source.file == ASKED:
-        return TableFailure(name=pattern.text, message="matches no table", hint=_RIGHTS)
+        return TableFailure(name=pattern.text, message=NO_TABLE, hint=_RIGHTS)
     least, place = pattern.min_tables, f"{pattern.source.file}:{pattern.source.line}"
     message = f"matches {plural(count, 'table')}, and `min_tables` is {least}" if count else "matches no table"
     return TableFailure(name=pattern.text, message=f"{message} ({place})", hint=_TOO_FEW)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from time import time
+from types import MappingProxyType
 from typing import Any
 
 from tablectl.attributes.policy import attribute
@@ -25,8 +27,8 @@ from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENT
 from tablectl.delta.protocol import Protocol
 from tablectl.lint_rules.rule import table_subject
 from tablectl.log.blame import BlameQuery, BlameResult, blame
-from tablectl.log.reader import Reading, ReadRequest, read_each
-from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
+from tablectl.log.reader import Reading, ReadRequest, read_commits, read_each
+from tablectl.model.errors import ExitCode, LiveError, TablectlError, UsageError, one_line
 from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
@@ -35,7 +37,7 @@ from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.planning.lint import lint, with_own_rules
 from tablectl.planning.upkeep import due_tasks
-from tablectl.policies.fields import ListOf, Text, flag
+from tablectl.policies.fields import ListOf, Text, Word, flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
 from tablectl.reports.documents import document_of_status
@@ -45,6 +47,7 @@ from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form
 
 _OLDEST = Protocol(1, 1)
+_UNMANAGED = "unmanaged"
 _INSTALL = "install tablectl with the extra `status` (docs/install.md)"
 
 
@@ -65,6 +68,12 @@ class StatusCommandOptions(StatusOptions, Reported):
     """The options of ``status``."""
 
     everything: bool = setting(False, flag("Every table of `engine.catalog`."), "--all")
+    fail_on: str | None = setting(
+        None,
+        Word(words=(_UNMANAGED,), description="Exit with code 2 if tables were created past their policies."),
+        "--fail-on",
+        metavar=_UNMANAGED,
+    )
     to: str | None = setting(
         None,
         Text(description="Append the rows to a Delta table (needs the extra `status`)."),
@@ -88,7 +97,8 @@ def status_command(options: StatusCommandOptions, out: Output) -> ExitCode:
         append_rows(project.mask.status(status), options.to)
         out.note(f"appended {len(status.tables)} rows to {options.to}")
     reports.write(report, out)
-    return status.exit_code
+    slipped = (ExitCode.CHANGES,) if options.fail_on and status.unmanaged else ()
+    return ExitCode.worst(status.exit_code, *slipped)
 
 
 @function(StatusOptions)
@@ -130,7 +140,7 @@ def collect_status(
     )
     more = locate(others, Selection(), project.open_catalog, project.stores) if others else None
     further = _besides(managed, more) if more else None
-    rows = list(_read(project, managed, further, options, on_read))
+    rows = _slipped(list(_read(project, managed, further, options, on_read)))
     named = {spec.name.text for spec, _ in managed.tables}
     failures = [*managed.failures, *(further.failures if further else ())]
     rows += [
@@ -143,6 +153,21 @@ def collect_status(
         tuple(each for each in failures if "*" in each.name),
         (*managed.unmatched, *(further.unmatched if further else ())),
     )
+
+
+def _slipped(rows: list[TableStatus]) -> list[TableStatus]:
+    """The rows; those of tables younger than the last apply with the command that adopts or changes them."""
+    last = max((row.applied_at for row in rows if row.applied_at is not None), default=None)
+    return [
+        replace(row, slipped=f"tablectl {_ADOPTS[row.state]} {shlex.quote(row.table)}")
+        if row.state in _ADOPTS and last is not None and (row.created_at or 0) > last
+        else row
+        for row in rows
+    ]
+
+
+_ADOPTS: Mapping[str, str] = MappingProxyType({"no policy": "import", "never applied": "plan --select"})
+"""The states of tables past which the last apply went, and the command about each."""
 
 
 def _besides(managed: LocatedTable, others: LocatedTable) -> LocatedTable:
@@ -206,7 +231,7 @@ def _row(project: Project, found: _Found) -> TableStatus:
     applied = next((each for each in commits if read_stamp(each.user_metadata)), None)
     row = _facts(live, applied)
     if not found.managed:
-        return row
+        return _with_birth(project, row, live)
     row = replace(
         row,
         state="as declared",
@@ -220,7 +245,19 @@ def _row(project: Project, found: _Found) -> TableStatus:
     if blamed is None:
         return row
     trouble = one_line(blamed.trouble) if blamed.trouble else ""
-    return _differing(row, table_drift(spec, live, found.changes, blamed.origins, applied=applied, trouble=trouble))
+    row = _differing(row, table_drift(spec, live, found.changes, blamed.origins, applied=applied, trouble=trouble))
+    return _with_birth(project, row, live) if row.state in _ADOPTS else row
+
+
+def _with_birth(project: Project, row: TableStatus, live: LiveTable) -> TableStatus:
+    """The row with the table's first commit, if the log still has it."""
+    first = live.history[-1] if live.history else None
+    if first is None or first.version:
+        try:
+            first = next(iter(read_commits(live.location, until=0, limit=1, options=project.stores)), None)
+        except LiveError:
+            first = None
+    return replace(row, created_at=_time(first), created_by=commit_author(first)) if first else row
 
 
 def _differing(row: TableStatus, drift: TableDrift) -> TableStatus:

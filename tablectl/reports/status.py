@@ -77,6 +77,11 @@ class TableStatus:
     log_retention: str = ""
     file_retention: str = ""
     error: str = ""
+    created_at: int | None = field(default=None, metadata=OMITTED)
+    """The first commit. Read of tables without a policy, and of those to which none was ever applied."""
+    created_by: str = field(default="", metadata=OMITTED)
+    slipped: str = field(default="", metadata=OMITTED)
+    """Set for such a table that is younger than the last apply of any table: the command that adopts or changes it."""
     owner: str = field(default="", metadata=OMITTED)
     """Who is responsible for the table, by its policy."""
     upkeep: tuple[str, ...] = field(default=(), metadata=OMITTED)
@@ -109,6 +114,11 @@ class LakeStatus(ReportMethods):
     def managed(self) -> int:
         """The number of tables that a policy declares."""
         return sum(table.state != "no policy" and bool(table.policy) for table in self.tables)
+
+    @property
+    def unmanaged(self) -> int:
+        """The number of tables that were created since the last apply, and not as a policy declares."""
+        return sum(bool(table.slipped) for table in self.tables)
 
     @property
     def exit_code(self) -> ExitCode:

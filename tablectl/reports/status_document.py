@@ -34,6 +34,8 @@ def status_document(status: LakeStatus) -> Document:
     total = len(status.tables)
     parts = [f"{status.managed} of {plural(total, 'table')} have a policy"]
     parts += [f"{count} {state}" for state in STATES if (count := status.count(state))]
+    if status.unmanaged:
+        parts.append(f"{status.unmanaged} created since the last apply, not as a policy declares")
     if unread or status.failures:
         verdict = Verdict("bad", unread_title(total), tuple(parts))
     elif drifted:
@@ -97,6 +99,10 @@ def _name(table: TableStatus) -> Iterator[Cell]:
 def _differences(table: TableStatus) -> Iterator[Cell]:
     if table.error:
         yield Cell(table.error, tone="bad")
+    if table.slipped:
+        who = f" by {table.created_by}" if table.created_by else ""
+        yield Cell(f"created {time_text(table.created_at or 0)}{who}, after the last apply", tone="pending")
+        yield Cell(table.slipped, code=True)
     yield from (Cell(each, code=True) for each in table.differences[:_MOST])
     if len(table.differences) > _MOST:
         yield Cell(f"and {len(table.differences) - _MOST} more")

@@ -66,6 +66,20 @@ def test_an_empty_folder_becomes_a_repository(repo: Repository, cli: Cli) -> Non
     assert "no policy names a table" in cli("plan").out
 
 
+def test_an_empty_lake_gets_a_pattern_for_its_first_tables(repo: Repository, cli: Cli) -> None:
+    repo.lake.mkdir(exist_ok=True)
+    ran = cli("init", "new/lake", f"delta.`{repo.lake}/*`")
+    assert ran.code == 0, ran.err
+    assert "`tablectl create` makes the first one" in ran.err
+    os.chdir("new/lake")
+    assert cli("validate").code == 0
+    assert cli("plan").code == 0
+    schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+    Path("orders.json").write_text(json.dumps(schema))
+    shown = cli("create", f"delta.`{repo.lake}/orders`", "--schema", "orders.json", "--show")
+    assert shown.out == f"CREATE TABLE `delta`.`{repo.lake}/orders` (\n  `id` BIGINT\n)\nUSING DELTA\n", shown.err
+
+
 def test_with_tables_its_first_plan_is_empty(repo: Repository, cli: Cli) -> None:
     repo.table("orders", properties={"owner.team": "web"})
     ran = cli("init", "new/lake", f"delta.`{repo.lake}/*`")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,41 @@ def test_no_line_of_text_is_wider_than_the_terminal(
     result = cli("status")
     names = str(lake.lake)  # a name is never cut
     assert [line for line in result.out.splitlines() if len(line) > width and names not in line] == []
+
+
+def test_tables_that_were_created_past_their_policies_are_listed_with_what_to_do(
+    cli: Cli, repo: Repository, fake_spark: FakeSpark
+) -> None:
+    for name in ("old", "managed"):
+        repo.table(name)
+    repo.policies({"managed": "{properties: {owner.team: web}}"})
+    assert cli("status", repo.name("old"), "--fail-on", "unmanaged").code == 0  # nothing was applied yet
+    assert cli("apply", "--yes").code == 0
+    for name in ("wild", "against"):
+        path = repo.lake / name
+        shutil.copytree(repo.lake / "old", path)
+        first = path / "_delta_log/00000000000000000000.json"
+        first.write_text(first.read_text().replace("1700000000000", "1800000000000"))
+    repo.policies({"against": "{properties: {owner.team: web}}"}, "more.yaml")
+    result = cli("status", repo.name("old"), repo.name("wild"), "--fail-on", "unmanaged", "--format", "json")
+    assert result.code == 2
+    found = rows(result.out)
+    assert "slipped" not in found["old"]
+    assert found["old"]["created_at"] == 1_700_000_000_000
+    assert found["wild"]["slipped"].startswith("tablectl import ")
+    assert found["wild"]["created_by"] == "unknown user (Delta Spark 4.4.0)"
+    assert found["against"]["slipped"].startswith("tablectl plan --select ")
+    text = cli("status", repo.name("wild")).out
+    assert "after the last apply" in text
+    assert "2 created since the last apply, not as a policy declares" in text
+
+
+def test_the_first_commit_is_read_beyond_the_look_back(cli: Cli, repo: Repository, fake_spark: FakeSpark) -> None:
+    repo.table("managed")
+    repo.policies({"managed": "{properties: {owner.team: web}}"})
+    assert cli("apply", "--yes").code == 0
+    path = repo.table("long")
+    for number in range(30):
+        append(path, f"WRITE {number}", [])
+    found = rows(cli("status", repo.name("long"), "--format", "json").out)
+    assert found["long"]["created_at"] == 1_700_000_000_000

@@ -175,7 +175,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("statement", list(KEPT))
-def test_what_survives_a_replacement_is_as_the_page_says(
+def test_a_replacement_keeps_what_the_page_says(
     spark: Any, shop: Path, cli: Cli, policies: Policies, statement: str
 ) -> None:
     del shop, cli

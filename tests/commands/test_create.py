@@ -1,0 +1,68 @@
+"""``tablectl create`` without an engine: what it decides before it sends its statement."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.commands.conftest import Cli, FakeSpark, Repository
+
+SCHEMA = {
+    "type": "struct",
+    "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}],
+}
+
+
+def orders(repo: Repository, policy: str = "{properties: {owner.team: web}}") -> str:
+    repo.policies({"orders": policy})
+    Path("orders.json").write_text(json.dumps(SCHEMA))
+    return repo.name("orders")
+
+
+def test_a_table_that_is_as_it_would_be_created_is_left_alone(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
+    name = orders(repo)
+    repo.table("orders", columns={"id": "long"}, properties={"owner.team": "web"})
+    ran = cli("create", name, "--schema", "orders.json", "--format", "json")
+    assert (ran.code, json.loads(ran.out)["made"]) == (0, "already"), ran.err
+    assert not fake_spark.sent
+
+
+def test_a_table_that_is_something_else_is_refused_with_each_difference(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
+    name = orders(repo)
+    repo.table("orders", columns={"id": "string", "day": "date"})
+    ran = cli("create", name, "--schema", "orders.json")
+    assert ran.code == 3
+    assert "column day; column id: type; properties.owner.team is" in ran.err
+    assert not fake_spark.sent
+
+
+def test_what_no_such_table_can_have_is_refused_before_anything_is_sent(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
+    name = orders(repo, "{clustering: [nope], data_skipping: [neither]}")
+    ran = cli("create", name, "--schema", "orders.json")
+    assert ran.code == 3
+    assert "clustering: the table has no column nope; data_skipping: the table has no column neither" in ran.err
+    assert not fake_spark.engines
+
+
+def test_a_name_without_a_policy_and_columns_that_are_missing_are_wrong_usage(repo: Repository, cli: Cli) -> None:
+    name = orders(repo)
+    assert cli("create", repo.name("other"), "--schema", "orders.json").code == 64
+    assert cli("create", name).code == 64
+    assert cli("create", name, "--schema", "orders.json", "--like", name).code == 64
+    assert cli("create", name, "--schema", "missing.json").code == 1
+    Path("orders.json").write_text("{}")
+    assert "not the JSON of a Spark schema" in cli("create", name, "--schema", "orders.json").err
+
+
+def test_the_columns_of_another_table_are_taken_without_its_policy(repo: Repository, cli: Cli) -> None:
+    name = orders(repo)
+    repo.table("other", columns={"id": "long", "day": "date"}, properties={"owner.team": "x"})
+    ran = cli("create", name, "--like", repo.name("other"), "--show")
+    assert ran.out.startswith(f"CREATE TABLE `delta`.`{repo.lake}/orders` (\n  `id` BIGINT,\n  `day` DATE\n)\n")
+    assert ran.out.endswith("USING DELTA\nTBLPROPERTIES ('owner.team' = 'web')\n")
