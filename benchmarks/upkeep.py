@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -216,4 +215,4 @@ def _cells(found: Measured) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
