@@ -28,6 +28,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "runs": ("runs", "List earlier applies from the tables' logs"),
         "undo": ("runs", "Undo a run: put the values from before it into the policies"),
         "rename": ("rename", "Give the policy of a table that moved its new name"),
+        "create": ("create", "Create a table with everything that its policy declares"),
+        "defaults": ("defaults", "Print what makers of tables must set, to create them as declared"),
         "lock": ("lock", "Write the files from which CI installs this version of tablectl"),
         "schema": ("schema", "Print the JSON Schema of policies or tablectl.yaml"),
         "demo": ("demo", "Build a small lake and run plan, apply and plan on it"),

@@ -201,7 +201,8 @@ def run(
     ``UsageError`` if nothing that is seen of the first tables would stop the others.
     """
     canary = _canary(project.config.window, plan)
-    stamp = Stamp(uuid4().hex[:12], digest_of(plan), options.proceed, options.override)
+    by = str(current_owner(project.environ, __version__))
+    stamp = Stamp(uuid4().hex[:12], digest_of(plan), options.proceed, options.override, by)
     # A run that was killed can have unfinished hooks on tables that now match their policies.
     asked = [parse_table(name) for name in plan.unchanged] if project.config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)

@@ -258,7 +258,7 @@ def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
         version=live.version,
         applied_at=_time(applied),
         applied_run=stamp.run if stamp else "",
-        written_at=_time(live.history[0]) if live.history else None,
+        written_at=_time(next((each for each in live.history if not read_stamp(each.user_metadata)), None)),
         reader=live.protocol.reader,
         writer=live.protocol.writer,
         features=tuple(sorted(live.protocol.features)),

@@ -8,6 +8,7 @@ missing, incomplete, left over from an earlier table at the same location, or a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -42,6 +43,9 @@ from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 
 _FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
+_ADD = _FILES[0]
+_WRITTEN = re.compile(rb'"modificationTime":([0-9]{1,15})[,}]')
+_TIMED = 1000
 _KINDS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "domainMetadata", "commitInfo", "txn"})
 
 _FILE_KINDS = frozenset({"add", "remove", "cdc"})
@@ -84,6 +88,9 @@ class _Gathered:
     transactions: list[AppTransaction] = field(default_factory=list)
     files: list[FileAction] = field(default_factory=list)
     changes_data: bool = False
+    first_file: int = 0
+    timed: int = 0
+    """How many lines were searched for the time of a new file."""
     counted: int = 0
     """The bytes of all lines that do not concern files."""
 
@@ -92,6 +99,14 @@ class _Gathered:
         self.counted += len(line)
         if self.counted > ACTION_BYTES:
             raise BudgetError(f"the actions that are not about files have more than {ACTION_BYTES >> 20} MiB")
+
+    def time(self, line: bytes) -> None:
+        """Notes when a new file was written. A part of the files is enough for the time of the first."""
+        if self.timed < _TIMED and line.startswith(_ADD):
+            self.timed += 1
+            found = _WRITTEN.search(line)
+            if found is not None:
+                self.first_file = min(self.first_file or int(found[1]), int(found[1]))
 
     def take(self, kind: str, value: object, *, with_files: bool) -> None:
         match kind:
@@ -179,6 +194,7 @@ def parse_commit(
         if not line.strip():
             continue
         last = line
+        gathered.time(line)
         if not with_files and _is_file_line(line):
             gathered.changes_data |= not line.startswith(b'{"cdc":')
             continue
@@ -245,6 +261,7 @@ def _summary(version: int, gathered: _Gathered) -> Commit:
         isolation=_text(info.get("isolationLevel")),
         blind_append=blind if isinstance(blind, bool) else None,
         transactions=tuple(gathered.transactions),
+        first_file=gathered.first_file,
         job=_job(info),
     )
 

@@ -411,8 +411,9 @@ def _interpreted(name: TableName, history: History, state: State) -> LiveTable:
     unknown = unknown_features(state.protocol)
     # A feature may change what the log says of files and domains. It cannot change what the protocol and the metadata
     # of a commit are: a client has to read those to learn of the feature.
-    found = None if unknown else state.clustering
-    clustering = read_clustering(state.protocol, state.metadata, found, schema, log.location)
+    clustering = (
+        None if unknown else read_clustering(state.protocol, state.metadata, state.clustering, schema, log.location)
+    )
     files, size, vectors = (None, None, None) if unknown else _counted(state)
     return LiveTable(
         name=name,

@@ -69,6 +69,8 @@ class Commit:
     blind_append: bool | None = field(default=None, metadata=UNWRITTEN)
     """Whether the commit only added files and read none; ``None`` if unknown."""
     transactions: tuple[AppTransaction, ...] = field(default=(), metadata=UNWRITTEN)
+    first_file: int = field(default=0, metadata=UNWRITTEN)
+    """When the first of its new files was written, in milliseconds since the epoch; 0 if unknown."""
     job: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """The job, notebook and cluster of the commit, as Databricks records them: ``jobId``, ``jobName``, ``runId``, …,
     ``notebookId``, ``clusterId``.
@@ -99,7 +101,7 @@ class WriteHistory:
     commits: tuple[Commit, ...]
     """Newest first, without the contents that do not describe the writer."""
     cut: bool = False
-    """Whether older commits of these days were not read, because there are too many or one is damaged."""
+    """Whether older commits of these days are unknown: there are too many, one is damaged, or the log was cleaned."""
 
 
 @frozen(kw_only=True)

@@ -57,7 +57,7 @@ class TableStatus:
     """The newest commit of an apply among the commits that were read."""
     applied_run: str = ""
     written_at: int | None = None
-    """The newest commit."""
+    """The newest commit of others, among the commits that were read."""
     reader: int | None = None
     writer: int | None = None
     features: tuple[str, ...] = ()

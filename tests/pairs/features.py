@@ -157,6 +157,17 @@ def _runtime(scene: Scene) -> None:
     scene.dialect, scene.runtime = "databricks", "18.1"
 
 
+def _constraint(scene: Scene) -> None:
+    scene.policy["constraints"] = {"positive": "id > 0"}
+
+
+def _dropped(scene: Scene) -> None:
+    for table in scene.tables:
+        protocol = table.live.protocol.raised(frozenset({"typeWidening"}))
+        table.commit("SET TBLPROPERTIES", "apply", protocol=protocol)
+    scene.policy["features"] = {"typeWidening": "dropped"}
+
+
 def _upkeep(scene: Scene) -> None:
     scene.upkeep = UpkeepPolicy(optimize=OptimizePolicy(small_files="30%"), vacuum=VacuumPolicy(every="7 days"))
     facts = UpkeepFacts(files=100, bytes=100_000, small_files=100, small_bytes=100_000, cut=True, commits=9)
@@ -186,6 +197,8 @@ ARRANGE: Mapping[Feature, Callable[[Scene], None]] = MappingProxyType(
         Feature.UNDO: _undo,
         Feature.MANAGED: _managed,
         Feature.RUNTIME: _runtime,
+        Feature.CONSTRAINT: _constraint,
+        Feature.DROPPED: _dropped,
         Feature.UPKEEP: _upkeep,
         Feature.EMPTY_PATTERN: _empty_pattern,
     }
