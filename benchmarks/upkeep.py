@@ -1,6 +1,6 @@
 """What OPTIMIZE costs those who write meanwhile: as a cron job, and as `tablectl upkeep --apply` with guards.
 
-`python benchmarks/upkeep.py [--files 2000] [--minutes 10]`; the figures of docs/upkeep.md. Four writers (append, MERGE,
+`python benchmarks/upkeep.py [--files 2000] [--minutes 10]`. Four writers (append, MERGE,
 UPDATE, stream) work back to back on one table of many small files, in one JVM. Once a minute a cron job calls OPTIMIZE,
 or tablectl does what is due. Printed are the files before and after, the writes that failed, and the longest wait of a
 writer. At the end the table must hold exactly what the writers were told had committed.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -216,4 +215,4 @@ def _cells(found: Measured) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

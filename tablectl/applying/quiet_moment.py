@@ -159,8 +159,10 @@ def forecast_of(window: RunContext, plan: TablePlan, records: RecordStore) -> Qu
     """The forecast of a planned table, from its log and the guards of its writers. Raises ``TablectlError`` if the log
     cannot be read.
     """
-    upkeep = isinstance(plan, UpkeepTable)
-    made = plan.made if upkeep else derive_table(plan.changes, plan.basis, plan.table, window.engine.dialect).commits()
+    if isinstance(plan, UpkeepTable):
+        made = plan.made
+    else:
+        made = derive_table(plan.changes, plan.basis, plan.table, window.engine.dialect).commits()
     failing = [made[each.id] for each in plan.statements if each.fails and each.id in made]
     if not failing:
         return HARMLESS
@@ -168,7 +170,7 @@ def forecast_of(window: RunContext, plan: TablePlan, records: RecordStore) -> Qu
     history, now = live.writes or live.past, window.clock.utc().timestamp()
     past = past_writers(history.commits if history else (), plan.basis, window.engine.dialect, now)
     names = guarded_names(records)
-    if upkeep and (names := names | traced_names(records, now)) and past is not None:
+    if isinstance(plan, UpkeepTable) and (names := names | traced_names(records, now)) and past is not None:
         past = past.named()  # where writers use guards, commits without a name count as theirs
     return judged(past, failing, now, names)
 

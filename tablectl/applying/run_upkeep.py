@@ -362,8 +362,8 @@ def _vacuum(session: TableSession, statement: Statement) -> None:
     session.tell("dry run", "VACUUM DRY RUN")
     try:
         files = window.engine.count(f"{statement.sql} DRY RUN")
-    except EngineError as error:
-        raise StopTableError(RunOutcome.FAILED, f"VACUUM DRY RUN: {error_text(error)}", error.hint) from error
+    except EngineError as wrong:
+        raise StopTableError(RunOutcome.FAILED, f"VACUUM DRY RUN: {error_text(wrong)}", wrong.hint) from wrong
     session.tell("note", f"VACUUM would delete {files:,} files and directories")
     session.lease.prove(window.budget)
     sent = Sent(new_tag(window.stamp.run), live.version, rewrites=False, single=False)

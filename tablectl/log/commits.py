@@ -393,16 +393,22 @@ def parse_checksum(raw: bytes) -> Checksum | None:
 
 def _histogram(value: object, files: int) -> tuple[SizeBin, ...] | None:
     """The bins, if they are whole numbers in order and hold so many files. Another histogram is ignored."""
-    keys = ("sortedBinBoundaries", "fileCounts", "totalBytes")
-    lists = [value.get(key) for key in keys] if isinstance(value, dict) else []
-    if not lists or not all(isinstance(each, list) and 0 < len(each) <= _BINS_LIMIT for each in lists):
-        return None
-    if any(_number(item) is None for each in lists for item in each) or len({len(each) for each in lists}) > 1:
-        return None
+    found = value if isinstance(value, dict) else {}
+    lists = [_numbers(found.get(key)) for key in ("sortedBinBoundaries", "fileCounts", "totalBytes")]
     starts, counts, sizes = lists
+    if not starts or {len(each) for each in lists} != {len(starts)}:
+        return None
     if sum(counts) != files or sorted(starts) != starts:
         return None
     return tuple(SizeBin(*each) for each in zip((*starts[1:], inf), counts, sizes, strict=True))
+
+
+def _numbers(value: object) -> list[int]:
+    """A list of whole numbers; empty if it is anything else."""
+    if not isinstance(value, list) or len(value) > _BINS_LIMIT:
+        return []
+    numbers = [number for each in value if (number := _number(each)) is not None]
+    return numbers if len(numbers) == len(value) else []
 
 
 def belongs(checksum: Checksum, commit: ParsedCommit) -> bool:

@@ -95,7 +95,7 @@ def upkeep_of(effective: Mapping[str, GivenValue]) -> UpkeepPolicy | None:
         optimize = replace(optimize, every="") if optimize.small_files else None
     if vacuum and vacuum.every == NEVER:
         vacuum = None
-    clusters = effective["optimize"].value if "optimize" in effective else "never"
+    clusters: Any = effective["optimize"].value if "optimize" in effective else "never"
     return UpkeepPolicy(optimize=optimize, vacuum=vacuum, clusters=clusters) if optimize or vacuum else None
 
 

@@ -87,7 +87,10 @@ def _task(task: UpkeepTask | None, verb: str) -> Iterator[Cell]:
     if task is None:
         return
     when = time_text(task.since)
-    yield Cell(("due" if task.due else "not due") + (f" from {when}" if when else ""), tone="pending" * task.due)
+    if task.due:
+        yield Cell(f"due since {when}" if when else "due", tone="pending")
+    else:
+        yield Cell(f"due from {when}" if when else "not due")
     yield Cell(task.why, tone="quiet")
     if task.due and task.files is not None and task.bytes is not None:
         yield Cell(f"{verb} {plural(task.files, 'file')}, {size_text(task.bytes)}")

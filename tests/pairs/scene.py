@@ -17,7 +17,7 @@ from chaos.features import Feature
 from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
-from tablectl.leases.clock import StoppedError
+from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import RENEW_EVERY, Lease
 from tablectl.leases.lease_records import Gate, RunningStatement, tail
@@ -282,7 +282,7 @@ class Scene:
         return replace(made, window=TableWindow(drain=60))
 
     def _now(self) -> int:
-        return round(self.run.clock.utc().timestamp() * 1000)
+        return milliseconds(self.run.clock.utc())
 
     def plan(self) -> Plan:
         plan = plan_of(*(each for table in self.tables if (each := self._planned(table)) is not None))
