@@ -28,6 +28,7 @@ from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.policies.branch import BASE, is_unmerged
 from tablectl.policies.catalog_config import CONNECTOR
+from tablectl.policies.config import EngineConfig
 from tablectl.policies.fields import flag
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
@@ -193,7 +194,8 @@ def _connector(project: Project, name: str, options: DoctorOptions) -> Iterator[
 
 def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:
     servers = project.config.engine.servers
-    yield from (_package(name, "apply needs it") for name in ("pyspark", *(() if servers else ("delta-spark",))))
+    extra, names = _packages(project.config.engine)
+    yield from (_package(name, extra) for name in names)
     if not servers:
         problem = java_problem(os.environ)
         yield Check(Health.FAIL, "Java", problem) if problem else Check(Health.OK, "Java", "17 or newer")
@@ -221,11 +223,21 @@ def _servers(project: Project) -> Generator[Check, None, str]:
     return f"{', '.join(opened.engines)} start"
 
 
-def _package(name: str, why: str) -> Check:
+def _packages(engine: EngineConfig) -> tuple[str, tuple[str, ...]]:
+    """The extra that installs what an apply needs, and its packages."""
+    if engine.thrift:
+        return "thrift", ("impyla",)
+    if engine.warehouse:
+        return "warehouse", ("databricks-sql-connector", "databricks-sdk")
+    return "spark", ("pyspark",) if engine.servers else ("pyspark", "delta-spark")
+
+
+def _package(name: str, extra: str) -> Check:
     try:
         return Check(Health.OK, name, metadata.version(name))
     except metadata.PackageNotFoundError:
-        return Check(Health.NOTE, name, f"not installed; {why}, a plan does not", "see docs/install.md, extra `spark`")
+        found = "not installed; apply needs it, a plan does not"
+        return Check(Health.NOTE, name, found, f"see docs/install.md, extra `{extra}`")
 
 
 # Tables, their stores, their records

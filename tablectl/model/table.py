@@ -31,6 +31,10 @@ class AppTransaction:
     """Milliseconds since the epoch, by the writer's clock; 0 if unknown."""
 
 
+STATEMENT_ID = "queryHistoryStatementId"
+"""In ``Commit.job``: the statement of a SQL warehouse that made the commit, by its id in the history of queries."""
+
+
 @frozen
 class Commit:
     """One entry of a table's history: what the commit did, and the contents of its ``commitInfo``.
@@ -70,7 +74,7 @@ class Commit:
     transactions: tuple[AppTransaction, ...] = field(default=(), metadata=UNWRITTEN)
     job: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """The job, notebook and cluster of the commit, as Databricks records them: ``jobId``, ``jobName``, ``runId``, …,
-    ``notebookId``, ``clusterId``.
+    ``notebookId``, ``clusterId``; and ``STATEMENT_ID``.
     """
 
     @property
