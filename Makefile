@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test size test-databricks-connect test-sql-endpoint test-workspace coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist
+.PHONY: demo test size test-databricks-connect test-sql-endpoint coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist
 
 demo: java install
 	rm -rf demo-lake
@@ -114,13 +114,6 @@ PYTHON312 := python3.12
 
 test-databricks-connect: java install
 	$(BIN)/python -m tools.databricks_connect --python $(PYTHON312)
-
-# Every form of statement in a Databricks workspace of yours, in a scratch schema; skipped without one (tools/workspace.py).
-WORKSPACE :=
-WORKSPACE_PYTHON := $(BIN)/python
-
-test-workspace: install
-	$(WORKSPACE_PYTHON) -m tools.workspace $(WORKSPACE)
 
 # Applies under faults (kills, pauses, lost connections), then applies that race (docs/benchmarks.md).
 chaos: java install

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from importlib import metadata
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
+from tablectl.commands.workspace_trial import try_workspace
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
@@ -29,7 +31,7 @@ from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageErro
 from tablectl.policies.branch import BASE, is_unmerged
 from tablectl.policies.catalog_config import CONNECTOR
 from tablectl.policies.config import EngineConfig
-from tablectl.policies.fields import flag
+from tablectl.policies.fields import Text, flag
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
@@ -93,6 +95,15 @@ class DoctorOptions(Place):
     paths: Paths = policy_paths()
     engine: bool = setting(False, flag("Also start the engine and list its catalog."), "--engine")
     read_only: bool = setting(False, flag("Do not write a test record: for machines that only plan."), "--read-only")
+    workspace: str = setting(
+        "",
+        Text(
+            description="Instead of all checks, run every form of statement in a new schema of this catalog, which is "
+            "dropped at the end, and print a sheet without names that you can send to the project."
+        ),
+        "--workspace",
+        metavar="CATALOG[.SCHEMA]",
+    )
     format: ReportFormat = output_format(TEXT_AND_JSON)
 
 
@@ -104,6 +115,11 @@ def doctor_command(options: DoctorOptions, out: Output) -> ExitCode:
 
     Example: tablectl doctor --engine
     """
+    if options.workspace:
+        with options.open(out.note) as project:
+            engine = project.engines.start()
+            out.json_result(try_workspace(engine, options.workspace, datetime.now(UTC).date()))
+        return ExitCode.DONE
     checks: list[Check] = []
     for check in _checks(options, out):
         checks.append(check)

@@ -77,7 +77,7 @@ class LogReader:
 
     stores: StoreOptions = field(default_factory=StoreOptions)
     commits_read: MemoryCache = field(default_factory=MemoryCache)
-    engine: Engine | None = None
+    engine: object = None
     """Asked about commits without a stamp, if it knows its statements."""
 
     def read(
@@ -89,7 +89,7 @@ class LogReader:
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
         """The commits after a version, newest first."""
         found = read_commits(location, after=after, limit=_ALL_COMMITS, options=self.stores)
-        return stamped(found, self.engine) if isinstance(self.engine, KnowsStatements) else found
+        return stamped(found, self.engine)
 
     def entry(self, location: str) -> CatalogEntry | None:
         """What the catalog of a table says about it besides its state."""
@@ -121,8 +121,10 @@ class LogReader:
         return free_bytes(path) if path.startswith("/") else None
 
 
-def stamped(commits: Sequence[Commit], engine: KnowsStatements) -> tuple[Commit, ...]:
+def stamped(commits: tuple[Commit, ...], engine: object) -> tuple[Commit, ...]:
     """Commits with the stamps that an endpoint kept out of them. Raises as ``KnowsStatements.stamp_of``."""
+    if not isinstance(engine, KnowsStatements):
+        return commits
 
     def with_stamp(commit: Commit) -> Commit:
         statement = commit.job.get(STATEMENT_ID, "")

@@ -143,7 +143,7 @@ def test_the_words_of_a_thrift_server_are_left_out() -> None:
         RuntimeError(
             "org.apache.hive.service.cli.HiveSQLException: Error running query: [DELTA_UNKNOWN_CONFIGURATION] "
             "org.apache.spark.sql.delta.DeltaUnsupportedOperationException: [DELTA_UNKNOWN_CONFIGURATION] Unknown "
-            "configuration was specified: delta.bogus\n\tat org.apache.spark.sql.hive.thriftserver.HiveThriftServerErrors"
+            "configuration was specified: delta.bogus\n\tat org.apache.spark.sql.hive.thriftserver.HiveThriftServer"
         )
     )
     assert said.message == "[DELTA_UNKNOWN_CONFIGURATION] Unknown configuration was specified: delta.bogus"
