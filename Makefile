@@ -10,11 +10,16 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test size test-databricks-connect test-sql-endpoint coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist
+.PHONY: demo says test size test-databricks-connect test-sql-endpoint coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist docs
 
-demo: java install
+demo: says java install
 	rm -rf demo-lake
-	$(BIN)/tablectl demo demo-lake
+	@$(BIN)/tablectl demo demo-lake
+
+# Before anything that takes long.
+says:
+	@echo "make demo: installs tablectl with Spark into .venv (once, about 950 MB), then builds a small lake in demo-lake,"
+	@echo "plans, applies and plans again: about two minutes on two cores. It writes nowhere else."
 
 test: java install check unit
 
@@ -136,6 +141,20 @@ python:
 java: | python
 	@$(PYTHON) tablectl/engine/local_spark.py
 
+# The site, into build/site: `python -m http.server -d build/site` shows it. Strict: a link that leads nowhere ends the build.
+PAGES := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE changelog.d/README.md tests/README.md docs
+
+docs: .venv-docs/installed
+	rm -rf build/pages build/site
+	mkdir -p build/pages
+	tar -cf - $(PAGES) | tar -xf - -C build/pages
+	.venv-docs/bin/zensical build --strict --clean
+
+.venv-docs/installed: locks/docs.lock | python
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
 # Both distributions, as wheels and sources. The same commit gives the same bytes. Prints what `install: hashes:` takes.
 dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 dist: install
@@ -153,9 +172,13 @@ lock:
 	  echo 'hatchling' | uv pip compile --quiet --universal --python-version 3.11 --constraint requirements.lock \
 	    $$([ $$extra = base ] || echo --extra $$extra) --generate-hashes --no-emit-index-url --no-emit-find-links \
 	    --no-emit-package tablectl-guard --no-header --no-annotate pyproject.toml - -o locks/$$extra.lock; done
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate locks/docs.in -o locks/docs.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate locks/publish.in -o locks/publish.lock
 	for each in $(INTEGRATIONS); do \
 	  uv pip compile --quiet --universal --python-version 3.11 --no-strip-extras --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --no-header --no-annotate locks/integrations/$$each.in -o locks/integrations/$$each.lock; done
 
 clean:
-	rm -rf .venv .venv-versions .venv-databricks .venv-integrations .unity .unit.log .coverage demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-versions .venv-databricks .venv-integrations .venv-docs build .unity .unit.log .coverage demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis

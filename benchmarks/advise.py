@@ -1,7 +1,7 @@
 """Whether advice is right: what it predicts, whether the first one is the best one, and whether it makes things worse.
 
 Each seed is a workload on a real Delta table (``_advise_workloads``). It runs, and only the table and its log are kept.
-``tablectl advise --list-files --write`` reads them, ``tablectl apply`` applies what it declares, and the same workload
+``tablectl advise --list-files --out`` reads them, ``tablectl apply`` applies what it declares, and the same workload
 runs again. The failures that the runner counted before and after are compared with the prediction. For each third seed,
 each single change of a list is tried on a table of its own.
 """

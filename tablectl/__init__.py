@@ -1,6 +1,6 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``plan``, ``apply``, ``drift``, ``status``, ``advise``, ``lint``, ``import_tables``, ``explain`` and
+``plan``, ``apply``, ``drift``, ``status``, ``check``, ``advise``, ``lint``, ``import_tables``, ``explain`` and
 ``conflict_report`` (``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``,
 ``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the tables.
 """
@@ -15,6 +15,7 @@ from tablectl.version import __version__
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
     from tablectl.commands.advise import advise as advise
     from tablectl.commands.apply import apply as apply
+    from tablectl.commands.check import check as check
     from tablectl.commands.conflicts import conflict_report as conflict_report
     from tablectl.commands.drift import drift as drift
     from tablectl.commands.explain import explain as explain
@@ -67,6 +68,7 @@ def __getattr__(name: str) -> Any:
         "import_tables": "commands.import_tables",
         "conflict_report": "commands.conflicts",
         "advise": "commands.advise",
+        "check": "commands.check",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
         "guard_session": "writers.session",

@@ -44,6 +44,7 @@ from tablectl.applying.statement import (
 )
 from tablectl.applying.statement_turns import Lane, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
+from tablectl.applying.violations import check_violations
 from tablectl.delta.names import canonical_location
 from tablectl.delta.schema import Schema, own_metadata
 from tablectl.leases.clock import StoppedError, milliseconds
@@ -144,6 +145,7 @@ def _run_statements(session: TableSession) -> LiveTable | None:
         if statement is None:
             check_rewrites(session)
             return live
+        check_violations(session, missing, live)
         if _may_run(session, statement, live):
             last = not _closed_after(session, statement, missing, attempts.done)
             attempts.note(statement, _run_statement(session, statement, live, last=last), window)
@@ -221,6 +223,7 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
     if window.stop.is_set():
         raise interrupted()
     session.check_calendar()
+    _check_lock(session)
     check_bound(window)
     if not window.engine.alive():
         raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
@@ -228,6 +231,12 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
         return False
     check_rewritable(session, statement, live)
     return True
+
+
+def _check_lock(session: TableSession) -> None:
+    lock = session.plan.basis.options.locked
+    if lock is not None and lock.holds(session.window.clock.utc().date()):
+        raise StopTableError(RunOutcome.REFUSED, f"the table is {lock.text}", f"ask {lock.owner}")
 
 
 def _closed_after(session: TableSession, statement: Statement, missing: Sequence[Statement], sent: set[str]) -> bool:

@@ -49,6 +49,8 @@ class TableSession:
     """When statements landed that fail every writer, in seconds on our clock."""
     waiting: dict[str, str] = field(default_factory=dict)
     """Change id → why the change cannot be made yet: history must age first."""
+    counted: frozenset[str] = frozenset()
+    """The statements whose rows in the way were counted."""
     rewritten: int = -1
     """The version in which this run rewrote the whole table; -1 if it did not."""
     compared: int = -1

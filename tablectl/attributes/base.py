@@ -85,14 +85,14 @@ class Needs:
     """The same, of the version that a rewrite of the whole table starts from."""
     clustering: bool = False
     """How the data is clustered."""
-    truncation: bool = False
-    """The age of the history."""
+    truncation: frozenset[str] = frozenset()
+    """The features whose history must age before it can be deleted."""
     entry: bool = False
     """What the table's catalog says about it besides its state."""
 
     def __or__(self, other: Needs) -> Needs:
         """Everything that either of two declarations depends on."""
-        return Needs(*(getattr(self, need) or getattr(other, need) for need in self.__match_args__))
+        return Needs(*(getattr(self, need) | getattr(other, need) for need in self.__match_args__))
 
 
 class Attribute(ABC):
@@ -108,12 +108,19 @@ class Attribute(ABC):
     """The values that a policy may declare."""
     keys: ClassVar[tuple[str, ...]] = ()
     """The table properties that belong to the attribute. No policy declares them under ``properties``."""
+    in_clear: ClassVar[bool] = True
+    """Whether its value is in the protocol and the metadata of a table, which a client reads before it knows the
+    features.
+    """
     exclusive_with: ClassVar[str] = ""
     """The attribute that cannot list columns in a policy where this one does; empty if there is none."""
     contradictions: ClassVar[tuple[tuple[str, str, str], ...]] = ()
     """Values of the attribute that no table can have together with a value of another one: value, the other attribute,
     its value.
     """
+
+    key_contradictions: ClassVar[tuple[tuple[str, str, str, str], ...]] = ()
+    """The same of an attribute with several keys: key, value, the other attribute or property, its value."""
 
     @abstractmethod
     def read(self, live: LiveTable, key: str) -> Value:
@@ -165,6 +172,11 @@ class Attribute(ABC):
         del live
         yield from ()
 
+    def restored(self, before: LiveTable, after: LiveTable) -> Iterator[str]:
+        """The keys, besides those of ``imported``, whose values the undo of a run restores."""
+        del before, after
+        yield from ()
+
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
         """The table properties that follow from a declaration, for rules that look at more than one attribute."""
         del declared
@@ -187,10 +199,17 @@ class Attribute(ABC):
 class WordAttribute(Attribute):
     """An attribute whose value is one of several words. The first of its ``keys`` says whether it is set."""
 
+    off: ClassVar[str] = ""
+    """The word of a table that does not use the attribute's feature, if ``dropped`` removes that. A table that has the
+    feature and does not use it reads ``supported``.
+    """
+
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         """Yields at most one change."""
         found = self.read(live, "")
         if isinstance(declared, str) and not self.agrees(found, declared, ""):
+            if found == SUPPORTED and declared != "dropped":
+                found = self.off
             yield Change(attribute=self.name, before=found, after=declared, via=self.between(found, declared))
 
     def between(self, found: Value, declared: str) -> tuple[Value, ...]:
@@ -201,9 +220,11 @@ class WordAttribute(Attribute):
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         """The value, if the property is set."""
         if live.property(self.keys[0]) is not None:
-            yield "", self.read(live, "")
+            found = self.read(live, "")
+            yield "", self.off if found == SUPPORTED else found
 
 
+SUPPORTED = "supported"
 NO_NEEDS = Needs()
 NOTHING_PLANNED: Mapping[str, str | None] = MappingProxyType({})
 

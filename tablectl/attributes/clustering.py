@@ -42,6 +42,7 @@ class Clustering(Attribute):
     """The attribute ``clustering``."""
 
     name = "clustering"
+    in_clear = False
     value_type = ValueType(
         name=name,
         description="Liquid clustering columns, in order; nested as a.b, a literal dot in backticks. "

@@ -1,8 +1,8 @@
 """``column_mapping``: whether columns have separate names in data files, so that they can be renamed and dropped
 (delta-1.7).
 
-A table accepts the mapping by name at any time. Only a rewrite of all its data removes it. A table created with the
-mapping ``id`` keeps it.
+A table accepts the mapping by name at any time. Only a rewrite of all its data removes it. ``dropped`` also removes the
+protocol feature. A table created with the mapping ``id`` keeps it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import NO_NEEDS, ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true, put_back
+from tablectl.attributes.base import (
+    NO_NEEDS,
+    SUPPORTED,
+    ChangeTarget,
+    Needs,
+    PlannedOperation,
+    WordAttribute,
+    is_true,
+    put_back,
+)
+from tablectl.attributes.feature_steps import against_drop, drop_step
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
@@ -20,7 +30,7 @@ from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
-ColumnMappingValue = Literal["name", "none"]
+ColumnMappingValue = Literal["name", "none", "dropped"]
 
 _FEATURE = "columnMapping"
 _NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
@@ -38,17 +48,34 @@ class ColumnMapping(WordAttribute):
     value_type = ValueType(
         name=name,
         description="`name`: columns can be renamed and dropped. `none`: data files have the columns' own names; "
-        "removing a mapping rewrites the table, and is refused without `rewrite: allowed`.",
+        "removing a mapping rewrites the table, and is refused without `rewrite: allowed`. `dropped`: nor do readers "
+        "need to support mapped columns.",
         words=get_args(ColumnMappingValue),
     )
     keys = (keys.COLUMN_MAPPING,)
+    off = "none"
     contradictions = (("name", f"properties.{MANIFEST}", "true"),)
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """``name``, ``id`` or ``none``. ``id`` supports everything that ``name`` does, but is a different format."""
-        return (live.property(keys.COLUMN_MAPPING) or "none").lower()
+        """``name``, ``id``, ``supported`` or ``none``. ``id`` supports everything that ``name`` does, but is another
+        format. A table that has the feature and maps no column reads ``supported``.
+        """
+        mode = (live.property(keys.COLUMN_MAPPING) or "none").lower()
+        return SUPPORTED if mode == "none" and live.protocol.has(_FEATURE) else mode
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """``supported`` satisfies ``none``, and a table without the feature satisfies ``dropped``."""
+        return found == declared or (found, declared) in {(SUPPORTED, "none"), ("none", "dropped")}
+
+    def between(self, found: Value, declared: str) -> tuple[Value, ...]:
+        """A mapping is removed before the feature."""
+        return (SUPPORTED,) if declared == "dropped" else ()
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+        if change.after == "dropped" and (refusal := next(against_drop(change, _FEATURE, live, target), None)):
+            return refusal
+        if change.before == SUPPORTED and change.after == "dropped":
+            return None
         found = _against_mapping if change.after == "name" else _against_removal
         return next(found(change, live, target), None)
 
@@ -58,20 +85,29 @@ class ColumnMapping(WordAttribute):
             kept = "" if basis.protocol.protocol().has(_FEATURE) else ", and the protocol feature columnMapping"
             note = f"the names in the data files (undoing that rewrites all of them){kept}"
             return (PlannedOperation(change.id, on, needs=(keys.MANIFEST,), undo=RemoveMapping(), undo_note=note),)
-        note = "the protocol feature columnMapping, and the rewritten files, with the same rows"
+        dropped = change.after == "dropped"
+        kept = "" if dropped else "the protocol feature columnMapping, and "
+        note = f"{kept}the rewritten files, with the same rows"
         undo = put_back(keys.COLUMN_MAPPING, basis) if change.before == "name" else None
-        return (PlannedOperation(change.id, RemoveMapping(), needs=keys.ICEBERG_COMPATS, undo=undo, undo_note=note),)
+        needs = keys.ICEBERG_COMPATS
+        removal = PlannedOperation(change.id, RemoveMapping(), needs=needs, undo=undo, undo_note=note)
+        if not dropped:
+            return (removal,)
+        due = 0 if change.before != SUPPORTED else basis.truncation or None
+        drop = drop_step(change.id, _FEATURE, basis, due=due, needs=(keys.COLUMN_MAPPING,))
+        return (drop,) if change.before == SUPPORTED else (removal, drop)
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
-        return {keys.COLUMN_MAPPING: str(declared)}
+        return {keys.COLUMN_MAPPING: "none" if declared == "dropped" else str(declared)}
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """Removing the mapping rewrites all files."""
-        return Needs(size=True) if value == "none" else NO_NEEDS
+        truncation = frozenset({_FEATURE} if value == "dropped" and options.truncate_history else ())
+        return NO_NEEDS if value == "name" else Needs(size=True, truncation=truncation)
 
 
 def _against_mapping(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
-    if change.before != "none":
+    if change.before not in {"none", SUPPORTED}:
         yield Refusal(
             change=change.id,
             reason=f"the table maps its columns by {change.before}, and Delta does not change that to `name`",

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
 from tablectl.attributes.base import ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true, put_back
+from tablectl.attributes.feature_steps import LOST, drop_step
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
@@ -27,7 +28,6 @@ BESIDE_MANIFEST = (
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
 )
 FEATURE = "deletionVectors"
-RETENTION = keys.TRUNCATION_RETENTION
 PROTECTED = "protected"
 _OFF = ("disabled", "purged", PROTECTED, "dropped")
 """The values of a table that writes no vectors, the weakest first. Each satisfies the preceding ones."""
@@ -145,7 +145,8 @@ class DeletionVectors(WordAttribute):
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """Whether vectors remain, and when history may be deleted."""
-        return Needs(vectors=value in {"purged", "dropped"}, truncation=value == "dropped" and options.truncate_history)
+        truncation = frozenset({FEATURE, PROTECTION} if value == "dropped" and options.truncate_history else ())
+        return Needs(vectors=value in {"purged", "dropped"}, truncation=truncation)
 
 
 def _on_the_way(before: str, after: str, live: LiveTable) -> tuple[Value, ...]:
@@ -168,21 +169,9 @@ def _drops(change: Change, basis: Basis) -> Iterable[PlannedOperation]:
     if truncate:
         # The purge of the same plan has not run yet, so the waiting time is still unknown.
         due = 0 if change.before in {"enabled", "disabled"} else basis.truncation or None
-    lost = f"truncated history: no time travel or RESTORE to versions older than {RETENTION}, a day unless set"
     if change.before != PROTECTED:
-        stays = f"the protocol feature {PROTECTION} and delta.requireCheckpointProtectionBeforeVersion"
-        undo = SetProperties(((f"delta.feature.{FEATURE}", "supported"),))
-        drop = DropFeature(FEATURE, truncate)
-        yield PlannedOperation(
-            change.id,
-            drop,
-            needs=(keys.DELETION_VECTORS,),
-            undo=undo,
-            undo_note=lost if truncate else stays,
-            due=due,
-            id="drop",
-        )
+        yield drop_step(change.id, FEATURE, basis, due=due, needs=(keys.DELETION_VECTORS,))
     if truncate and basis.protocol.protocol().has(PROTECTION):
         yield PlannedOperation(
-            change.id, DropFeature(PROTECTION, truncate_history=True), undo_note=lost, due=due, id="drop-protection"
+            change.id, DropFeature(PROTECTION, truncate_history=True), undo_note=LOST, due=due, id="drop-protection"
         )

@@ -14,8 +14,10 @@ from typing import Any
 from tablectl.attributes.base import NO_NEEDS, Attribute, Needs
 from tablectl.attributes.clustering import Clustering
 from tablectl.attributes.column_mapping import ColumnMapping
+from tablectl.attributes.constraints import Constraints
 from tablectl.attributes.data_skipping import DataSkipping
 from tablectl.attributes.deletion_vectors import DeletionVectors
+from tablectl.attributes.features import Features
 from tablectl.attributes.isolation import Isolation
 from tablectl.attributes.managed import Managed
 from tablectl.attributes.partitioning import Partitioning
@@ -25,11 +27,12 @@ from tablectl.attributes.retention import Retention
 from tablectl.attributes.row_tracking import RowTracking
 from tablectl.attributes.uniform import Uniform
 from tablectl.attributes.value_types import Declared, ValueType
-from tablectl.delta.properties import canonical_key, find_known, known_keys
+from tablectl.delta import keys
+from tablectl.delta.properties import canonical_key, find_known, known_keys, why_never_declared
 from tablectl.delta.properties import why_refused as why_refused_by_delta
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import LiveTable
-from tablectl.model.table_options import TableOptions
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
 
 ATTRIBUTES: tuple[Attribute, ...] = (
     Isolation(),
@@ -39,6 +42,8 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     RowTracking(),
     ColumnMapping(),
     Uniform(),
+    Constraints(),
+    Features(),
     DataSkipping(),
     Retention(),
     PredictiveOptimization(),
@@ -57,6 +62,10 @@ EXCLUSIVE = tuple((entry.name, entry.exclusive_with) for entry in ATTRIBUTES if 
 
 CONTRADICTIONS = tuple(
     ((entry.name, value), (other, its)) for entry in ATTRIBUTES for value, other, its in entry.contradictions
+) + tuple(
+    ((f"{entry.name}.{key}", value), (other, its))
+    for entry in ATTRIBUTES
+    for key, value, other, its in entry.key_contradictions
 )
 """Pairs of attribute values that no table can have at the same time."""
 
@@ -138,13 +147,16 @@ def planned_properties(policy: Policy) -> dict[str, str | None]:
     }
 
 
-def check_declarable(change: Change, dialect: str) -> None:
-    """Raises ``ValueError`` for a change that no policy can declare. A plan file must not contain one either."""
+def check_declarable(change: Change, dialect: str, options: TableOptions = NO_OPTIONS) -> None:
+    """Raises ``ValueError`` for a change that no policy with these options can declare. A plan file must not contain
+    one either.
+    """
     if change.attribute not in _BY_NAME:
         raise ValueError(f"no policy can ask for {change.id}")
     entry = _BY_NAME[change.attribute]
     entry.check_declarable(change)
-    if entry.value_type.keyed:
+    meant = change.key in dict(options.engine_properties) and is_foreign(change.key, dialect)
+    if entry.value_type.keyed and not meant:
         _check_property(change.key, change.after, dialect)
 
 
@@ -161,6 +173,8 @@ def owner_of(key: str) -> str:
     """The id of the declaration that owns a property, as in ``Change.id``: ``isolation``, ``retention.log``; empty if
     the property belongs to no attribute.
     """
+    if key.lower().startswith(keys.CONSTRAINTS):
+        return f"{Constraints.name}.{key[len(keys.CONSTRAINTS) :]}"
     name = OWNED.get(key.lower(), "")
     fields = attribute(name).value_type.fields if name else ()
     field = next((each.name for each in fields if each.key.lower() == key.lower()), "")
@@ -179,6 +193,14 @@ def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
         inner = f"{owner}: {{{field}: …}}" if field else f"{owner}:"
         return f"{key} has an attribute of its own", f"declare `{inner}` instead"
     return why_refused_by_delta(key, dialect)
+
+
+def is_foreign(key: str, dialect: str) -> bool:
+    """Whether a key is one of Delta's form that a dialect does not know, and that no attribute and not Delta itself
+    sets.
+    """
+    free = key.lower().startswith("delta.") and why_never_declared(key) is None and not owner_of(key)
+    return free and find_known(key, dialect) is None
 
 
 def declarable_keys(dialect: str) -> tuple[str, ...]:

@@ -1,5 +1,8 @@
 """``row_tracking``: whether every row keeps an id and the version that last changed it (delta-1.6).
 
+``dropped`` also removes the feature from the protocol, and the row ids from the log. A table that has the feature and
+does not use it reads ``supported``, which satisfies ``disabled``.
+
 ``suspended`` is the state after an interrupted DROP FEATURE: row tracking is off, and no file gets ids. No policy can
 declare it. It satisfies ``disabled``, and it must be lifted before row tracking can be enabled again.
 """
@@ -9,7 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import NO_NEEDS, ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true, put_back
+from tablectl.attributes.base import (
+    NO_NEEDS,
+    SUPPORTED,
+    ChangeTarget,
+    Needs,
+    PlannedOperation,
+    WordAttribute,
+    is_true,
+    put_back,
+)
+from tablectl.attributes.feature_steps import against_drop, drop_step
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.model.operations import SetProperties, UnsetProperties
@@ -17,7 +30,7 @@ from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
-RowTrackingValue = Literal["enabled", "disabled"]
+RowTrackingValue = Literal["enabled", "disabled", "dropped"]
 
 _FEATURE = "rowTracking"
 _STAYS = "the protocol features rowTracking and domainMetadata, and the row ids in the log"
@@ -29,30 +42,39 @@ class RowTracking(WordAttribute):
     name = "row_tracking"
     value_type = ValueType(
         name=name,
-        description="`enabled`: every row keeps an id, and the version that last changed it. `disabled`: it does not.",
+        description="`enabled`: every row keeps an id, and the version that last changed it. `disabled`: it does not. "
+        "`dropped`: nor does the protocol have the feature.",
         words=get_args(RowTrackingValue),
     )
     keys = (keys.ROW_TRACKING,)
+    off = "disabled"
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """``enabled``, ``disabled`` or ``suspended``.
+        """``enabled``, ``suspended``, ``supported`` or ``disabled``.
 
         Files that already have ids do not matter: Delta assigns ids to the others and then sets the property.
         """
         if is_true(live.property(keys.ROW_TRACKING)):
             return "enabled"
-        return "suspended" if is_true(live.property(keys.ROW_TRACKING_SUSPENDED)) else "disabled"
+        if is_true(live.property(keys.ROW_TRACKING_SUSPENDED)):
+            return "suspended"
+        return SUPPORTED if live.protocol.has(_FEATURE) else "disabled"
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """``suspended`` satisfies ``disabled``."""
-        return found == declared or (declared == "disabled" and found == "suspended")
+        """``suspended`` and ``supported`` satisfy ``disabled``; a table without the feature satisfies ``dropped``."""
+        off = {"disabled": {"suspended", SUPPORTED}, "dropped": {"disabled"}}
+        return found == declared or found in off.get(str(declared), ())
 
     def between(self, found: Value, declared: str) -> tuple[Value, ...]:
-        """A suspended table is disabled before it is enabled."""
-        return ("disabled",) if found == "suspended" else ()
+        """A suspended table is disabled before it is enabled. A drop suspends it before it removes the feature."""
+        if declared == "enabled" and found == "suspended":
+            return ("disabled", SUPPORTED)
+        return ("suspended", SUPPORTED) if declared == "dropped" else ()
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Iceberg compatibility V3 requires row tracking."""
+        """Iceberg compatibility V3 requires row tracking. Delta drops no feature that another one needs."""
+        if change.after == "dropped" and (refusal := next(against_drop(change, _FEATURE, live, target), None)):
+            return refusal
         if change.after == "disabled" and is_true(target.property(live, keys.iceberg_compat(3))):
             return Refusal(
                 change=change.id,
@@ -69,6 +91,9 @@ class RowTracking(WordAttribute):
         """
         on = SetProperties(((keys.ROW_TRACKING, "true"),))
         off = SetProperties(((keys.ROW_TRACKING, "false"),))
+        if change.after == "dropped":
+            note = "after the undo every row has a new id"
+            return (drop_step(change.id, _FEATURE, basis, due=None, needs=(keys.ROW_TRACKING,), undo_note=note),)
         if change.after == "disabled":
             ids = "rows that were rewritten in between have new ids"
             note = f"{_STAYS}; after turning it on again, {ids}"
@@ -93,8 +118,8 @@ class RowTracking(WordAttribute):
         return {keys.ROW_TRACKING: "true" if declared == "enabled" else "false"}
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
-        """Enabling commits every file again."""
-        return Needs(size=True) if value == "enabled" else NO_NEEDS
+        """Enabling and dropping commit every file again."""
+        return Needs(size=True) if value in {"enabled", "dropped"} else NO_NEEDS
 
 
 _SUSPENSION = "new files get row ids again"

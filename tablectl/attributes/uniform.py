@@ -50,7 +50,12 @@ class Uniform(WordAttribute):
     contradictions = tuple(
         (version, *other)
         for version in ("iceberg_v1", "iceberg_v2")
-        for other in (("deletion_vectors", "enabled"), ("column_mapping", "none"), (f"properties.{MANIFEST}", "true"))
+        for other in (
+            ("deletion_vectors", "enabled"),
+            ("column_mapping", "none"),
+            ("column_mapping", "dropped"),
+            (f"properties.{MANIFEST}", "true"),
+        )
     )
 
     def read(self, live: LiveTable, key: str) -> Value:

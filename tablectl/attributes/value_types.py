@@ -39,6 +39,21 @@ class FieldType:
 
 
 @frozen(kw_only=True)
+class NamedValues:
+    """A map whose keys are names, such as those of features or constraints."""
+
+    takes: str
+    """Its keys and values, for messages: ``features to `supported` or `dropped```."""
+    example: str
+    why_not: Callable[[str, str], tuple[str, str]]
+    """Why a policy cannot declare a value under a name, and what to do instead; both empty if it can."""
+    names: tuple[str, ...] = ()
+    """The known names; empty if users choose them."""
+    words: tuple[str, ...] = ()
+    """Values besides texts that users choose."""
+
+
+@frozen(kw_only=True)
 class ValueType:
     """The values that a policy may declare for one attribute."""
 
@@ -52,6 +67,8 @@ class ValueType:
     """Whether the value is a map whose keys are properties."""
     fields: tuple[FieldType, ...] = ()
     """The keys of a map with fixed keys."""
+    named: NamedValues | None = None
+    """Set if the value is a map whose keys are names."""
     most_columns: int | None = None
     """The maximum number of columns, if Delta limits it."""
     top_level: bool = False
@@ -62,18 +79,20 @@ class ValueType:
     @property
     def mapped(self) -> bool:
         """Whether the value is a map, of which each key is a value of its own."""
-        return self.keyed or bool(self.fields)
+        return self.keyed or bool(self.fields) or self.named is not None
 
     def written(self, key: str, value: _Value) -> _Value | str:
         """A value of a key, with the text that every client reads."""
         stored = next((each.key for each in self.fields if each.name == key), key)
-        return written_text(stored, value) if key and isinstance(value, str) else value
+        return written_text(stored, value) if key and isinstance(value, str) and not self.named else value
 
     @property
     def takes(self) -> str:
         """The permitted values, as a clause for messages."""
         if self.keyed:
             return "takes a map of keys to texts"
+        if self.named:
+            return f"takes a map of {self.named.takes}"
         if self.fields:
             return f"takes a map with {' and '.join(f'`{each.name}`' for each in self.fields)}"
         if self.columns:
@@ -85,6 +104,8 @@ class ValueType:
         """A valid line, for hints."""
         if self.keyed:
             return f"`{self.name}: {{owner.team: payments}}`"
+        if self.named:
+            return f"`{self.name}: {self.named.example}`"
         if self.fields:
             return f"`{self.name}: {{{self.fields[0].name}: {self.fields[0].example}}}`"
         return f"`{self.name}: {'[customer_id, order_date]' if self.columns else self.words[0]}`"
@@ -97,6 +118,10 @@ class ValueType:
             case tuple():
                 few = len(value) <= (self.most_columns or len(value))
                 return self.columns and bool(value) and few and all(isinstance(each, str) and each for each in value)
+            case Mapping() if self.named:
+                return bool(value) and all(
+                    isinstance(each, str) and not self.named.why_not(key, each)[0] for key, each in value.items()
+                )
             case Mapping() if self.fields:
                 fields = {each.name: each for each in self.fields}
                 return bool(value) and all(

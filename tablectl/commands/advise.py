@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from tablectl.commands.command import command, function
-from tablectl.commands.options import OF_STATUS, PolicyTables, Shown, output_format
+from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress
 from tablectl.commands.report_origin import context_here
-from tablectl.commands.selection import Selection, locate
+from tablectl.commands.selection import LocatedTable, Selection, locate
 from tablectl.commands.table_reports import report_of
 from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.names import TableName, parse_table
 from tablectl.insight.advice.advice_document import document_of_advice
 from tablectl.insight.advice.advise import advise as advise_table
-from tablectl.insight.advice.facts import Advice, LakeAdvice, TableAdvice, TableFacts
+from tablectl.insight.advice.facts import Advice, Declared, LakeAdvice, TableAdvice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
 from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
@@ -26,29 +28,25 @@ from tablectl.log.reader import ReadRequest, read_many
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.one_table import of_table
-from tablectl.model.table import Depth, LiveTable, WriteHistory
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable, WriteHistory
 from tablectl.model.text import natural_key
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import ListOf, Text, flag, whole
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_text import TableEntry, table_key, write_entry, write_policies
-from tablectl.reports.formats import ReportFormat
 from tablectl.storage.log_stores import Stores
 
 _ADVISED = "Written by `tablectl advise`: what it recommends. What no line names is not managed."
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdviseOptions(PolicyTables):
-    """The tables, and how much of their logs to read."""
+_Made = TypeVar("_Made")
 
-    tables: Sequence[str] = setting(
-        (),
-        ListOf(of=Text(), description="Tables and patterns; they need no policy. Default: all tables of the policies."),
-        metavar="TABLES",
-    )
-    everything: bool = setting(False, flag("Every table of `engine.catalog`."), "--all")
+
+@dataclass(frozen=True, kw_only=True)
+class PastOptions:
+    """How much of the logs of tables to read."""
+
     days: int = setting(30, whole(1, 365, "How many days of commits to read."), "--days", metavar="DAYS")
     """The days before a table's newest commit."""
     list_files: bool = setting(
@@ -57,33 +55,42 @@ class AdviseOptions(PolicyTables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdviseCommandOptions(AdviseOptions, Shown):
+class AdviseOptions(PastOptions, PolicyTables):
+    """The tables, and how much of their logs to read."""
+
+    tables: Sequence[str] = setting(
+        (),
+        ListOf(of=Text(), description="Tables and patterns; they need no policy. Default: all tables of the policies."),
+        metavar="TABLES",
+    )
+    everything: bool = setting(False, flag("Every table of `engine.catalog`."), "--all")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviseCommandOptions(AdviseOptions, Reported):
     """The options of ``advise``."""
 
-    write: Path | None = setting(
+    out: Path | None = setting(
         None,
         Text(parse=Path, description="Write a new policy file that declares the advice."),
-        "--write",
+        "--out",
         metavar="FILE",
     )
-    format: ReportFormat = output_format(OF_STATUS)
 
 
-@command(AdviseCommandOptions, without=("paths", "verbose"))
+@command(AdviseCommandOptions, without=("paths",))
 def advise_command(options: AdviseCommandOptions, out: Output) -> ExitCode:
-    """Say from the logs which settings would save failed writes, bytes and files, and why.
+    """Say which settings would save failed writes, bytes and files, and why, from the logs of tables.
 
     Example: tablectl advise 'lake.sales.*' --list-files
     """
-    reports = options.reports(known=OF_STATUS)
+    reports = options.reports()
     with options.open(out.note) as project, out.progress() as on_read:
         reports.check()
-        if options.write:
-            if options.write.exists():
-                raise UsageError(
-                    f"{options.write} exists", "name a new file, and move what you want into your policies"
-                )
-            check_writable(options.write)
+        if options.out:
+            if options.out.exists():
+                raise UsageError(f"{options.out} exists", "name a new file, and move what you want into your policies")
+            check_writable(options.out)
         others = project.requested(options.tables, everything=options.everything)
         policies = project.any_policies(options.paths)
         if others is None and not policies.tables and not policies.patterns:
@@ -94,10 +101,10 @@ def advise_command(options: AdviseCommandOptions, out: Output) -> ExitCode:
         found = _collect(project, policies, others, options, on_read)
     reports.write(report_of(found, document_of_advice, context_here()), out)
     entries = [_entry(project, parse_table(each.table), each.advice) for each in found.tables if each.yaml]
-    if options.write and entries:
-        write_file(options.write, write_policies(entries, _ADVISED).encode())
-        out.note(f"wrote {options.write}: review it, then run `tablectl plan`")
-    elif options.write:
+    if options.out and entries:
+        write_file(options.out, write_policies(entries, _ADVISED).encode())
+        out.note(f"wrote {options.out}: review it, then run `tablectl plan`")
+    elif options.out:
         out.note("there is nothing to declare: no file was written")
     return found.exit_code
 
@@ -127,24 +134,12 @@ def _collect(
     """
     selection = Selection(tuple(options.select), tuple(options.tags), tuple(options.exclude))
     found = locate(others or specs, Selection() if others else selection, project.open_catalog, project.stores)
-    placed = [(spec_for(specs, spec.name) or spec, where) for spec, where in found.tables] if others else found.tables
-
-    requests = [ReadRequest(spec.name, where, _depth) for spec, where in placed]
-    threads = threads_for((where for _, where in placed), project.stores)
-    tables: list[TableAdvice] = []
-    with Stores(project.stores) as stores:
-
-        def one(each: tuple[tuple[TableSpec, str], LiveTable | TablectlError]) -> TableAdvice:
-            (spec, where), live = each
-            made = of_table(spec.name.text, lambda: _table(project, stores, spec, where, live, options))
-            if isinstance(made, TablectlError):
-                return TableAdvice(table=spec.name.text, location=where, commits=0, error=one_line(made))
-            return made
-
-        read = zip(placed, read_many(requests, cache=project.cache, options=project.stores), strict=True)
-        for done, table in enumerate(in_order(one, read, threads), 1):
-            on_read(done, len(placed))
-            tables.append(table)
+    tables = [
+        TableAdvice(table=spec.name.text, location=where, commits=0, error=one_line(made))
+        if isinstance(made, TablectlError)
+        else made
+        for spec, where, made in each_table(project, specs, found, options, partial(_advised, project), on_read)
+    ]
     return LakeAdvice(
         tuple(sorted(tables, key=lambda each: natural_key(each.table))),
         found.failures,
@@ -152,19 +147,45 @@ def _collect(
     )
 
 
-def _table(
+def each_table(
+    project: Project,
+    specs: Specs,
+    found: LocatedTable,
+    past: PastOptions,
+    make: Callable[[TableSpec, str, TableFacts], _Made],
+    on_read: OnRead = ignore_progress,
+) -> Iterator[tuple[TableSpec, str, _Made | TablectlError]]:
+    """What ``make`` makes of each table with its past, under the policy that ``specs`` has for it; or why it cannot be
+    read.
+    """
+    placed = [(spec_for(specs, spec.name) or spec, where) for spec, where in found.tables]
+    requests = [ReadRequest(spec.name, where, _depth) for spec, where in placed]
+    threads = threads_for((where for _, where in placed), project.stores)
+    with Stores(project.stores) as stores:
+
+        def one(each: tuple[tuple[TableSpec, str], LiveTable | TablectlError]) -> _Made | TablectlError:
+            (spec, where), live = each
+            return of_table(spec.name.text, lambda: make(spec, where, _facts(project, stores, spec, where, live, past)))
+
+        read = zip(placed, read_many(requests, cache=project.cache, options=project.stores), strict=True)
+        for done, ((spec, where), made) in enumerate(zip(placed, in_order(one, read, threads), strict=True), 1):
+            on_read(done, len(placed))
+            yield spec, where, made
+
+
+def _facts(
     project: Project,
     stores: Stores,
     spec: TableSpec,
     location: str,
     live: LiveTable | TablectlError,
-    options: AdviseOptions,
-) -> TableAdvice:
+    options: PastOptions,
+) -> TableFacts:
     if isinstance(live, TablectlError):
         raise live
     past = read_past_commits(stores, location, options.days, list_files=options.list_files)
     commits = tuple(each.commit for each in past.commits)
-    facts = TableFacts(
+    return TableFacts(
         live=replace(live, past=WriteHistory(commits, past.cut)),
         past=past,
         jobs=find_jobs(past.commits),
@@ -173,12 +194,16 @@ def _table(
         options=spec.options,
         streams=read_streams(stores, spec.options.streams, live.table_id, location),
     )
+
+
+def _advised(project: Project, spec: TableSpec, location: str, facts: TableFacts) -> TableAdvice:
+    commits = facts.past.commits
     found, untold = advise_table(facts, project.mask.table_plan)
     return TableAdvice(
         table=spec.name.text,
         location=location,
         commits=len(commits),
-        since=min((each.timestamp for each in commits if each.timestamp > 0), default=0),
+        since=min((each.commit.timestamp for each in commits if each.commit.timestamp > 0), default=0),
         advice=found,
         untold=untold,
         yaml=write_entry(_entry(project, spec.name, found)) if any(each.declare for each in found) else "",
@@ -186,12 +211,19 @@ def _table(
 
 
 def _depth(live: LiveTable) -> Depth:
-    return Depth(counts=True, layout=True, marks="incremental" if live.clustering else None)
+    return Depth(LOOK_BACK, counts=True, layout=True, marks="incremental" if live.clustering else None)
 
 
 def _entry(project: Project, name: TableName, found: Sequence[Advice]) -> TableEntry:
-    """The entry that declares some advice. Advice does not contradict itself: each value is declared once."""
-    values = {(attribute, key): value for each in found for attribute, key, value in each.declare if value is not None}
+    return entry_of(project, name, [declared for each in found for declared in each.declare])
+
+
+def entry_of(project: Project, name: TableName, declared: Iterable[Declared]) -> TableEntry:
+    """The entry with some declarations: each value once, as it comes first."""
+    values: dict[tuple[str, str], str | tuple[str, ...]] = {}
+    for attribute, key, value in declared:
+        if value is not None:
+            values.setdefault((attribute, key), value)
     return TableEntry(
         key=table_key(name, project.catalog),
         declared=tuple((attribute, key, value) for (attribute, key), value in values.items()),

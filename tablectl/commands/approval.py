@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
+from datetime import UTC, datetime
 from threading import Lock
 
 from tablectl.applying.context import StopTableError
@@ -181,7 +182,8 @@ class Approval:
             raise StopTableError(RunOutcome.REFUSED, message, _PLAN_AGAIN)
         if spec is not None:
             severities = with_own_rules(self.severities, self.rules, spec)
-            fresh = plan_table(spec.policy, live, self.dialect, spec.options, severities, self.runtime)
+            options = spec.options.on(datetime.now(UTC).date())
+            fresh = plan_table(spec.policy, live, self.dialect, options, severities, self.runtime)
             _compare(plan, fresh)
             _check_needed(missing, fresh)
         if self.max_bytes is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import shell_complete
 
-from tablectl.commands.list import COMMANDS
+from tablectl.commands.list import COMMANDS, FIRST
 from tablectl.commands.output import Output, flush_streams
 from tablectl.model.errors import ExitCode, TablectlError
 from tablectl.model.one_table import error_of
@@ -91,6 +91,20 @@ class _Group(click.Group):
         """Their names."""
         del ctx
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the commands that most people need, then the others."""
+        del ctx
+        width = max(map(len, self.commands))
+        rows = [
+            (name.ljust(width), each.get_short_help_str(formatter.width).removesuffix("."))
+            for name, each in self.commands.items()
+        ]
+        first = [row for row in rows if row[0].strip() in FIRST]
+        for title, shown in (("Commands", first or rows), ("More commands", [row for row in rows if row not in first])):
+            if shown and (first or title == "Commands"):
+                with formatter.section(title):
+                    formatter.write_dl(shown)
 
 
 def _version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001  # of click

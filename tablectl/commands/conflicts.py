@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
 from tablectl.commands.command import command, function
-from tablectl.commands.options import OF_STATUS, Place, output_format, policy_paths
+from tablectl.commands.options import Place, Reported, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.client_families import find_family
@@ -25,7 +25,6 @@ from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.suggestions import nearest
-from tablectl.reports.formats import ReportFormat
 
 _CLIENT = re.compile(r"([a-z-]{1,60})(?:[ /:-]{0,4}(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")
 
@@ -92,7 +91,7 @@ class ConflictOptions(Place):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConflictCommandOptions(ConflictOptions):
+class ConflictCommandOptions(ConflictOptions, Reported):
     """The options of ``conflicts``."""
 
     operation: str = setting(
@@ -109,7 +108,6 @@ class ConflictCommandOptions(ConflictOptions):
         metavar="SQL SQL",
         values=2,
     )
-    format: ReportFormat = output_format(OF_STATUS)
 
 
 @command(ConflictCommandOptions)
@@ -149,7 +147,8 @@ def _show(options: ConflictCommandOptions, out: Output) -> ExitCode:
     with options.open(out.note) as project:
         found = _found(project, options)
     found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
-    out.document(document_of_conflicts(found, everything=options.everything, about=options.operation), options.format)
+    document = document_of_conflicts(found, everything=options.everything, about=options.operation)
+    options.reports().show(document, out)
     return ExitCode.REFUSED if found.refused else ExitCode.DONE
 
 
@@ -166,5 +165,5 @@ def _compare(options: ConflictCommandOptions, one: str, other: str, out: Output)
         live = project.read(name, spec)
     declared = spec.options if spec else NO_OPTIONS
     found = compare_statements(live, one, other, project.dialect, options.assumption, declared)
-    out.document(document_of_pair(found), options.format)
+    options.reports().show(document_of_pair(found), out)
     return ExitCode.DONE

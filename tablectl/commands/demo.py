@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -35,8 +36,14 @@ policies: policies
 variables: {{LAKE: {lake}}}
 """
 
+_FIRST = """The demo builds {count} small Delta tables below {root}, plans their policies,
+applies the plan and plans again. It takes about two minutes, most of them in Spark, and writes nowhere else.
+1 of 4: starting Spark"""
+_WHOLE = 2
+"""Tables that are shown whole, the riskiest first; the others are named."""
 _NEXT = """The tables are as declared; what is left is the one refusal. To go on:
   cd {root}
+  tablectl show plans/first.json             # the whole plan
   tablectl plan                              # reads the logs, starts no Spark
   tablectl explain 'delta.`{lake}/orders`'
   tablectl conflicts 'delta.`{lake}/orders`'
@@ -102,7 +109,7 @@ class DemoOptions:
 
 @command(DemoOptions)
 def demo_command(options: DemoOptions, out: Output) -> ExitCode:
-    """Build a small lake of real Delta tables and run plan, apply and plan on it.
+    """Build a small lake and run plan, apply and plan on it, with real Delta tables.
 
     Exits with code 5 if the last plan contains anything but the refusal of `sessions`.
 
@@ -112,13 +119,13 @@ def demo_command(options: DemoOptions, out: Output) -> ExitCode:
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{options.directory} is not an empty folder", "name a new one: the demo overwrites nothing")
     lake = root / "lake"
-    with Project(_ALONE, source=EngineSource(on_start=out.note)) as project:
+    out.note(_FIRST.format(count=len(_TABLES), root=root))
+    with Project(_ALONE, source=EngineSource()) as project:
         engine = project.engines.start()  # before anything is written: Spark or Java may be missing
         try:
             _write_repository(root)
             specs = load_specs([root / "policies"], variables={"LAKE": str(lake)}, environ={})
-            out.note(f"building {len(_TABLES)} Delta tables in {lake}")
-            build_lake(engine, lake)
+            build_lake(engine, lake, lambda name, count: out.note(f"2 of 4: table {count} of {len(_TABLES)}, {name}"))
         except BaseException:
             for made in ("policies", "lake", "tablectl.yaml"):
                 _remove(root / made)
@@ -133,9 +140,10 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def build_lake(engine: Engine, lake: Path) -> None:
-    """Create the tables with data. Rows of ``returns`` and ``refunds`` are deleted with deletion vectors."""
-    for name, (columns, rows) in _TABLES.items():
+def build_lake(engine: Engine, lake: Path, on_table: Callable[[str, int], None] = lambda _name, _count: None) -> None:
+    """Create the tables with data, each named before. Rows of two are deleted with deletion vectors."""
+    for count, (name, (columns, rows)) in enumerate(_TABLES.items(), 1):
+        on_table(name, count)
         table = f"delta.{quote_name(str(lake / name))}"
         engine.execute(f"CREATE TABLE {table} {columns}")
         engine.execute(f"INSERT INTO {table} {rows}")
@@ -157,10 +165,12 @@ def _write_repository(root: Path) -> None:
 
 
 def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitCode:
+    out.note("3 of 4: plan, from the logs alone")
     before = make_plan(project, specs, Selection())
     saved = root / "plans" / "first.json"
     write_file(saved, dump_plan(before), root=root)
     _say(out, "tablectl plan --out plans/first.json", document_of_plan(before, project.mask, Context()))
+    out.note("4 of 4: apply, one minute")
     with out.display() as notify:
         report = run(project, before, Control(notify=notify))
     _say(out, "tablectl apply plans/first.json", document_of_run(report, project.mask, Context()))
@@ -176,5 +186,7 @@ def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitC
 
 
 def _say(out: Output, command: str, document: Document) -> None:
-    text = document_text(document, out.style)
-    out.result(f"{out.style.paint('$ ' + command, 'bold')}\n\n{text}\n")
+    text = document_text(replace(document, cards=document.cards[:_WHOLE], hint=""), out.style)
+    more = [f"{Path(name.strip('`')).name} {card.state}" for card in document.cards[_WHOLE:] for name in card.names]
+    others = out.style.prose("", f"Also: {', '.join(more)}.", 0, 0) if more else []
+    out.result("\n".join([out.style.paint("$ " + command, "bold"), "", text, *others, ""]))

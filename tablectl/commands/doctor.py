@@ -109,7 +109,7 @@ class DoctorOptions(Place):
 
 @command(DoctorOptions, without=("cache",))
 def doctor_command(options: DoctorOptions, out: Output) -> ExitCode:
-    """Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock. Says what to do.
+    """Check what plan and apply need here, and say what to do: Java, Spark, stores, credentials, rights, clock.
 
     A failed check does not stop the others.
 

@@ -52,7 +52,7 @@ class DriftCommandOptions(DriftOptions, Shown):
 
 @command(DriftCommandOptions)
 def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
-    """Show differences from the policies and the commit that caused each. Exits with code 2 if there are any.
+    """Show what differs from the policies, and which commit did it. Exits with code 2 if anything differs.
 
     Example: tablectl drift --select 'lake.sales.*'
     """

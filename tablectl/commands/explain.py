@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tablectl.attributes.policy import OWNED_KEYS, VALUE_TYPES, declarable_keys
 from tablectl.commands.command import command, function
-from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
+from tablectl.commands.options import Place, Reported, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.dialects import dialect_of
@@ -25,9 +26,10 @@ from tablectl.lint_rules import RULES
 from tablectl.lint_rules.products import needs_of_value
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.explain_property import explain_property
-from tablectl.policies.effective_policy import Explanation, parse_name
+from tablectl.policies.effective_policy import Explanation, is_word
 from tablectl.policies.effective_policy import explain as explain_table
 from tablectl.policies.fields import Text
+from tablectl.policies.identifiers import typed_place
 from tablectl.policies.own_rules import documentation_of, own_rules
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
@@ -40,7 +42,6 @@ from tablectl.reports.explain_document import (
     document_of_explanation,
     document_of_property,
 )
-from tablectl.reports.formats import ReportFormat
 
 _CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
 _FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)
@@ -64,13 +65,12 @@ class ExplainOptions(Place):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainCommandOptions(ExplainOptions):
+class ExplainCommandOptions(ExplainOptions, Reported):
     """The options of ``explain``."""
 
     live: str | None = setting(
         None, Text(description="Explain the term for this live table."), "--table", metavar="TABLE"
     )
-    format: ReportFormat = output_format(TEXT_AND_JSON)
 
 
 @command(ExplainCommandOptions, without=("cache",))
@@ -79,7 +79,8 @@ def explain_command(options: ExplainCommandOptions, out: Output) -> ExitCode:
 
     Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
     """
-    out.document(_explained(options, out), options.format)
+    reports = options.reports()
+    reports.show(_explained(options, out), out)
     return ExitCode.DONE
 
 
@@ -96,6 +97,8 @@ def explain(options: ExplainOptions) -> Explanation:
 
 def _explained(options: ExplainCommandOptions, out: Output) -> Document:
     word = options.table
+    if typed_place(word) is not None:
+        return _table(word, options, out)
     if options.live is None and _CODE.match(word):
         return _code(word, options, out)
     if options.live is None and _PROPERTY.match(word):
@@ -149,6 +152,9 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
     """A term of conflicts: an exception, an error class, an isolation level; with or without a live table."""
     term = find_term(word)
     if term is None:
+        if options.live is None and is_word(word):
+            with suppress(UsageError):
+                return _table(word, options, out)
         near = nearest(word, (*tool_terms(), *term_names(), *RULES))
         hint = f"did you mean {near}?" if near else f"such as gate, L004, D37, {', '.join(term_names()[:2])}"
         table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
@@ -162,12 +168,12 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
 def _table(table: str, options: ExplainCommandOptions, out: Output) -> Document:
     """What the policies declare for a table. Reads no live table."""
     project = options.open(out.note)
-    name = parse_name(table, project.catalog, project.dialect)
+    name = project.named(table, options.paths)
     try:
         specs = project.policies_about(name, options.paths)
-        found = explain_table(specs, table, project.catalog, project.dialect)
+        found = explain_table(specs, name.text, project.catalog, project.dialect)
     except UsageError:  # the names in the other files may be meant
-        found = explain_table(project.policies(options.paths), table, project.catalog, project.dialect)
+        found = explain_table(project.policies(options.paths), name.text, project.catalog, project.dialect)
     needs = _needs(found, project) if dialect_of(project.dialect).catalog_settings else {}
     return document_of_explanation(found, needs)
 

@@ -53,29 +53,28 @@ def _output_file(name: str) -> Path | None:
 class ImportCommandOptions(ImportOptions):
     """The options of ``import``."""
 
-    output: Path | None = setting(
+    out: Path | None = setting(
         None,
-        Text(parse=_output_file, description="Output file. Default: standard output."),
-        "--output",
-        "-o",
+        Text(parse=_output_file, description="Write the policies to a file. Default: standard output."),
+        "--out",
         metavar="FILE",
     )
     force: bool = setting(False, flag("Overwrite an existing file."), "--force")
     format: ReportFormat = output_format(TEXT_AND_JSON)
-    from_dbt: Path | None = setting(
+    dbt: Path | None = setting(
         None,
-        Text(parse=Path, description="Read a dbt manifest.json instead of live tables."),
-        "--from-dbt",
+        Text(parse=Path, description="manifest.json of a dbt project: read it instead of live tables."),
+        "--dbt",
         metavar="MANIFEST",
     )
 
     def check_output(self) -> None:
         """Raises ``TablectlError`` if the output file exists and may not be overwritten, or cannot be written."""
-        if self.output is not None and self.output.exists() and not self.force:
+        if self.out is not None and self.out.exists() and not self.force:
             hint = "name another file, or write over it with --force"
-            raise TablectlError(f"{self.output}: the file exists, and import does not overwrite it", hint)
-        if self.output is not None:
-            check_writable(self.output)
+            raise TablectlError(f"{self.out}: the file exists, and import does not overwrite it", hint)
+        if self.out is not None:
+            check_writable(self.out)
 
 
 @frozen
@@ -103,25 +102,23 @@ class Imported:
 def import_command(options: ImportCommandOptions, out: Output) -> ExitCode:
     """Write policies from live tables. A plan of these policies has no changes.
 
-    Example: tablectl import 'lake.sales.*' --output policies/sales.yaml
+    Example: tablectl import 'lake.sales.*' --out policies/sales.yaml
     """
-    if options.from_dbt is not None:
-        return _import_dbt(options, options.from_dbt, out)
+    if options.dbt is not None:
+        return _import_dbt(options, options.dbt, out)
     project = options.open(out.note)
     asked = _asked(project, options)
     options.check_output()
-    besides = shown_path(options.output) if options.output else ""
+    besides = shown_path(options.out) if options.out else ""
     known = declared_already(project.any_policies(), besides)
     with project, out.progress() as on_read:
         found = import_policies(project, asked, known, on_read)
     _tell(found, out)
     if options.format is ReportFormat.JSON:
         out.json_result(_json(found))
-    if options.output is not None and found.text:
-        write_file(options.output, found.text.encode())
-        out.note(
-            f"wrote {plural(len(found.tables), 'table')} to {options.output}; `tablectl plan` changes none of them"
-        )
+    if options.out is not None and found.text:
+        write_file(options.out, found.text.encode())
+        out.note(f"wrote {plural(len(found.tables), 'table')} to {options.out}; `tablectl plan` changes none of them")
     elif options.format is ReportFormat.TEXT:
         out.result(found.text)
     return found.exit_code
@@ -229,7 +226,7 @@ def _import_dbt(options: ImportCommandOptions, manifest: Path, out: Output) -> E
     Raises ``UsageError`` for a file that is not a manifest.
     """
     if options.tables or options.everything:
-        raise UsageError("--from-dbt goes without tables and --all", "it writes every table of the manifest")
+        raise UsageError("--dbt goes without tables and --all", "it writes every table of the manifest")
     options.check_output()
     with options.open(out.note) as project:
         tables = read_manifest(manifest, project.catalog)
@@ -242,11 +239,11 @@ def _import_dbt(options: ImportCommandOptions, manifest: Path, out: Output) -> E
     if options.format is ReportFormat.JSON:
         lines = [{"model": table.model, "file": table.file, "lines": list(table.lines)} for _, table in entries]
         out.json_result({"policies": text, "tables": [entry.key for entry, _ in entries], "remove": lines})
-    elif options.output is None:
+    elif options.out is None:
         out.result(text)
-    if options.output is not None and text:
-        write_file(options.output, text.encode())
-        out.note(f"wrote {plural(len(entries), 'table')} to {options.output}; look at `tablectl plan` before you apply")
+    if options.out is not None and text:
+        write_file(options.out, text.encode())
+        out.note(f"wrote {plural(len(entries), 'table')} to {options.out}; look at `tablectl plan` before you apply")
     for _, table in entries:
         out.note(f"remove from {table.file} ({table.model}):")
         for line in table.lines:

@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tablectl.commands.command import command, options_of
-from tablectl.commands.import_tables import import_policies
-from tablectl.commands.lock import CI, TARGET, lock_files, recorded_source, wheel_hashes
+from tablectl.commands.import_tables import Imported, import_policies
+from tablectl.commands.lock import CI, lock_files, recorded_source, wheel_hashes
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.scaffold import CI_FILES, KEPT, POLICIES, scaffold
@@ -22,11 +22,15 @@ from tablectl.commands.written_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
+from tablectl.policies.config import Config
 from tablectl.policies.fields import ListOf, Text, Word
 from tablectl.policies.find_files import shown_path
-from tablectl.policies.repository import requested_tables
+from tablectl.policies.repository import Repository, requested_tables
 from tablectl.policies.settings import setting
+from tablectl.policies.variables import Variables
 from tablectl.reports.formats import ReportFormat
+from tablectl.reports.short_names import shared_folder
+from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 
 
@@ -77,9 +81,13 @@ class CatalogOptions:
 class InitOptions(CatalogOptions, Place):
     """The options of ``init``."""
 
-    target: Path = setting(Path(), TARGET, metavar="DIR")
+    target: str = setting(
+        ".", Text(description="The new repository's folder. Default: the current one."), metavar="DIR"
+    )
     tables: Sequence[str] = setting(
-        (), ListOf(of=Text(), description="Live tables for the first policies, as for `import`."), metavar="TABLES"
+        (),
+        ListOf(of=Text(), description="Live tables for the first policies: folders, names and patterns."),
+        metavar="TABLES",
     )
     format: ReportFormat = output_format(TEXT_AND_JSON)
     ci: CiSystem = setting(CiSystem.GITHUB, CI, "--ci")
@@ -97,14 +105,15 @@ class InitOptions(CatalogOptions, Place):
 
 @command(InitOptions, without=("cache",))
 def init_command(options: InitOptions, out: Output) -> ExitCode:
-    """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
+    """Start a repository: policies, configuration, a CI workflow, a pre-commit hook. Existing files are kept.
 
     Example: tablectl init lake-policies 'sales.*' --catalog hive --catalog-url thrift://metastore:9083
     """
     _check_catalog(options)
-    directory = options.target
+    options = _with_folder(options)
+    directory = Path(options.target)
     source, hashes = _source_of(options, directory)
-    files = _files("", options, source, hashes)
+    files = _files(_Policies(), options, source, hashes)
     _check_free(directory, files)
     if options.tables:
         config = files["tablectl.yaml"] if options.catalog else None
@@ -116,7 +125,7 @@ def init_command(options: InitOptions, out: Output) -> ExitCode:
     following = _following(options)
     notes = [_addition(name, files[name]) for name in kept]
     if source is None and options.ci is not CiSystem.NONE:
-        notes.append(_NO_CI.format(ci=options.ci.value))
+        notes.append(_NO_SOURCE)
     if options.format is ReportFormat.JSON:
         out.json_result({"created": written, "kept": kept, "next": following})
     else:
@@ -126,12 +135,39 @@ def init_command(options: InitOptions, out: Output) -> ExitCode:
     return ExitCode.DONE
 
 
-_NO_CI = """No CI workflow: this tablectl was installed from a place that other machines
-do not have. Say in tablectl.yaml where CI finds it, a commit of a repository or
-a folder with the two wheels, and write the workflow (docs/install.md):
-  install: {{source: git+https://HOST/PATH@COMMIT}}
-  tablectl lock --ci {ci}
+_NO_SOURCE = """The workflow cannot install tablectl yet: this one was installed from a place
+that other machines do not have. Say in tablectl.yaml where CI finds it, a
+commit of a repository or a folder with the two wheels, and write the rest:
+  install: {source: git+https://HOST/PATH@COMMIT}
+  tablectl lock
 """
+
+
+@frozen
+class _Policies:
+    """The first policies, and the folder of their tables, which is a variable in them."""
+
+    text: str = ""
+    lake: str = ""
+
+
+def _with_folder(options: InitOptions) -> InitOptions:
+    """The options with the folder of the repository first. A name that can only be that of tables is one of tables.
+
+    Raises ``UsageError`` for a folder of tables: nobody wants a repository in it.
+    """
+    first = options.target
+    if first.lower().startswith("delta.") or any(char in first for char in "`*?[") or "://" in first:
+        return options_of(InitOptions, {**options.given, "target": ".", "tables": (first, *options.tables)})
+    if any(Path(first).glob("_delta_log")) or any(Path(first).glob("*/_delta_log")):
+        asked = " ".join(map(shlex.quote, (str(Path(first).absolute()), *options.tables)))
+        raise UsageError(
+            f"{first} holds Delta tables, and the first folder is that of the new repository",
+            f"for example tablectl init lake-policies {asked}",
+        )
+    return options
+
+
 _BY_PATH = shlex.quote("delta.`/data/lake/*`")
 """What to import without a catalog, as an example: tables by path."""
 
@@ -147,13 +183,12 @@ def _source_of(options: InitOptions, directory: Path) -> tuple[InstallSource | N
 
 
 def _files(
-    policies: str, options: InitOptions, source: InstallSource | None, hashes: Mapping[str, str]
+    policies: _Policies, options: InitOptions, source: InstallSource | None, hashes: Mapping[str, str]
 ) -> Mapping[str, str]:
-    files = dict(scaffold(policies, source, hashes))
+    files = dict(scaffold(policies.text, source, hashes, policies.lake))
     files["tablectl.yaml"] = _with_catalog(files["tablectl.yaml"], options, os.environ)
-    if source is None or options.ci is CiSystem.NONE:
-        return files
-    return {**files, **CI_FILES[options.ci], **lock_files(source, hashes)}
+    locks = {} if source is None or options.ci is CiSystem.NONE else lock_files(source, hashes)
+    return {**files, **CI_FILES[options.ci], **locks}
 
 
 def _addition(name: str, text: str) -> str:
@@ -173,7 +208,7 @@ def _check_free(directory: Path, files: Mapping[str, str]) -> None:
         raise InputError(tuple(problems))
 
 
-def _first_policies(options: InitOptions, out: Output, config: str | None) -> str:
+def _first_policies(options: InitOptions, out: Output, config: str | None) -> _Policies:
     """The policies of live tables, found as ``config`` says, which is not written yet, or the configuration in the
     current folder. Raises ``TablectlError`` if one of them cannot be read.
     """
@@ -191,15 +226,28 @@ def _first_policies(options: InitOptions, out: Output, config: str | None) -> st
         raise InputError(tuple(wrong))
     if not found.text:
         raise TablectlError("there is no table to import")
-    return found.text
+    return _with_variable(found)
+
+
+def _with_variable(found: Imported) -> _Policies:
+    """The policies with ``${LAKE}`` for the folder that all tables by path share: other machines and environments have
+    another one.
+    """
+    folder = shared_folder(found.tables).rstrip("/")
+    if not folder or "${" in found.text or "\\" in folder or '"' in folder:
+        return _Policies(found.text)
+    text = found.text.replace(f"delta.`{folder}/", "delta.`${LAKE}/")
+    read = Repository({}, Variables({"LAKE": folder}), Config()).read({"the imported policies": text})
+    same = {spec.name.text for spec in read.tables} == set(found.tables)
+    return _Policies(text, folder) if same else _Policies(found.text)
 
 
 def _following(options: InitOptions) -> list[str]:
     """The commands to run next."""
-    directory, catalog = options.target, options.catalog
+    directory, catalog = Path(options.target), options.catalog
     here = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
     tables = "TABLES…" if catalog is None else _BY_PATH if catalog is CatalogKind.NONE else "--all"
-    first = [] if options.tables else [f"tablectl import {tables} --output {POLICIES} --force", "tablectl validate"]
+    first = [] if options.tables else [f"tablectl import {tables} --out {POLICIES} --force", "tablectl validate"]
     start = "" if _is_in_git(directory) else "git init && "
     return [*here, *first, "tablectl plan", f"{start}git add --all && pre-commit install"]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from tablectl.commands.command import command, function
-from tablectl.commands.options import EVERY_FORMAT, ChangedTables, output_format
+from tablectl.commands.options import EVERY_FORMAT, ChangedTables, Reported, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.plan_reports import chosen_tables
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
-from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.table_reports import report_of
 from tablectl.lint_rules.rule import table_subject
@@ -47,10 +47,10 @@ class LintOptions(ChangedTables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LintCommandOptions(LintOptions):
+class LintCommandOptions(LintOptions, Reported):
     """The options of ``lint``."""
 
-    format: ReportFormat = output_format([each for each in EVERY_FORMAT if each is not ReportFormat.JUNIT], "")
+    format: ReportFormat = output_format([each for each in EVERY_FORMAT if each is not ReportFormat.JUNIT])
 
 
 @command(LintCommandOptions)
@@ -59,12 +59,14 @@ def lint_command(options: LintCommandOptions, out: Output) -> ExitCode:
 
     Example: tablectl lint --select 'lake.sales.*'
     """
+    reports = options.reports()
     with options.open(out.note) as project, out.progress() as on_read:
+        reports.check()
         linted, specs = lint_tables(project, options, on_read)
     sources = policy_lines_of(specs, [table.name for table in linted.tables])
     context = replace(context_here(), sources=sources)
     make = partial(document_of_lint, mask=project.mask, context=context)
-    ReportFiles(options.format).write(report_of(linted, make, context), out)
+    reports.write(report_of(linted, make, context), out)
     return linted.exit_code
 
 
@@ -104,6 +106,7 @@ def _linted(project: Project, dbt: Sequence[DbtTable], spec: TableSpec, reading:
     live = reading.table
     changes = diff(spec.policy, live, project.dialect)
     subject = table_subject(spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime)
+    subject = replace(subject, today=datetime.now(UTC).date())
     severities = with_own_rules(project.config.severities, project.own_rules, spec)
     theirs = [each for each in dbt if each.name.key == spec.name.key]
     shared = dbt_findings(spec, theirs, live.known_commits, project.dialect)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import metadata, resources
 from pathlib import Path
+from urllib.parse import unquote
 
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, output_format
@@ -31,12 +33,15 @@ from tablectl.policies.settings import setting
 from tablectl.reports.formats import ReportFormat
 from tablectl.support.files import read_regular
 from tablectl.support.json_text import read_json
+from tablectl.support.processes import Invocation, ProcessLimits, run_captured
 from tablectl.version import __version__
 
 FOLDER = "requirements"
 _LOCKS = {"plan": "base", "apply": "spark"}
 """The locks by the job that needs them."""
 _LARGEST_WHEEL = 1 << 26
+_MOST_SAID, _SECONDS = 1 << 16, 10.0
+"""Of Git, which says where a checkout comes from."""
 
 HOW = "set it as `install: {source: …}` in tablectl.yaml, or by `tablectl init --source …` (docs/install.md)"
 
@@ -127,7 +132,7 @@ def recorded_source() -> tuple[InstallSource, Mapping[str, str]] | None:
     """Where this tablectl was installed from, and the hashes of its wheels, if other machines can reach that place.
 
     pip records it (https://packaging.python.org/en/latest/specifications/direct-url/). ``None`` for an index, for which
-    nothing says who owns the name there, and for a folder of this machine.
+    nothing says who owns the name there. For a checkout it is the commit of the checkout.
     """
     found = [_origin(each) for each in DISTRIBUTIONS]
     if len({origin and origin[0] for origin in found}) != 1 or found[0] is None:
@@ -143,10 +148,24 @@ def _origin(distribution: str) -> tuple[InstallSource, str] | None:
         return None  # a record that we do not understand says nothing
 
 
+def _of_checkout(folder: Path) -> Iterator[tuple[InstallSource, str]]:
+    """The remote and the commit of a checkout from which pip installed. Raises ``ValueError`` for a remote that other
+    machines do not reach, and for one with credentials.
+    """
+    words = ("remote", "get-url", "origin"), ("rev-parse", "HEAD")
+    ran = [run_captured(Invocation(["git", *each], folder), _MOST_SAID, ProcessLimits(_SECONDS)) for each in words]
+    if not any(each.why for each in ran):
+        remote, commit = (each.out.decode().strip() for each in ran)
+        remote = re.sub(r"\Agit@([^:/]+):", r"ssh://git@\1/", remote)
+        yield parse_source(f"git+{remote}@{commit}"), ""
+
+
 def _read_origin(record: Mapping[str, object]) -> Iterator[tuple[InstallSource, str]]:
     """The source in a ``direct_url.json``. Raises what a record of another form causes."""
     url, vcs, archive = str(record["url"]), record.get("vcs_info"), record.get("archive_info")
     if isinstance(vcs, dict) and vcs["vcs"] == "git":
         yield parse_source(f"git+{url}@{vcs['commit_id']}"), ""
+    elif isinstance(record.get("dir_info"), dict) and url.startswith("file://"):
+        yield from _of_checkout(Path(unquote(url.removeprefix("file://"))))
     elif isinstance(archive, dict) and url.startswith("https://"):
         yield parse_source(url.rpartition("/")[0]), parse_hash(f"sha256:{archive['hashes']['sha256']}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -73,7 +74,8 @@ def plan_located(
 
 def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | None:
     severities = with_own_rules(project.config.severities, project.own_rules, spec)
-    table = plan_table(spec.policy, reading.table, project.dialect, spec.options, severities, project.runtime)
+    options = spec.options.on(datetime.now(UTC).date())
+    table = plan_table(spec.policy, reading.table, project.dialect, options, severities, project.runtime)
     if table is None:
         return None
     said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}

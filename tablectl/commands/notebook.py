@@ -9,6 +9,8 @@ from tablectl.applying.run_report import RunReport
 from tablectl.commands.written_files import write_file
 from tablectl.insight.advice.advice_document import document_of_advice
 from tablectl.insight.advice.facts import LakeAdvice
+from tablectl.insight.advice.risks import LakeRisks
+from tablectl.insight.advice.risks_document import document_of_risks
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.model.output_escapes import escape_output
@@ -30,7 +32,7 @@ from tablectl.reports.render import render
 from tablectl.reports.status import LakeStatus
 from tablectl.reports.style import Style
 
-Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice
+Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice | LakeRisks
 _OF_A_LAKE = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)
 _WITH_DIGEST = (ReportFormat.MARKDOWN, ReportFormat.HTML)
 
@@ -41,8 +43,10 @@ def report(result: Result, form: str) -> str:
     Scripts print it, also in CI, so it is escaped as the output of commands is.
     """
     wanted = ReportFormat(form)
-    if isinstance(result, LakeStatus | LakeAdvice) and wanted not in _OF_A_LAKE:
-        what = "a status" if isinstance(result, LakeStatus) else "advice"
+    if isinstance(result, LakeStatus | LakeAdvice | LakeRisks) and wanted not in _OF_A_LAKE:
+        what = (
+            "a status" if isinstance(result, LakeStatus) else "advice" if isinstance(result, LakeAdvice) else "a check"
+        )
         raise UsageError(f"{what} has no format {form}", f"its formats are {', '.join(_OF_A_LAKE)}")
     digest = digest_of(result) if isinstance(result, Plan) and wanted in _WITH_DIGEST else ""
     context = Context(digest=digest, now=SystemClock().utc())
@@ -83,6 +87,8 @@ def _document(result: Result, context: Context) -> Document:
             return document_of_status(result, mask)
         case LakeAdvice():
             return document_of_advice(result)
+        case LakeRisks():
+            return document_of_risks(result)
 
 
 def _mask() -> Mask:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.config import ServerSettings
 from tablectl.policies.fields import ListOf, MapOf, Text, Word, flag, whole
 from tablectl.policies.repository import Paths
-from tablectl.policies.settings import setting
+from tablectl.policies.settings import setting, settings_of
 from tablectl.policies.variables import is_variable
 from tablectl.reports.formats import SUFFIXES, ReportFormat
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 EVERY_FORMAT = tuple(ReportFormat)
 TEXT_AND_JSON = (ReportFormat.TEXT, ReportFormat.JSON)
-OF_STATUS = (ReportFormat.TEXT, ReportFormat.JSON, ReportFormat.MARKDOWN, ReportFormat.HTML)
+OF_PAGES = (ReportFormat.TEXT, ReportFormat.JSON, ReportFormat.MARKDOWN, ReportFormat.HTML)
+"""Of what people read, and no tool annotates lines with."""
 
 
 def path_list(paths: Paths) -> list[Path]:
@@ -38,17 +39,12 @@ def policy_paths() -> Any:
     return setting((), ListOf(of=Text(parse=Path), description=about), metavar="PATHS")
 
 
-def output_format(known: Sequence[ReportFormat], note: str = " With json, errors are JSON too.") -> Any:
+def output_format(known: Sequence[ReportFormat]) -> Any:
     """The option ``--format`` of a command that has some formats."""
     meaning = {each.value: each for each in known}
-    takes = Word(words=tuple(meaning), meaning=meaning, description=f"Output format.{note}")
-    return setting(ReportFormat.TEXT, takes, "--format")
-
-
-def report_files() -> Any:
-    """The option ``--report``."""
-    about = f"Also write a report; the file name sets its format: {SUFFIXES}. Repeatable."
-    return setting((), ListOf(of=Text(parse=Path), description=about), "--report", metavar="FILE")
+    about = f"Output format: {', '.join(meaning)}. With json, errors are JSON too."
+    takes = Word(words=tuple(meaning), meaning=meaning, description=about)
+    return setting(ReportFormat.TEXT, takes, "--format", metavar="FORMAT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,13 +181,30 @@ class PlanSize:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
-    """How the result of a command is shown."""
+class Reported:
+    """Where the result of a command goes."""
+
+    format: ReportFormat = output_format(OF_PAGES)
+    report: Sequence[Path] = setting(
+        (),
+        ListOf(
+            of=Text(parse=Path),
+            description=f"Also write a report; the file name sets its format: {SUFFIXES}. Repeatable.",
+        ),
+        "--report",
+        metavar="FILE",
+    )
+
+    def reports(self, plan: Path | None = None) -> ReportFiles:
+        """The reports of the command; ``plan`` is the file of the plan itself. Raises as ``ReportFiles.of``."""
+        known = next(about.takes for each, about in settings_of(type(self)) if each.name == "format")
+        assert isinstance(known, Word)
+        return ReportFiles.of(self.format, self.report, plan, tuple(map(ReportFormat, known.words)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown(Reported):
+    """How the result of a command about plans and tables is shown."""
 
     format: ReportFormat = output_format(EVERY_FORMAT)
-    report: Sequence[Path] = report_files()
     verbose: bool = setting(False, flag("Show each table with its SQL, reasons and rollback."), "--verbose", "-v")
-
-    def reports(self, plan: Path | None = None, known: Collection[ReportFormat] = EVERY_FORMAT) -> ReportFiles:
-        """The reports of the command; ``plan`` is the file of the plan itself. Raises as ``ReportFiles.of``."""
-        return ReportFiles.of(self.format, self.report, plan, known)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from tablectl.applying.events import Notify
 from tablectl.commands.display import Lines, ProgressLine, Screen, screen
@@ -20,10 +20,6 @@ from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, 
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.style import Style, printable_lines
 from tablectl.support.json_text import write_json
-
-if TYPE_CHECKING:  # as in ``Output.document``
-    from tablectl.reports.document import Document
-    from tablectl.reports.formats import ReportFormat
 
 _REMIND = 5.0
 """Seconds between two looks at whether a log should say how far a run is."""
@@ -64,13 +60,6 @@ class Output:
         except OSError as error:
             raise TablectlError(f"the result cannot be written: {error.strerror or error}") from error
         self.results += 1
-
-    def document(self, document: Document, form: ReportFormat, *, verbose: bool = False) -> None:
-        """Print a document. Raises as ``result``."""
-        from tablectl.reports.context import Context  # noqa: PLC0415  # most commands report without it
-        from tablectl.reports.render import render  # noqa: PLC0415
-
-        self.result(render(document, form, self.style, Context(), verbose=verbose))
 
     def json_result(self, body: object) -> None:
         """Print a result as JSON. Raises as ``result``."""

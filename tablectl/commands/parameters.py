@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field
 from functools import partial
 from importlib import import_module
 from inspect import cleandoc
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -14,10 +15,36 @@ import click
 from tablectl.commands.command import CliCommand, options_of
 from tablectl.model.errors import UsageError
 from tablectl.policies.config import OVERRIDDEN
-from tablectl.policies.fields import ListOf, MapOf, Text, Word
+from tablectl.policies.fields import ListOf, MapOf, Text, Word, number_text
 from tablectl.policies.settings import Setting, settings_of
 
 _FORMAT = "format"
+_COLUMN = 24
+"""Characters of the column of options, where one is longer: the texts of all groups stand below each other."""
+_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Which tables": ("select", "exclude", "tags", "changed_since", "everything", "shard"),
+        "When": (
+            *("wait", "when", "within", "canary", "soak", "stop_if_failed", "stop_if_silent"),
+            *("proceed", "override"),
+        ),
+        "Limits": ("max_tables", "max_bytes", "look_back", "days"),
+        "Where": ("variables", "env", "remote", "cache", "catalog", "catalog_url", "catalog_name", "catalog_driver"),
+        "Reports": ("format", "report", "verbose"),
+    }
+)
+"""The options that several commands have, and those of the same purpose, below the command's own."""
+_RENAMED: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("import", "--output"): "--out",
+        ("import", "-o"): "--out",
+        ("import", "--from-dbt"): "--dbt",
+        ("advise", "--write"): "--out",
+        ("status", "--html"): "--report",
+        ("undo", "--table"): "--select",
+    }
+)
+"""Earlier spellings of options: they are refused with the present one."""
 _ENDLESS = 100_000
 """A maximum from which on a number counts as unbounded."""
 
@@ -43,11 +70,29 @@ class _Loaded(click.Command):
         self._arguments = [(about.metavar, about.takes.description) for _, about in options if not about.flags]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the arguments with what they are, then the options."""
-        if self._arguments:
-            with formatter.section("Arguments"):
-                formatter.write_dl(self._arguments)
-        super().format_options(ctx, formatter)
+        """Writes the arguments with what they are, then the options in groups."""
+        panels: dict[str, list[tuple[str, str]]] = {"Arguments": self._arguments, "Options": []}
+        panels |= {title: [] for title in _PANELS}
+        for each in self.get_params(ctx):
+            record = each.get_help_record(ctx) if isinstance(each, click.Option) else None
+            title = next((title for title, names in _PANELS.items() if each.name in names), "Options")
+            if record is not None:
+                panels[title].append(record)
+        width = max(len(flags) for rows in panels.values() for flags, _ in rows)
+        for title, rows in panels.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl([(flags.ljust(min(width, _COLUMN)), text) for flags, text in rows])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Raises ``UsageError`` with the present spelling of an option that was renamed."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            now = _RENAMED.get((self.name or "", error.option_name))
+            if now is None:
+                raise
+            raise UsageError(f"{error.option_name} is now {now}") from None
 
 
 def _run(made: CliCommand, **values: Any) -> int:
@@ -90,7 +135,7 @@ def _kind(each: Field[Any], about: Setting) -> dict[str, Any]:
 def _help(each: Field[Any], about: Setting, record: type[Any]) -> str:
     place = next((name for base, name in OVERRIDDEN.items() if each.name in base.__annotations__), "")
     if place and issubclass(record, tuple(OVERRIDDEN)):
-        else_default = f", else {each.default:g}" if isinstance(each.default, int | float) else ""
+        else_default = f", else {number_text(each.default)}" if isinstance(each.default, int | float) else ""
         notes, told = [], f"{about.takes.description} Default: `{place}.{each.name}`{else_default}."
     else:
         notes, told = [f"default: {each.default}"] if _tells(each.default) else [], about.takes.description

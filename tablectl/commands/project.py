@@ -320,9 +320,11 @@ class Project:
         """Specs without policies for named tables and patterns, and for the whole catalog with ``everything``; ``None``
         if nothing is requested. Raises ``UsageError`` for text that is not a name.
         """
+        from tablectl.policies.effective_policy import is_word  # noqa: PLC0415
         from tablectl.policies.repository import requested_tables, whole_catalog  # noqa: PLC0415  # as above
 
-        texts = [*tables, *([whole_catalog(self.catalog)] if everything else [])]
+        texts = [self.named(each).text if is_word(each) else each for each in tables]
+        texts += [whole_catalog(self.catalog)] if everything else []
         return requested_tables(texts, self.catalog, self.variables) if texts else None
 
     def policies_of_plan(self, paths: Paths = None) -> Specs:
@@ -335,11 +337,22 @@ class Project:
             )
         return self.policies(paths)
 
+    def named(self, text: str, paths: Paths = None) -> TableName:
+        """The table of a name. Where policies are at hand, an unambiguous last part is enough. Raises ``UsageError``
+        for other text.
+        """
+        from tablectl.attributes.policy import VALUE_TYPES  # noqa: PLC0415  # as above
+        from tablectl.policies.effective_policy import called, is_word, parse_name  # noqa: PLC0415
+
+        if is_word(text) and text not in VALUE_TYPES and (paths or has_policies(self.config, self.directory)):
+            return called(self.policies(paths), text)
+        return parse_name(text, self.catalog, self.dialect)
+
     def find(self, table: str, paths: Paths = None) -> tuple[TableName, TableSpec | None]:
         """A table by its name, with its policy if there is one. Raises ``UsageError`` for text that is not a name."""
-        from tablectl.policies.effective_policy import parse_name, spec_for  # noqa: PLC0415  # see the module docstring
+        from tablectl.policies.effective_policy import spec_for  # noqa: PLC0415  # see the module docstring
 
-        name = parse_name(table, self.catalog, self.dialect)
+        name = self.named(table, paths)
         specs = self.policies_about(name, paths) if paths or has_policies(self.config, self.directory) else Specs.of(())
         return name, spec_for(specs, name)
 

@@ -39,7 +39,7 @@ def rename_command(options: RenameOptions, out: Output) -> ExitCode:
     """
     project = options.open(out.note)
     repository, specs = project.repository(options.paths)
-    old, new = (parse_name(each, project.catalog, project.dialect) for each in (options.old, options.new))
+    old, new = project.named(options.old, options.paths), parse_name(options.new, project.catalog, project.dialect)
     if old.key == new.key:
         raise UsageError(f"both names are {old.text}", "give the old name and the new one")
     renamer = Renamer(project.catalog, project.variables, repository.read)

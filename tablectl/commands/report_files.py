@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tablectl.commands.output import Output
 from tablectl.commands.written_files import check_writable, write_file
@@ -15,6 +15,9 @@ from tablectl.model.output_escapes import escape_output
 from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
 from tablectl.reports.style import Style
 from tablectl.support.frozen import frozen
+
+if TYPE_CHECKING:  # as in ``show``
+    from tablectl.reports.document import Document
 
 FILES = SUFFIXES
 
@@ -81,6 +84,13 @@ class ReportFiles:
         Raises ``TablectlError`` for the first failure, and ``BrokenPipeError``.
         """
         self._write(render, out, show=True)
+
+    def show(self, document: Document, out: Output, *, verbose: bool = False) -> None:
+        """Write and print a document. Raises as ``write``."""
+        from tablectl.reports.context import Context  # noqa: PLC0415  # most commands report without it
+        from tablectl.reports.render import render  # noqa: PLC0415
+
+        self.write(lambda form, style: render(document, form, style, Context(), verbose=verbose), out)
 
     def keep(self, render: Render, out: Output) -> None:
         """Write only the files: the report was already printed."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from tablectl.commands.adoption import agreed, write_adoption
 from tablectl.commands.command import command
 from tablectl.commands.make_plan import make_plan
-from tablectl.commands.options import TEXT_AND_JSON, LookBack, PolicyTables, output_format
+from tablectl.commands.options import LookBack, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.plan_files import new_plan
 from tablectl.commands.project import Project
@@ -53,18 +53,17 @@ _STATE = Depth(0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunsOptions(LookBack, PolicyTables):
+class RunsOptions(LookBack, PolicyTables, Reported):
     """The options of ``runs``."""
 
     days: int | None = setting(
         None, whole(1, 1_000_000, "Only the commits of the last DAYS of a table."), "--days", metavar="DAYS"
     )
-    format: ReportFormat = output_format(TEXT_AND_JSON)
     verbose: bool = setting(False, flag("Show all tables of each run."), "--verbose", "-v")
 
 
 @dataclass(frozen=True, kw_only=True)
-class UndoOptions(LookBack, PolicyTables):
+class UndoOptions(LookBack, PolicyTables, Reported):
     """The options of ``undo``."""
 
     run: str = setting(
@@ -76,9 +75,8 @@ class UndoOptions(LookBack, PolicyTables):
         None, Text(parse=Path, description="Save the plan of the undo."), "--out", metavar="FILE"
     )
     select: Sequence[str] = setting(
-        (), ListOf(of=Text(), description="Undo the run only on these tables."), "--table", metavar="GLOB"
+        (), ListOf(of=Text(), description="Undo the run only on these tables."), "--select", metavar="GLOB"
     )
-    format: ReportFormat = output_format(TEXT_AND_JSON)
 
 
 @command(RunsOptions, without=("cache",))
@@ -88,9 +86,11 @@ def runs_command(options: RunsOptions, out: Output) -> ExitCode:
     Example: tablectl runs --select 'lake.sales.*' --days 30
     """
     within = timedelta(days=options.days) if options.days else None
+    reports = options.reports()
     with options.open(out.note) as project:
+        reports.check()
         found = _runs(project, project.policies(options.paths), options, within)
-        out.document(document_of_runs(found, project.mask), options.format, verbose=options.verbose)
+        reports.show(document_of_runs(found, project.mask), out, verbose=options.verbose)
     return ExitCode.ERROR if found.failures else ExitCode.DONE
 
 
@@ -105,12 +105,14 @@ def undo_command(options: UndoOptions, out: Output) -> ExitCode:
     """
     if (options.yes or options.out) and not options.write:
         raise UsageError(f"{'--yes' if options.yes else '--out'} needs --write", "add --write, or leave it out")
-    save, form = new_plan(options.out) if options.out else None, options.format
+    save = new_plan(options.out) if options.out else None
+    reports, form = options.reports(save), options.format
     with options.open(out.note) as project:
+        reports.check()
         repository, specs = project.repository(options.paths)
         found = _find(project, specs, options)
         mask = project.mask
-        out.document(document_of_undo(found, mask), form)
+        reports.show(document_of_undo(found, mask), out)
         for failure in found.failures:
             out.note(f"warning: {failure.name} cannot be read: {failure.message}")
         adoption = _adoption(project, repository, found)
@@ -154,10 +156,10 @@ def _adoption(project: Project, repository: Repository, found: RunUndo) -> Adopt
 
 
 def _show(document: Document, out: Output, form: ReportFormat) -> None:
-    if form is ReportFormat.JSON:
+    if form is not ReportFormat.TEXT:
         out.note(document_text(document, out.style))
     elif document.tail:
-        out.document(document, ReportFormat.TEXT)
+        out.result(document_text(document, out.style))
 
 
 def _plan(project: Project, edited: Specs, found: RunUndo, out: Output, save: Path | None, form: ReportFormat) -> None:
@@ -166,7 +168,7 @@ def _plan(project: Project, edited: Specs, found: RunUndo, out: Output, save: Pa
     plan = make_plan(project, edited, Selection(names))
     if save:
         write_file(save, dump_plan(plan), private=project.mask.plan(plan) != plan)
-    if form is not ReportFormat.JSON:
+    if form is ReportFormat.TEXT:
         context = Context(now=SystemClock().utc())
         document = document_of_plan(plan, project.mask, context)
         out.result("\n" + render(document, ReportFormat.TEXT, out.style, context))

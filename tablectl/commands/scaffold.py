@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from tablectl.model.install import CiSystem, InstallSource
 from tablectl.policies.schemas import policy_schema
+from tablectl.policies.yaml_text import write_text
 from tablectl.support.json_text import write_json
 
 Files = Mapping[str, str]
@@ -23,6 +24,7 @@ EDITOR_LINE = f"# yaml-language-server: $schema=../{SCHEMA}\n"
 
 _CONFIG = """# How tablectl works here. Single values may be variables too: TABLECTL_ENGINE_CATALOG is engine.catalog.
 policies: policies
+VARIABLES
 INSTALL
 # engine:
 #   catalog: spark_catalog       # of names with two parts
@@ -40,7 +42,7 @@ INSTALL
 """
 
 _EXAMPLE = """# The desired state of tables. Settings that no line names are not managed and never changed.
-# From live tables: tablectl import 'lake.sales.*' --output policies/sales.yaml
+# From live tables: tablectl import 'lake.sales.*' --out policies/sales.yaml
 version: 1
 
 tables: {}
@@ -55,6 +57,19 @@ tables: {}
 _PLANS = """# Saved plans are made for one state of the tables: keep them as artifacts, not in Git.
 *
 !.gitignore
+!README.md
+"""
+
+_READ_PLANS = """# Saved plans
+
+`tablectl plan --out plans/today.json` saves a plan here, and `tablectl apply plans/today.json` runs exactly that plan.
+A plan is made for one state of the tables, so it is not kept in Git. A CI job keeps it as an artifact.
+"""
+
+_READ_POLICIES = """# Policies
+
+Each file says what tables should be: one entry for a table or a pattern. What no line names is not managed.
+Change a file in a pull request, read its plan (`tablectl plan`), and merge it: then CI applies that plan.
 """
 
 _WORKFLOW = """name: tablectl
@@ -63,7 +78,7 @@ _WORKFLOW = """name: tablectl
 # tables have drifted. A manual run makes a plan; with the number of a run, it applies the plan of that run.
 on:
   pull_request:
-    paths: ["policies/**", tablectl.yaml, .github/workflows/tablectl.yml]
+    paths: ["policies/**", tablectl.yaml, "requirements/**", .github/workflows/tablectl.yml]
   merge_group:
   push:
     branches: [main]
@@ -229,7 +244,14 @@ jobs:
           pip install --require-hashes -r requirements/tablectl-plan.lock
           pip install --no-deps --no-build-isolation -r requirements/tablectl.txt
       - name: fail where a table is not as declared
+        id: drift
         run: python -P -m tablectl.ci drift
+      - uses: actions/upload-artifact@ea165f8d65b6e75b540449e92b4886f43607fa02 # v4.6.2
+        if: always() && steps.drift.outputs.folder
+        with:
+          name: ${{ steps.drift.outputs.artifact }}
+          path: ${{ steps.drift.outputs.folder }}
+          overwrite: true
 """
 
 _GITLAB = """# A merge request gets a plan. The pipeline of the default branch plans again; a person starts the apply.
@@ -270,7 +292,7 @@ plan:
   artifacts: {when: always, paths: [plan.json, plan.md, plan.html], reports: {junit: plan.xml}}
   rules:
     - if: $CI_PIPELINE_SOURCE == "merge_request_event"
-      changes: [policies/**/*, tablectl.yaml]
+      changes: [policies/**/*, tablectl.yaml, requirements/*]
     - if: $CI_PIPELINE_SOURCE != "schedule" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
       changes: [policies/**/*, tablectl.yaml]
 
@@ -294,7 +316,8 @@ drift:
   stage: drift
   script:
     - *install-plan
-    - tablectl drift
+    - tablectl drift --report drift.md --report drift.html --report drift.xml
+  artifacts: {when: always, paths: [drift.md, drift.html], reports: {junit: drift.xml}}
   rules:
     - if: $CI_PIPELINE_SOURCE == "schedule"
 """
@@ -328,15 +351,22 @@ CI_FILES: Mapping[CiSystem, Files] = MappingProxyType(
 )
 
 
-def scaffold(policies: str = "", source: InstallSource | None = None, hashes: Mapping[str, str] = _NONE) -> Files:
+def scaffold(
+    policies: str = "", source: InstallSource | None = None, hashes: Mapping[str, str] = _NONE, lake: str = ""
+) -> Files:
     """The files by path in the repository but those of CI. ``policies`` is the text of the first policies; without it,
-    an example.
+    an example. ``lake`` is the value of the variable LAKE in them, if they have it.
     """
+    variables = f"variables: {{LAKE: {write_text(lake)}}} # where the tables lie; `env` can say it of each environment"
     return {
-        "tablectl.yaml": _CONFIG.replace("INSTALL\n", _install_section(source, hashes)),
+        "tablectl.yaml": _CONFIG.replace("VARIABLES\n", f"{variables}\n" if lake else "").replace(
+            "INSTALL\n", _install_section(source, hashes)
+        ),
         POLICIES: EDITOR_LINE + (policies or _EXAMPLE),
+        "policies/README.md": _READ_POLICIES,
         SCHEMA: f"{write_json(policy_schema(), indent=2)}\n",
         "plans/.gitignore": _PLANS,
+        "plans/README.md": _READ_PLANS,
         ".gitignore": _GITIGNORE,
         ".pre-commit-config.yaml": _PRE_COMMIT,
     }

@@ -11,7 +11,6 @@ from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog
 from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
 from tablectl.log.directories import find_paths
-from tablectl.log.truncation import has_truncation
 from tablectl.model.errors import EngineError, LiveError, TablectlError, UsageError
 from tablectl.model.one_table import of_table
 from tablectl.model.patterns import CatalogPattern, GlobBeginnings, NameGlobs, PathPattern, TablePattern, index_patterns
@@ -19,9 +18,11 @@ from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.merge_plans import Shard
+from tablectl.policies.effective_policy import is_word
 from tablectl.policies.layers import Layer
 from tablectl.policies.repository import ASKED
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.style import plural
 from tablectl.storage.mounts import real_place
 from tablectl.storage.object_stores import StoreOptions
@@ -93,7 +94,8 @@ class Selection:
         """
         if not self.globs:
             return list(patterns)
-        paths, names = GlobBeginnings.of(self.globs), GlobBeginnings.of(glob.casefold() for glob in self.globs)
+        globs = [_glob(each) for each in self.globs]
+        paths, names = GlobBeginnings.of(globs), GlobBeginnings.of(glob.casefold() for glob in globs)
         return [
             each
             for each in patterns
@@ -103,8 +105,13 @@ class Selection:
 
 def _matching(globs: Sequence[str], specs: Specs) -> list[frozenset[int]]:
     """The positions of the globs that match each table."""
-    index = NameGlobs.of(globs)
+    index = NameGlobs.of([_glob(each) for each in globs])
     return [index.matching(spec.name) for spec in specs.tables]
+
+
+def _glob(text: str) -> str:
+    """A word alone selects the tables that people call so: by the last part of their names."""
+    return f"*[./]{text}" if is_word(text) else text
 
 
 def _check_matched(option: str, globs: Sequence[str], found: Sequence[frozenset[int]]) -> None:
@@ -145,14 +152,17 @@ def locate(
     patterns = selection.concerned(specs.patterns)
     found = _one_case_each(_find(patterns, catalog, stores))
     selected = selection.of(expand(specs, found.tables), complete=not found.failures)
-    failures = [failure_of(name, error) for name, error in found.failures]
-    failed = {failure.name for failure in failures}
+    declared = {each.pattern: each for each in specs.declarations.patterns}
+    places = {each.text: declared[each].source for each in patterns if declared[each].source.file == ASKED}
+    failures = _one_each(places, found.failures)
+    failed = {name for name, _ in found.failures}
+    lost = {places[name] for name in failed & places.keys()}
     index = index_patterns(patterns)
     counts = Counter(at for name in found.tables for at in index.candidates(name) if patterns[at].matches(name))
-    declared = {each.pattern: each for each in specs.declarations.patterns}
-    counted = [(declared[each], counts[at]) for at, each in enumerate(patterns) if each.text not in failed]
+    counted = _counted((declared[each], counts[at]) for at, each in enumerate(patterns) if each.text not in failed)
     if not (selection.globs or selection.tags):  # a glob or tag that selects nothing is an error of its own
-        failures += [_too_few(each, count) for each, count in counted if not _fits(each, count)]
+        known = ((each, count) for each, count in counted if each.source not in lost)
+        failures += [_too_few(each, count) for each, count in known if not _fits(each, count)]
     unmatched = (each.text for each, count in counted if not count and _fits(each, count))
     locations = _locate(selected, catalog)
     failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]
@@ -168,6 +178,23 @@ def locate(
         policies=digest_of_tables(selected) if selection.changed else specs.digest,
         changed_since=selection.changed.commit if selection.changed else "",
     )
+
+
+def _one_each(places: Mapping[str, SourceFile], failures: Sequence[tuple[str, TablectlError]]) -> list[TableFailure]:
+    """The failures of patterns. The patterns of one place on the command line fail together."""
+    found: dict[tuple[SourceFile | str, str], TableFailure] = {}
+    for name, error in failures:
+        found.setdefault((places.get(name, name), error.message), failure_of(name, error))
+    return list(found.values())
+
+
+def _counted(counts: Iterable[tuple[Layer, int]]) -> list[tuple[Layer, int]]:
+    """How many tables each pattern matches. Those of one place on the command line are counted together."""
+    found: dict[SourceFile, tuple[Layer, int]] = {}
+    for layer, count in counts:
+        first, before = found.get(layer.source, (layer, 0))
+        found[layer.source] = first, before + count
+    return list(found.values())
 
 
 def _fits(pattern: Layer, count: int) -> bool:
@@ -259,14 +286,15 @@ def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
     def depth(live: LiveTable) -> Depth:
         declared = needs_of(policy.values(), options, live)
         if declared.entry and live.entry is None:
-            return Depth(entry=True)
+            return Depth(entry=True, partly=True)
         changes = diff(policy, live)
         changed = needs_of(changed_values(changes), options)
         counts = declared.vectors and live.vectors is None
         sized = changed.size and None in {live.files, live.bytes}
-        truncation = declared.truncation and has_truncation(live)
+        truncation = declared.truncation & live.protocol.features
         marks = options.optimize if declared.clustering else None
-        deeper = counts or truncation or marks is not None or bool(changes)
-        return Depth(look_back if look_back and deeper else 0, counts or sized, truncation=truncation, marks=marks)
+        deeper = counts or bool(truncation) or marks is not None or bool(changes)
+        looked = look_back if look_back and deeper else 0
+        return Depth(looked, counts or sized, truncation=truncation, marks=marks, partly=True)
 
     return depth

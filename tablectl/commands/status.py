@@ -6,17 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from time import time
 from typing import Any
 
 from tablectl.attributes.policy import attribute
 from tablectl.commands.command import command, function
-from tablectl.commands.options import OF_STATUS, LookBack, PolicyTables, Shown, output_format
+from tablectl.commands.options import LookBack, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables
-from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.selection import LocatedTable, Selection, depth_for, locate
 from tablectl.commands.table_reports import report_of
@@ -41,7 +39,6 @@ from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
 from tablectl.reports.documents import document_of_status
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
-from tablectl.reports.formats import ReportFormat
 from tablectl.reports.status import STATES, LakeStatus, TableStatus
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form
@@ -63,30 +60,25 @@ class StatusOptions(LookBack, PolicyTables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusCommandOptions(StatusOptions, Shown):
+class StatusCommandOptions(StatusOptions, Reported):
     """The options of ``status``."""
 
     everything: bool = setting(False, flag("Every table of `engine.catalog`."), "--all")
-    html: Path | None = setting(
-        None, Text(parse=Path, description="Also write a page with all rows."), "--html", metavar="FILE"
-    )
     to: str | None = setting(
         None,
         Text(description="Append the rows to a Delta table (needs the extra `status`)."),
         "--to",
         metavar="LOCATION",
     )
-    format: ReportFormat = output_format(OF_STATUS)
 
 
-@command(StatusCommandOptions, without=("paths", "verbose"))
+@command(StatusCommandOptions, without=("paths",))
 def status_command(options: StatusCommandOptions, out: Output) -> ExitCode:
     """Show the state of every table: policy, drift, last apply, protocol, debt, retention.
 
-    Example: tablectl status --html lake.html 'lake.sales.*'
+    Example: tablectl status --report lake.html 'lake.sales.*'
     """
-    files = [*options.report, *([options.html] if options.html else [])]
-    reports = ReportFiles.of(options.format, files, known=OF_STATUS)
+    reports = options.reports()
     with options.open(out.note) as project, out.progress() as on_read:
         reports.check()
         status = collect_status(project, options, everything=options.everything, on_read=on_read)
@@ -245,17 +237,21 @@ def _differing(row: TableStatus, drift: TableDrift) -> TableStatus:
         ),
         changed_by=commit_author(newest) if newest else "",
         changed_at=_time(newest),
-        error=drift.trouble,
+        error=drift.trouble or row.error,
     )
 
 
 def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
     stamp = read_stamp(applied.user_metadata) if applied else None
     level = attribute("isolation").read(live, "")
+    unknown = (
+        f"unknown reader feature {', '.join(live.unknown)}: files and clustering are not known" if live.unknown else ""
+    )
     return TableStatus(
         table=live.name.text,
         location=live.location,
         state="no policy",
+        error=unknown,
         version=live.version,
         applied_at=_time(applied),
         applied_run=stamp.run if stamp else "",

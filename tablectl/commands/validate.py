@@ -30,7 +30,7 @@ class ValidateOptions(Place):
     """The options of ``validate``."""
 
     paths: Paths = policy_paths()
-    format: ReportFormat = output_format((*TEXT_AND_JSON, ReportFormat.SARIF), "")
+    format: ReportFormat = output_format((*TEXT_AND_JSON, ReportFormat.SARIF))
 
 
 @frozen

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
-from tablectl.delta.names import NameSyntaxError, parse_table
 from tablectl.leases.acquire import break_lease
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease_records import LARGEST_NUMBER, UNREADABLE, LeaseRecord, tail
@@ -127,9 +126,6 @@ def _record_json(record: LeaseRecord | None) -> str:
 def _records(options: WindowOptions, out: Output) -> tuple[RecordStore, Callable[[], object]]:
     """The record store of a table's lease, and a function that raises ``LiveError`` if the table does not exist."""
     with options.open(out.note) as project:
-        try:
-            table = parse_table(options.table, project.catalog)
-        except NameSyntaxError as error:
-            raise UsageError(str(error)) from None
+        table = project.named(options.table)
         location = table.parts[0] if table.is_path else project.open_catalog().location(table)
     return project.records(location), lambda: newest_version(location, options=project.stores)

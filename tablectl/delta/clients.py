@@ -275,6 +275,17 @@ def _judged(data: ClientData, number: Version, before: Protocol, after: Protocol
         yield Unknown(data.name, version, _shown(frozenset(undocumented)), why, data)
 
 
+def in_the_way(name: str, version: str, protocol: Protocol) -> Iterator[tuple[str, Access]]:
+    """Each feature of a protocol that a version of a client cannot read, or write, tables with."""
+    data = find_client(name)
+    if data is None:
+        return
+    for access in _ACCESSES if data.writes is not None else _ACCESSES[:1]:
+        for feature in sorted(_wanted(protocol.features, access)):
+            if _fails(ask(data, parse_version(version), feature, access)):
+                yield feature, access
+
+
 _ACCESSES: tuple[Access, ...] = ("read", "write")
 
 

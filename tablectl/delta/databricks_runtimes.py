@@ -230,6 +230,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="switch on an existing table",
         since=(18, 0),
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.feature.catalogManaged' = 'supported')",
+        properties=(("delta.feature.catalogManaged", "supported"),),
         needs="a managed table of Unity Catalog",
         protocol="(3,7) with catalogManaged, inCommitTimestamp and vacuumProtocolCheck",
         fails="concurrent writes may be retried or cancelled",

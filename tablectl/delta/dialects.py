@@ -46,6 +46,8 @@ class Dialect:
     """The setting of a Connect session that ends each of its statements after some seconds; empty if there is none."""
     catalog_settings: bool = False
     """Whether it has automatic clustering, predictive optimization and SET MANAGED."""
+    sets_not_null: bool = False
+    """Whether ALTER COLUMN … SET NOT NULL runs on an existing table."""
     streams_stopped_by_metadata: Literal["", "on Databricks"] = ""
     """The streams that every change of metadata stops, in the words of ``ReaderKind`` (D22); empty if none."""
 
@@ -71,6 +73,7 @@ DATABRICKS = Dialect(
     # compute, and no limit elsewhere. It also ends the statement of a client that is there.
     statement_timeout="spark.databricks.execution.timeout",
     catalog_settings=True,
+    sets_not_null=True,
     streams_stopped_by_metadata="on Databricks",
 )
 

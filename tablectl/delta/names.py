@@ -122,6 +122,11 @@ class TableName:
         """Equal for two spellings of one table: catalogs ignore the case of names, storage does not."""
         return canonical_location(self.parts[0]) if self.is_path else join_parts((self.catalog, *self.parts)).casefold()
 
+    @property
+    def last(self) -> str:
+        """What people call the table: the last part of its name, or the folder that it is."""
+        return self.parts[-1].rpartition("/")[2] if self.is_path else self.parts[-1]
+
     def __str__(self) -> str:
         return self.text
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SOURCE
 from tablectl.delta.names import ColumnPath, fold_column, join_parts, split_parts
+from tablectl.delta.table_features import SUPPORT, find_feature, supported_by
 from tablectl.support.frozen import frozen
 
 DEFAULT_LOG_RETENTION = "interval 30 days"
@@ -167,6 +168,8 @@ class PropertyType:
     feature: str = ""
     """The protocol feature that ``feature_value`` enables."""
     feature_value: str = "true"
+    read_by: str = ""
+    """The engines that read it, with the source, if Delta Spark does not; empty if it does."""
 
     @property
     def parse(self) -> Callable[[str], object]:
@@ -176,13 +179,20 @@ class PropertyType:
     @property
     def description(self) -> str:
         """The values that a policy may declare, as sentences."""
-        return f"{f'Needs {self.values.needs}' if self.values.needs else 'Text'}; null unsets it."
+        takes = f"{f'Needs {self.values.needs}' if self.values.needs else 'Text'}; null unsets it."
+        return f"{takes} Read by {self.read_by}." if self.read_by else takes
 
     def enables(self, value: object) -> bool:
         """Whether this value adds the feature to the protocol."""
         return bool(self.feature) and isinstance(value, str) and value.lower() == self.feature_value
 
 
+_FABRIC = "https://learn.microsoft.com/en-us/fabric/data-engineering/"
+_V_ORDER = f"Microsoft Fabric ({_FABRIC}delta-optimization-and-v-order, seen on 2026-11-23)"
+_FILE_SIZE = (
+    f"Databricks, Microsoft Fabric ({_FABRIC}tune-file-size, seen on 2026-11-23) and delta-rs (its OPTIMIZE, by "
+    "table/config.rs)"
+)
 _OPEN_SOURCE, _DATABRICKS = frozenset({OPEN_SOURCE.name}), frozenset({DATABRICKS.name})
 _PROPERTIES = (
     PropertyType(keys.APPEND_ONLY, _BOOLEAN, default="false", feature="appendOnly"),
@@ -206,11 +216,10 @@ _PROPERTIES = (
     PropertyType(keys.LOG_CLEANUP, _BOOLEAN),
     PropertyType("delta.enableFullRetentionRollback", _BOOLEAN),
     PropertyType(keys.IN_COMMIT_TIMESTAMPS, _BOOLEAN, feature="inCommitTimestamp"),
-    PropertyType(
-        "delta.enableMaterializePartitionColumnsFeature", _BOOLEAN, _OPEN_SOURCE, feature="materializePartitionColumns"
-    ),
+    PropertyType(keys.MATERIALIZE_PARTITIONS, _BOOLEAN, _OPEN_SOURCE, feature="materializePartitionColumns"),
     PropertyType(keys.TYPE_WIDENING, _BOOLEAN, feature="typeWidening"),
-    PropertyType("delta.enableVariantShredding", _BOOLEAN, _OPEN_SOURCE, feature="variantShredding-preview"),
+    # On Databricks from Runtime 17.2 on (learn.microsoft.com/azure/databricks/tables/features/variant-shredding).
+    PropertyType("delta.enableVariantShredding", _BOOLEAN, feature="variantShredding-preview"),
     PropertyType("delta.ignoreIcebergBucketPartition", _BOOLEAN, _OPEN_SOURCE, default="false"),
     PropertyType(keys.LOG_RETENTION, _INTERVALS),
     PropertyType("delta.parquet.format.version", _FORMAT_VERSION, _OPEN_SOURCE),
@@ -218,7 +227,8 @@ _PROPERTIES = (
     PropertyType("delta.randomizeFilePrefixes", _BOOLEAN),
     PropertyType("delta.sampleRetentionDuration", _INTERVALS),
     PropertyType(keys.TRANSACTION_RETENTION, _INTERVALS),
-    PropertyType("delta.targetFileSize", dialects=_DATABRICKS),
+    PropertyType("delta.parquet.vorder.enabled", _BOOLEAN, read_by=_V_ORDER),
+    PropertyType("delta.targetFileSize", read_by=_FILE_SIZE),
     PropertyType("delta.tuneFileSizesForRewrites", _BOOLEAN, _DATABRICKS),
     PropertyType("delta.writePartitionColumnsToParquet", _BOOLEAN),
     PropertyType("delta.parquet.compression.codec", dialects=_DATABRICKS),
@@ -310,7 +320,7 @@ def feature_of(key: str, value: str) -> str | None:
     known = find_anywhere(key)
     if known and known.enables(value):
         return known.feature
-    return _SWITCHES.get((key.lower(), value.lower()))
+    return _SWITCHES.get((key.lower(), value.lower())) or supported_by(key, value) or None
 
 
 def canonical_key(key: str, dialect: str) -> str:
@@ -326,15 +336,15 @@ def why_never_declared(key: str) -> tuple[str, str] | None:
     folded = key.lower()
     if not key or any(ord(char) < 32 for char in key):
         return "a property key needs text without control characters", ""
-    if folded.startswith("delta.constraints."):
-        return f"{key} is a CHECK constraint, not a property", "use ALTER TABLE … ADD CONSTRAINT"
-    if folded in {"delta.feature.catalogmanaged", "delta.feature.catalogowned-preview"}:
-        return f"{key} is not a setting of a policy", (
-            "remove it: no attribute turns catalog commits on. A table is created with them; from Databricks Runtime "
-            "18.0 on it can be altered, too"
+    if folded.startswith(keys.CONSTRAINTS):
+        return f"{key} is a CHECK constraint, not a property", (
+            f"declare `constraints: {{{key[len(keys.CONSTRAINTS) :]}: …}}` instead"
         )
-    if folded.startswith("delta.feature."):
-        return f"{key} raises the protocol", "declare what needs the feature, for example `deletion_vectors: enabled`"
+    if folded.startswith(SUPPORT):
+        feature = find_feature(key[len(SUPPORT) :])
+        name = feature.name if feature else "…"
+        line = f"{feature.attribute}: …" if feature and feature.attribute else f"features: {{{name}: supported}}"
+        return f"{key} raises the protocol", f"declare `{line}` instead"
     if folded.startswith(_WRITTEN_BY_DELTA):
         return f"{key}{WRITTEN}", "remove it from the policy"
     if folded in RESERVED:
@@ -351,3 +361,8 @@ def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
     if other:
         return f"{key} exists only in the {other} dialect", "remove it, or set engine.dialect in tablectl.yaml"
     return f"{key} is not known to Delta", ""
+
+
+def how_to_declare(key: str) -> str:
+    """How a policy declares a key that no dialect knows."""
+    return f"if another engine reads it, write `{key}: {{value: …, engine: NAME}}`"

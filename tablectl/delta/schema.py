@@ -166,7 +166,7 @@ def _declared(metadata: dict[str, Any]) -> str:
 
 
 _MAPPING = "delta.columnMapping."
-_TYPE_CHANGES = "delta.typeChanges"
+TYPE_CHANGES = "delta.typeChanges"
 """The types that the column has in older data files (Delta protocol, "Type Change Metadata")."""
 
 
@@ -262,4 +262,4 @@ def _by_path(text: str) -> Mapping[ColumnPath, Mapping[str, Any]]:
 
 
 def _is_left_out(key: str, path: ColumnPath) -> bool:
-    return key.startswith(_MAPPING) or (key == _TYPE_CHANGES and len(path) > 1)
+    return key.startswith(_MAPPING) or (key == TYPE_CHANGES and len(path) > 1)

@@ -8,6 +8,8 @@ SETTINGS = {
     # A file that cannot be read for a moment would be missing from a rewritten table.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    # Policies checked each key. A key of another engine is set only where a policy says that it is meant.
+    "spark.databricks.delta.allowArbitraryProperties.enabled": "true",
     # Without it no commit carries the stamp.
     "spark.databricks.delta.commitInfo.enabled": "true",
     # It would turn CHAR and VARCHAR columns into plain strings in a rewritten table.

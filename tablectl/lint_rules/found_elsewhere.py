@@ -102,6 +102,36 @@ PARTITION_WRITERS_FAIL = LintRule(
 )
 
 
+PROTOCOL_OPENS = LintRule(
+    code="P007",
+    name="ProtocolOpens",
+    severity="note",
+    title="The table needs fewer protocol features",
+    breaks="Nothing: clients that did not know these features can read, or write, the table once the plan is applied.",
+    why="The plan drops features. The finding names the clients of `clients:`, and the newest known version of each "
+    "other client, that gain access.",
+    fix="Nothing to do. A version that is older than the dropped feature's last commit stays unreadable to these "
+    "clients.",
+    source="the table of clients in this page; delta-1.15",
+    seen=("plan",),
+)
+
+
+PROPERTY_IS_UNKNOWN = LintRule(
+    code="P008",
+    name="PropertyIsUnknown",
+    severity="note",
+    title="A property is unknown to tablectl",
+    breaks="Concurrent writes fail once, as with every property of which nothing is known. Nobody has checked whether "
+    "the engine takes the value.",
+    why="The policy declares the key with its engine, or a pattern of `engine.extra_properties` admits it. Spark "
+    "stores such a key without looking at it.",
+    fix="Check key and value in the documentation of that engine.",
+    source="DeltaSQLConf.scala of Delta 4.4.0: allowArbitraryProperties.enabled",
+    seen=("plan",),
+)
+
+
 DBT_SETS_IT_TOO = LintRule(
     code="B001",
     name="DbtSetsItToo",
@@ -109,7 +139,7 @@ DBT_SETS_IT_TOO = LintRule(
     title="A policy and dbt set the same value",
     breaks="Nothing now. The next change of one of the two makes them overwrite each other.",
     why="dbt sets the configuration of a model whenever it builds it, and an apply sets what the policy declares.",
-    fix="Remove one of the two: `tablectl import --from-dbt` prints the lines of dbt.",
+    fix="Remove one of the two: `tablectl import --dbt` prints the lines of dbt.",
     source="https://docs.getdbt.com/reference/resource-configs/databricks-configs",
     seen=("lint",),
 )

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from datetime import date
 
 from tablectl.attributes.clustering import CLUSTERED_DATA
+from tablectl.attributes.deletion_vectors import DeletionVectors
+from tablectl.attributes.feature_steps import policy_line
+from tablectl.attributes.features import dropped_features
 from tablectl.attributes.policy import Policy, attribute
-from tablectl.delta.clients import ClientData, find_client, find_engine
+from tablectl.delta.clients import ClientData, find_client, find_engine, in_the_way
 from tablectl.delta.databricks_runtimes import TRUNCATED, Capability, can, for_property, for_value
 from tablectl.delta.dialects import dialect_of
 from tablectl.lint_rules.rule import Found, LintedState, LintRule
@@ -140,6 +143,40 @@ WAITS_FOR_MANAGED_TABLE = LintRule(
 )
 
 
+def _client_stands_outside(table: LintedState) -> Found:
+    if table.live is None:
+        return
+    going = set(dropped_features(table.declared.declared()))
+    left = table.live.protocol.lowered(frozenset(going))
+    for name, version in table.client_versions:
+        lines = dict[str, str]()
+        for feature, access in in_the_way(name, version, left):
+            lines.setdefault(feature, access)
+        if lines:
+            does = "write" if "write" in lines.values() and "read" not in lines.values() else "read"
+            ways = [f"`{line}`" for each in lines if (line := policy_line(each))]
+            stay = [each for each in lines if not policy_line(each)]
+            stand = "stands" if len(lines) == 1 else "stand"
+            text = f"{name} {version} cannot {does} the table: {', '.join(lines)} {stand} in the way"
+            text += f"; {' and '.join(ways)} would remove {'it' if len(lines) == 1 else 'them'}" if ways else ""
+            yield text + (f"; no statement drops {', '.join(stay)}" if stay else ""), "clients"
+
+
+CLIENT_STANDS_OUTSIDE = LintRule(
+    code="L023",
+    name="ClientStandsOutside",
+    severity="warning",
+    title="A client of the policy cannot read or write the table",
+    breaks="Each query of that client fails, today: the plan did not cause it, and would not change it.",
+    why="`clients:` names the client, and by its documentation, or by a probe, its version does not know a feature "
+    "that the table's protocol has.",
+    fix="Declare the lines that the finding names: each drops a feature (docs/features.md). Or upgrade the client, or "
+    "remove it from `clients`.",
+    source="the table of clients in this page; delta-1.15",
+    check=_client_stands_outside,
+)
+
+
 def _clients(table: LintedState) -> list[ClientData]:
     named = [find_client(name) for name in table.clients]
     seen = [find_engine(each.client.engine) for each in table.history]
@@ -162,7 +199,7 @@ def needs_of_policy(policy: Policy, *, truncates: bool = False) -> Iterator[tupl
 def needs_of_value(name: str, key: str, value: Value, *, truncates: bool = False) -> Iterator[Capability]:
     """What one value of an attribute needs, if the table does not have it yet."""
     word = f"{value}{TRUNCATED}" if truncates and value == "dropped" else value
-    yield from for_value(name, word)
+    yield from for_value(DeletionVectors.name if value == "dropped" else name, word)  # one statement drops any feature
     declared = {key: value if isinstance(value, str) else None} if key else value
     if declared is None:
         return

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from typing import Literal
+from datetime import date
+from typing import Literal, get_args
 
 from tablectl.attributes.clustering import Clustering
 from tablectl.attributes.policy import Policy, planned_properties
@@ -15,6 +16,7 @@ from tablectl.delta.names import ColumnPath, NameSyntaxError, parse_column
 from tablectl.delta.properties import find_anywhere
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table_lock import TableLock
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN
@@ -23,6 +25,11 @@ Found = Iterator[tuple[str, str]]
 """The findings of a check: the message, and the id of the attribute or property; empty for the whole table."""
 
 Seen = Literal["validate", "plan", "lint"]
+Harm = Literal["data or history at risk", "clients locked out", "writers at risk", "debt"]
+HARMS: tuple[Harm, ...] = get_args(Harm)
+"""What a finding puts at risk, the worst first."""
+Mend = tuple[tuple[str, str, Value], ...]
+"""What a policy would declare: an attribute, the key of a map (otherwise empty), and the value."""
 
 
 @frozen
@@ -52,12 +59,16 @@ class LintedState:
     """The ids of the changes that the plan makes."""
     optimize: str = "never"
     """The policy's option for OPTIMIZE after a change of the clustering columns."""
-    clients: tuple[str, ...] = ()
-    """The clients that the policy names."""
+    client_versions: tuple[tuple[str, str], ...] = ()
+    """The clients that the policy names, with their versions."""
     runtime: Runtime | None = None
     """The Databricks Runtime of the engine; ``None`` if there is none, or if it is not stated."""
     truncates: bool = False
     """Whether the policy accepts the loss of history."""
+    lock: TableLock | None = None
+    """The lock of the policy."""
+    today: date | None = None
+    """``None`` if the day is not known."""
 
     @classmethod
     def of_policy(
@@ -73,6 +84,11 @@ class LintedState:
             runtime=runtime,
             truncates=truncates,
         )
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The clients that the policy names."""
+        return tuple(name for name, _ in self.client_versions)
 
     @property
     def known(self) -> bool:
@@ -137,8 +153,11 @@ class LintRule:
     """The sources: ``delta-2.2`` and ``D60`` (docs/reference), or a public page."""
     seen: tuple[Seen, ...] = ("plan", "lint")
     """The commands that check the rule. ``plan`` checks only tables that it changes."""
+    harm: Harm = "debt"
     properties: tuple[str, ...] = ()
     """The table properties that the rule is about, in Delta's spelling."""
+    mend: Callable[[LintedState], Mend] = field(default=lambda _: (), metadata=UNWRITTEN)
+    """The policy that mends a finding; empty if a person has to decide."""
     check: Callable[[LintedState], Found] | None = field(default=None, metadata=UNWRITTEN)
     """``None`` if another module makes the findings."""
 
@@ -168,7 +187,8 @@ def table_subject(
         live=live,
         changed=frozenset(change.id for change in changes),
         optimize=options.optimize,
-        clients=tuple(name for name, _ in options.clients),
+        client_versions=options.clients,
         runtime=runtime,
         truncates=options.truncate_history,
+        lock=options.locked,
     )

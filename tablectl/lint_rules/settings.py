@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
 
 from tablectl.attributes.column_lists import STATS_KEYS, has_statistics, names_statistics
 from tablectl.attributes.policy import declaration_of
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, written_text
-from tablectl.lint_rules.rule import Found, LintedState, LintRule
+from tablectl.lint_rules.rule import Found, LintedState, LintRule, Mend
 from tablectl.model.text import cut
 
 _WEEK = 7 * 86_400_000_000
@@ -39,6 +40,7 @@ CLUSTERING_BESIDE_PARTITIONING = LintRule(
     "`partitioning: none` with `rewrite: allowed` in the same policy.",
     source="delta-1.4, delta-1.5",
     seen=("lint",),
+    harm="writers at risk",
     check=_clustering_beside_partitioning,
 )
 
@@ -59,6 +61,8 @@ VECTORS_BESIDE_MANIFESTS = LintRule(
     source="delta-1.3",
     seen=("validate", "lint"),
     properties=(keys.MANIFEST,),
+    harm="data or history at risk",
+    mend=lambda _: (("properties", keys.MANIFEST, "false"),),
     check=_vectors_beside_manifests,
 )
 
@@ -79,6 +83,8 @@ VECTORS_BESIDE_UNIFORM = LintRule(
     fix="Declare `deletion_vectors: purged`, or `uniform: none`.",
     source="delta-1.3, delta-1.10",
     seen=("validate", "plan", "lint"),
+    harm="data or history at risk",
+    mend=lambda _: (("deletion_vectors", "", "purged"),),
     check=_vectors_beside_uniform,
 )
 
@@ -143,6 +149,7 @@ LOG_SHORTER_THAN_TOMBSTONES = LintRule(
         keys.DELETED_FILE_RETENTION,
         keys.LOG_RETENTION,
     ),
+    mend=lambda table: (("retention", "log", _file_span(table)),),
     check=_log_shorter_than_tombstones,
 )
 
@@ -152,6 +159,12 @@ def _tombstones_short(table: LintedState) -> Found:
     if isinstance(kept, int) and kept < _WEEK:
         text = f"deleted files are kept {_file_span(table)} only"
         yield text, declaration_of(keys.DELETED_FILE_RETENTION)
+
+
+def _keep_a_week(table: LintedState) -> Mend:
+    log = _log(table)
+    short = (("retention", "log", "7 days"),) if isinstance(log, int) and log < _WEEK else ()
+    return (("retention", "deleted_files", "7 days"), *short)
 
 
 TOMBSTONES_SHORT = LintRule(
@@ -167,6 +180,8 @@ TOMBSTONES_SHORT = LintRule(
     source="delta-1.9; VacuumCommand.scala, checkRetentionPeriodSafety",
     seen=("validate", "plan", "lint"),
     properties=(keys.DELETED_FILE_RETENTION,),
+    harm="data or history at risk",
+    mend=_keep_a_week,
     check=_tombstones_short,
 )
 
@@ -188,6 +203,7 @@ LOG_NEVER_CLEANED = LintRule(
     source="delta-1.9",
     seen=("validate", "plan", "lint"),
     properties=(keys.LOG_CLEANUP,),
+    mend=lambda _: (("properties", keys.LOG_CLEANUP, "true"),),
     check=_log_never_cleaned,
 )
 
@@ -282,6 +298,8 @@ LOG_SHORT_FOR_STREAMS = LintRule(
     fix="Declare `retention.log` longer than any stream may stop.",
     source="delta-1.9, delta-6",
     seen=("plan", "lint"),
+    harm="data or history at risk",
+    mend=lambda _: (("retention", "log", "30 days"),),
     check=_log_short_for_streams,
 )
 
@@ -292,6 +310,13 @@ def _text_that_clients_ignore(table: LintedState) -> Found:
         if written != stored:
             text = f"delta-rs ignores the stored text of {key}, {cut(stored)}: it reads {written}"
             yield text, declaration_of(key)
+
+
+def _written_again(table: LintedState) -> Mend:
+    stored = sorted(table.live.properties.items()) if table.live else ()
+    wrong = [(key, written_text(key, text)) for key, text in stored if written_text(key, text) != text]
+    parts = [(declaration_of(key).partition("."), text) for key, text in wrong]
+    return tuple((name, rest, text.removeprefix("interval ")) for (name, _, rest), text in parts if text and rest)
 
 
 TEXT_THAT_CLIENTS_IGNORE = LintRule(
@@ -306,6 +331,8 @@ TEXT_THAT_CLIENTS_IGNORE = LintRule(
     fix="Declare the value in `retention` or `properties`: an apply writes the text that every client reads. Write "
     "other keys yourself with ALTER TABLE … SET TBLPROPERTIES.",
     source="delta-1.17",
+    harm="data or history at risk",
+    mend=_written_again,
     check=_text_that_clients_ignore,
 )
 
@@ -373,4 +400,31 @@ TINY_PARTITIONS = LintRule(
     source=_BEST_PRACTICES,
     seen=("lint",),
     check=_tiny_partitions,
+)
+
+
+def _lock_ends(table: LintedState) -> Found:
+    lock, today = table.lock, table.today
+    if lock is None:
+        return
+    if not lock.holds(today):
+        yield f"the lock ended on {lock.until}: it was {lock.text}", "locked"
+    elif today is not None:
+        left = (date.fromisoformat(lock.until) - today).days
+        ends = "today" if left == 0 else "tomorrow" if left == 1 else f"in {left} days"
+        yield f"the table is {lock.text}; the lock ends {ends}", "locked"
+
+
+LOCK_ENDS = LintRule(
+    code="L024",
+    name="LockEnds",
+    severity="note",
+    title="A table is locked, or was",
+    breaks="While the lock holds, every change of the table is refused. Afterwards the policy applies again, with all "
+    "that was declared meanwhile.",
+    why="The policy has `locked:`.",
+    fix="Take an ended lock out of the policy, once its owner agrees; or give it a later day.",
+    source="docs/policies.md",
+    seen=("lint",),
+    check=_lock_ends,
 )

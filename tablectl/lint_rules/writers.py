@@ -39,6 +39,7 @@ SERIALIZABLE_UNDER_APPENDS = LintRule(
     "partitions by literals, and retry. On Databricks `isolation: WriteSerializable` lets appends pass; "
     "open-source Delta cannot set it.",
     source="delta-3; D9, D31, D56",
+    harm="writers at risk",
     check=_serializable_under_appends,
 )
 
@@ -65,6 +66,7 @@ IDENTITY_BESIDE_WRITERS = LintRule(
     "others committed under.",
     fix="Let only one job insert, or replace the identity column with a UUID or a hash of the key.",
     source="delta-1.12; D23",
+    harm="writers at risk",
     check=_identity_beside_writers,
 )
 
@@ -122,6 +124,8 @@ STREAMS_FORGOTTEN = LintRule(
     fix="Set it longer than any stream may be idle (weeks, not hours), or leave it unset.",
     source="delta-1.9, delta-6",
     properties=(keys.TRANSACTION_RETENTION,),
+    harm="data or history at risk",
+    mend=lambda _: (("properties", keys.TRANSACTION_RETENTION, "interval 30 days"),),
     check=_streams_forgotten,
 )
 
@@ -167,6 +171,8 @@ ISOLATION_MEANS_TWO_THINGS = LintRule(
     fix="Pin it: `isolation: Serializable`.",
     source="delta-1.2; D6",
     properties=(keys.ISOLATION_LEVEL,),
+    harm="data or history at risk",
+    mend=lambda _: (("isolation", "", "Serializable"),),
     check=_isolation_means_two_things,
 )
 
@@ -193,6 +199,8 @@ AUTO_COMPACTION_BESIDE_REWRITES = LintRule(
     "so that they touch different partitions.",
     source="delta-2.6, delta-3; D34",
     properties=(keys.AUTO_COMPACT,),
+    harm="writers at risk",
+    mend=lambda _: (("properties", keys.AUTO_COMPACT, "false"),),
     check=_auto_compaction_beside_rewrites,
 )
 

@@ -24,6 +24,7 @@ from tablectl.log.state import (
     frozen_properties,
     read_clustering,
     read_schema,
+    unknown_features,
 )
 from tablectl.log.table_cache import KnownState, NoCache, TableCache
 from tablectl.log.truncation import find_truncation
@@ -295,7 +296,7 @@ def _read_known(
         history.read_ahead(newest, newest - known.version)
         state = find_state(history, before=known.state)
     table, depth = entries.depth(_interpreted(entries.request.name, history, state))
-    if replace(depth, entry=False) != Depth():
+    if table.unknown or replace(depth, entry=False) != Depth():
         whole = files if files.whole else parse_listing(log.names(), whole=True)
         history = history.on(segment(whole, newest))
         table = _deepened(table, depth, history, cache)
@@ -383,7 +384,9 @@ def table_of(name: TableName, history: History, *, known_first: bool = False) ->
     """The table in the log, without a history. Raises ``LiveError`` if the log is not sufficient. ``known_first`` as in
     ``find_state``.
     """
-    return _state_of(name, history, known_first=known_first)[0]
+    found = _state_of(name, history, known_first=known_first)[0]
+    _check_known(found)
+    return found
 
 
 def _state_of(name: TableName, history: History, *, known_first: bool = False) -> tuple[LiveTable, State]:
@@ -404,8 +407,12 @@ def _interpreted(name: TableName, history: History, state: State) -> LiveTable:
     if not isinstance(log, CatalogLog):
         check_properties(state.metadata, log.location)
     schema = read_schema(state.metadata, log.location)
-    clustering = read_clustering(state.protocol, state.metadata, state.clustering, schema, log.location)
-    files, size, vectors = _counted(state)
+    unknown = unknown_features(state.protocol)
+    # A feature may change what the log says of files and domains. It cannot change what the protocol and the metadata
+    # of a commit are: a client has to read those to learn of the feature.
+    found = None if unknown else state.clustering
+    clustering = read_clustering(state.protocol, state.metadata, found, schema, log.location)
+    files, size, vectors = (None, None, None) if unknown else _counted(state)
     return LiveTable(
         name=name,
         location=log.location,
@@ -419,6 +426,7 @@ def _interpreted(name: TableName, history: History, state: State) -> LiveTable:
         files=files,
         bytes=size,
         vectors=vectors,
+        unknown=unknown,
     )
 
 
@@ -428,7 +436,20 @@ def _counted(state: State) -> tuple[int | None, int | None, int | None]:
     return state.files, state.bytes, state.vectors if state.protocol.has("deletionVectors") else 0
 
 
+def _check_known(live: LiveTable) -> None:
+    """Raise ``LiveError`` for a table of which only the settings were read."""
+    if live.unknown:
+        raise LiveError(
+            f"{live.location}: the table asks for the reader feature{'s' * (len(live.unknown) > 1)} "
+            f"{', '.join(live.unknown)}, unknown here",
+            "`tablectl status` and `drift` show what its log says in clear; a newer tablectl may know the feature",
+        )
+
+
 def _deepened(table: LiveTable, depth: Depth, history: History, cache: TableCache) -> LiveTable:
+    if table.unknown and depth.partly:
+        return replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
+    _check_known(table)
     if depth.counts and None in {table.files, table.bytes, table.vectors}:
         total = replay(history.log, history.segment)
         table = replace(table, files=total.files, bytes=total.bytes, vectors=total.vectors)
@@ -438,7 +459,7 @@ def _deepened(table: LiveTable, depth: Depth, history: History, cache: TableCach
     if depth.marks is not None:
         table = replace(table, marks=find_clustering_state(history), optimize=depth.marks)
     if depth.truncation:
-        table = replace(table, truncation=find_truncation(table, history))
+        table = replace(table, truncation=find_truncation(table, history, depth.truncation))
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
     if depth.writers and depth.writers(table):

@@ -182,7 +182,7 @@ def catalog_managed(location: str, why: str) -> LiveError:
 
 
 def check_protocol(protocol: Protocol, location: str, *, through_catalog: bool = False) -> None:
-    """Rejects a table that this reader could misread. Raises ``LiveError`` with the name of the feature.
+    """Rejects a table of which this reader could misread even the settings. Raises ``LiveError``.
 
     ``through_catalog`` says that the catalog's answer was read, too.
     """
@@ -194,13 +194,11 @@ def check_protocol(protocol: Protocol, location: str, *, through_catalog: bool =
             f"{location}: the table asks for reader version {protocol.reader}, known is up to {_READER}",
             "nothing of it is interpreted; a newer tablectl may know it",
         )
-    unknown = sorted(protocol.reader_features - _KNOWN - CATALOG_FEATURES)
-    if unknown:
-        raise LiveError(
-            f"{location}: the table asks for the reader feature{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}, "
-            "unknown here",
-            "nothing of it is interpreted; a newer tablectl may know it, or drop the feature",
-        )
+
+
+def unknown_features(protocol: Protocol) -> tuple[str, ...]:
+    """The reader features of a protocol that this reader does not know."""
+    return tuple(sorted(protocol.reader_features - _KNOWN - CATALOG_FEATURES))
 
 
 def check_properties(metadata: Metadata, location: str) -> None:

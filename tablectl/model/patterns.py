@@ -104,6 +104,13 @@ class CatalogPattern:
             return False
         return self.matches_schema(name.parts[0]) and _folded_match(name.parts[1], self.table)
 
+    def named(self, last: str) -> TableName | None:
+        """The only name with this last part that the pattern matches; ``None`` if there is none, or if there are
+        several.
+        """
+        schema = literal_text(self.schema)
+        return TableName(self.catalog, (schema, last)) if schema and _folded_match(last, self.table) else None
+
     def matches_schema(self, schema: str) -> bool:
         """Whether a schema of the catalog may contain matching tables."""
         return _folded_match(schema, self.schema)
@@ -159,6 +166,10 @@ class PathPattern:
             return False
         steps = name.key.removeprefix(base).split("/")
         return len(steps) == len(self.steps) and all(map(step_matches, steps, self.steps))
+
+    def named(self, last: str) -> TableName | None:
+        """As ``CatalogPattern.named``."""
+        return self.table((last,)) if len(self.steps) == 1 and step_matches(last, self.steps[0]) else None
 
     def table(self, steps: tuple[str, ...]) -> TableName:
         """The table in the directory that ``steps`` lead to from ``base``."""

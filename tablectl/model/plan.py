@@ -11,6 +11,7 @@ from typing import Literal
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.table_features import Leaves
 from tablectl.model.calendar import TableWindow
 from tablectl.model.expected_loss import TableLoss
 from tablectl.model.report_methods import ReportMethods
@@ -38,6 +39,10 @@ Verb = Literal[
     "PREDICTIVE OPTIMIZATION",
     "SET MANAGED",
     "UNSET MANAGED",
+    "ADD CONSTRAINT",
+    "DROP CONSTRAINT",
+    "SET NOT NULL",
+    "DROP NOT NULL",
 ]
 """The kind of a statement."""
 
@@ -131,6 +136,8 @@ class CommitEffect:
     """Whether it changes the catalog's entry of the table, and makes no commit that a source names."""
     moves: bool = False
     """Whether the table's location is another one afterwards."""
+    scans: bool = field(default=False, metadata=OMITTED)
+    """Whether it reads all rows of the table before its commit."""
 
 
 @frozen(kw_only=True)
@@ -253,13 +260,6 @@ class ProtocolFact:
         return Protocol(self.reader, self.writer, frozenset(self.reader_features), frozenset(self.writer_features))
 
 
-Leaves = Literal["never", "truncating", "with history", "freely"]
-"""How a feature can be removed from a protocol: ``never``; ``truncating``, only by DROP FEATURE … TRUNCATE HISTORY;
-``with history``, by DROP FEATURE, which truncates history or leaves ``checkpointProtection`` behind; ``freely``, by
-DROP FEATURE alone.
-"""
-
-
 @frozen(kw_only=True)
 class FeatureFact:
     """A protocol feature that a plan adds."""
@@ -296,7 +296,11 @@ class Basis:
     type.
     """
     stored: tuple[tuple[str, str], ...] = ()
-    """The text of each property that belongs to an attribute and is set. An undo restores it."""
+    """The text of each property that is set and belongs to an attribute or uses a protocol feature. An undo restores
+    it.
+    """
+    widened: bool = field(default=False, metadata=OMITTED)
+    """Whether the schema says that a column's type was widened: files may have the narrower one."""
     marks: ClusteringState | None = None
     """How the data is clustered, if the plan needs it."""
     truncation: int = 0

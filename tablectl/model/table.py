@@ -187,8 +187,8 @@ class Depth:
     """
     layout: bool = False
     """Whether to measure the layout of a partitioned table, at the same cost, up to ``log.reader.MOST_FILES`` files."""
-    truncation: bool = False
-    """Whether to determine when history can be deleted. The cost grows with the commits of a day."""
+    truncation: frozenset[str] = frozenset()
+    """The features for which to determine when history can be deleted. The cost grows with the commits of a day."""
     marks: Optimize | None = None
     """How data must follow the clustering columns; ``None`` to not read its clustering. The cost grows with
     the files.
@@ -199,6 +199,10 @@ class Depth:
     """The same, if ``writers`` does not read them: only to tell what statements are expected to cost the writers."""
     entry: bool = False
     """Whether to ask the table's catalog for its entry. The depth is then asked for again with the answer."""
+    partly: bool = False
+    """Whether a table with an unknown reader feature is read as far as its log says it in clear: protocol, properties,
+    schema and history. Otherwise it is an error.
+    """
 
 
 WITH_HISTORY = Depth(LOOK_BACK)
@@ -251,8 +255,8 @@ class LiveTable:
     optimize: Optimize = "never"
     """How the data must follow the clustering columns; set when ``marks`` is read."""
     truncation: HistoryTruncation | None = None
-    """Read only if history must be deleted, for tables whose protocol has deletion vectors or protected checkpoints;
-    otherwise ``None``.
+    """Read only if history must be deleted, for tables whose protocol has the features that need it; otherwise
+    ``None``.
     """
     history: tuple[Commit, ...] = ()
     """The look-back: the most recent commits, newest first, as far as requested and available."""
@@ -262,6 +266,10 @@ class LiveTable:
     """The same commits, read only for the expected loss of statements whose phase does not depend on them."""
     layout: PartitionLayout | None = None
     """Read on request, for partitioned tables only."""
+    unknown: tuple[str, ...] = ()
+    """The reader features that tablectl does not know. They may change the meaning of everything but the protocol, the
+    properties and the schema, so the rest is unknown then.
+    """
     catalog: CatalogFacts | None = None
     """Set only if the table's commits go through its catalog."""
     entry: CatalogEntry | None = None

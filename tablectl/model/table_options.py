@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import field, replace
+from datetime import date
 from typing import Literal, get_args
 
+from tablectl.model.table_lock import TableLock
 from tablectl.support.frozen import frozen
+from tablectl.support.json_text import OMITTED
 
 _SIZE = re.compile(r"(\d{1,18})\s*(B|kB|MB|GB|TB|PB)?\Z", re.IGNORECASE)
 _UNITS = ("b", "kb", "mb", "gb", "tb", "pb")
@@ -41,6 +45,16 @@ class TableOptions:
     """Clients that must remain able to read and write the table, with their versions, sorted by name."""
     streams: tuple[tuple[str, str], ...] = ()
     """Streaming queries that read or write the table, with their checkpoints, sorted by name."""
+
+    engine_properties: tuple[tuple[str, str], ...] = field(default=(), metadata=OMITTED)
+    """The declared properties that no dialect knows, each with the engine that reads it, sorted by key."""
+
+    locked: TableLock | None = field(default=None, metadata=OMITTED)
+    """Until when nothing may change the table; ``None`` without a lock."""
+
+    def on(self, today: date) -> TableOptions:
+        """The options that hold on a day: without a lock that has ended."""
+        return self if self.locked is None or self.locked.holds(today) else replace(self, locked=None)
 
     @property
     def stream_names(self) -> tuple[str, ...]:

@@ -56,6 +56,8 @@ def refusals_for(
     """The changes that this table cannot take. Each change is checked together with all the others. ``operations`` are
     theirs, if they are known already.
     """
+    if live.unknown:
+        return _not_known(changes, live)
     basis = basis_of(live, options)
     planned = operations_for(changes, basis) if operations is None else operations
     ids = frozenset(change.id for change in changes)
@@ -66,6 +68,14 @@ def refusals_for(
         for change in changes
     )
     return tuple(refusal for refusal in found if refusal is not None)
+
+
+def _not_known(changes: Sequence[Change], live: LiveTable) -> tuple[Refusal, ...]:
+    """No statement is planned for a table of which only the settings are known."""
+    names = ", ".join(live.unknown)
+    reason = f"the table asks for the reader feature{'s' * (len(live.unknown) > 1)} {names}, unknown to tablectl"
+    fix = "a newer tablectl may know it; until then, change the table yourself or drop the feature"
+    return tuple(Refusal(change=change.id, reason=reason, fix=fix) for change in changes)
 
 
 def _properties_after(planned: Sequence[PlannedOperation]) -> Mapping[str, str | None]:

@@ -22,6 +22,8 @@ def diff(policy: Policy, live: LiveTable, dialect: str = DEFAULT_DIALECT) -> tup
     changes: list[Change] = []
     for name, declared in policy.declared().items():  # in the order of the attributes
         entry = attribute(name)
+        if live.unknown and not entry.in_clear:
+            continue
         changes.extend(entry.diff(entry.normalized(declared, live, dialect), live))
     return tuple(change for change in changes if not _left_out(change, policy, live))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from tablectl.attributes.policy import ATTRIBUTES, OWNED, why_refused
+from tablectl.attributes.policy import ATTRIBUTES, owner_of, why_refused
 from tablectl.attributes.properties import Properties
 from tablectl.attributes.value_types import ValueType
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError
@@ -158,7 +158,7 @@ def _bounded(properties: Iterator[_Imported]) -> Iterator[_Imported]:
 def _properties(live: LiveTable, dialect: str) -> Iterator[_Imported]:
     declared: set[str] = set()
     for stored in sorted(live.properties, key=lambda key: (not key.lower().startswith("delta."), key)):
-        if stored.lower() in OWNED:
+        if owner_of(stored):
             continue
         key = canonical_key(stored, dialect)
         value = live.property(key)

@@ -101,7 +101,7 @@ def _underived(table: TablePlan, dialect: str) -> str:
     if table.window:
         table.window.over(ALWAYS)  # its rules must be readable
     for change in table.changes:
-        check_declarable(change, dialect)
+        check_declarable(change, dialect, table.basis.options)
     if len({change.id for change in table.changes}) < len(table.changes):
         return "changes"
     if table.refusals:

@@ -10,7 +10,7 @@ from tablectl.delta.databricks_runtimes import Capability, Runtime, can, for_pro
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.lint_rules.rule import RuleFinding, table_subject
 from tablectl.model.operations import UNVERIFIED, Operation
-from tablectl.model.plan import ProtocolFact, Refusal, TablePlan
+from tablectl.model.plan import Change, ProtocolFact, Refusal, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.catalog_managed import catalog_refusals
@@ -46,7 +46,7 @@ def plan_table(
         return None
     basis = basis_of(live, options, runtime.text if runtime else "")
     operations = operations_for(changes, basis)
-    refusals = refusals_for(changes, live, dialect, options, operations)
+    refusals = (*lock_refusals(changes, options), *refusals_for(changes, live, dialect, options, operations))
     known = (changes, basis, live.name, dialect, operations)
     derived = refused_table(changes, basis, operations) if refusals else derive_table(*known)
     refusals += consent_refusals(derived, dialect)
@@ -77,6 +77,15 @@ def plan_table(
     )
 
 
+def lock_refusals(changes: tuple[Change, ...], options: TableOptions) -> tuple[Refusal, ...]:
+    """A refusal of each change of a locked table."""
+    lock = options.locked
+    if lock is None:
+        return ()
+    fix = f"wait until the lock has ended, or ask {lock.owner} to take `locked` out of the policy"
+    return tuple(Refusal(change=change.id, reason=f"the table is {lock.text}", fix=fix) for change in changes)
+
+
 def consent_refusals(derived: DerivedTable, dialect: str) -> tuple[Refusal, ...]:
     """Refusals that follow from the statements: of what the policy's options do not allow or consent to, and of what
     the product refuses on a catalog-managed table.
@@ -88,7 +97,17 @@ def consent_refusals(derived: DerivedTable, dialect: str) -> tuple[Refusal, ...]
 def derived_findings(derived: DerivedTable) -> tuple[RuleFinding, ...]:
     """The findings that follow from changes, statements and basis alone: those of ``DERIVED``."""
     found = (*protocol_findings(derived), *partition_findings(derived.changes, derived.basis))
-    return (*found, *_unverified(derived))
+    return (*found, *_unknown_properties(derived), *_unverified(derived))
+
+
+def _unknown_properties(derived: DerivedTable) -> Iterator[RuleFinding]:
+    """P008: keys that tablectl does not know, and that the policy declares all the same."""
+    engines = dict(derived.basis.options.engine_properties)
+    for change in derived.changes:
+        if change.attribute == "properties" and change.key in engines:
+            yield RuleFinding(
+                "P008", f"unknown to tablectl: {change.key}, which {engines[change.key]} reads", change.id
+            )
 
 
 def _unverified(derived: DerivedTable) -> Iterator[RuleFinding]:

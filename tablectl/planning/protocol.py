@@ -16,16 +16,19 @@ from tablectl.delta.clients import (
     find_client,
     judge,
     judge_writer,
+    known_clients,
+    newest_version,
     parse_version,
     wrong_rows,
 )
-from tablectl.delta.protocol import PROTECTION, READER_FEATURES, Client, Protocol
+from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
+from tablectl.delta.table_features import leaves
 from tablectl.lint_rules.rule import RuleFinding
-from tablectl.model.plan import Basis, Change, FeatureFact, Leaves, Refusal, Statement
+from tablectl.model.plan import Basis, Change, FeatureFact, Refusal, Statement
 from tablectl.model.writers import PartitionWriter
 from tablectl.planning.derive_statements import DerivedTable
 
-DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006", "D001"})
+DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006", "P007", "P008", "D001"})
 """The codes of findings that follow from a plan's statements and basis alone."""
 
 
@@ -63,6 +66,7 @@ def protocol_findings(derived: DerivedTable) -> Iterator[RuleFinding]:
     """The findings P001 to P005 about a protocol upgrade."""
     before, after, basis = derived.before, derived.after, derived.basis
     yield from protocol_raise(before, after)
+    yield from protocol_lowered(derived)
     for name, version in basis.options.clients:
         for each in judge(name, version, before, after):
             if isinstance(each, Unknown):
@@ -146,6 +150,24 @@ def _wrong_rows(name: str, version: str, why: str, changes: Sequence[Change]) ->
         fix="purge first, with vectors still on: run REORG TABLE … APPLY (PURGE), let a checkpoint be written, and "
         f"plan again; or, once no job uses {name}, remove it from `clients`",
     )
+
+
+def protocol_lowered(derived: DerivedTable) -> Iterator[RuleFinding]:
+    """P007: who can read and write the table after features are dropped, and could not before."""
+    before, after = derived.before, derived.after
+    gone = sorted(before.features - after.features)
+    if not gone:
+        return
+    newest = {data.name: ".".join(map(str, newest_version(data))) for data in known_clients()}
+    asked = {*newest.items(), *derived.basis.options.clients}
+    opened = [
+        f"{each.client} {each.version} can {each.access} it"
+        for name, version in sorted(asked)
+        for each in judge(name, version, after, before)
+        if isinstance(each, LockedOut)
+    ]
+    shown = ", ".join(opened[:_SHOWN]) + (f", and {len(opened) - _SHOWN} more" if len(opened) > _SHOWN else "")
+    yield RuleFinding("P007", f"the table no longer needs {', '.join(gone)}" + (f": {shown}" if opened else ""))
 
 
 def protocol_raise(before: Protocol, after: Protocol) -> Iterator[RuleFinding]:
@@ -252,41 +274,6 @@ def _one(writer: PartitionWriter) -> str:
         else "may name the partition columns, which the log does not tell"
     )
     return f"{writer.operation} by {writer.client}{who}, last in version {writer.version}, {does}"
-
-
-_HISTORY = READER_FEATURES - {
-    "timestampNtz",
-    "variantType",
-    "variantType-preview",
-    "variantShredding",
-    "variantShredding-preview",
-    "catalogManaged",
-}
-"""Reader features that DROP FEATURE removes, with their history or leaving checkpointProtection behind."""
-_FREELY = frozenset(
-    {
-        "checkConstraints",
-        "rowTracking",
-        "domainMetadata",
-        "inCommitTimestamp",
-        "materializePartitionColumns",
-        "coordinatedCommits-preview",
-    }
-)
-_TRUNCATES = frozenset({PROTECTION})
-"""Features that only TRUNCATE HISTORY removes."""
-
-
-def leaves(feature: str) -> Leaves:
-    """How a feature can be removed from a protocol: not at all, by losing history or adding a guard, or without either.
-
-    An unknown feature counts as one that cannot be removed.
-    """
-    if feature in _TRUNCATES:
-        return "truncating"
-    if feature in _HISTORY:
-        return "with history"
-    return "freely" if feature in _FREELY else "never"
 
 
 def added_features(before: Protocol, after: Protocol) -> tuple[FeatureFact, ...]:

@@ -169,6 +169,7 @@ def changes_between(before: LiveTable, after: LiveTable, dialect: str) -> tuple[
     Properties that Delta writes itself, and defaults, are not among them (see ``values_of_table``).
     """
     named = {(name, key) for table in (before, after) for name, key in _declared(table, dialect)}
+    named |= {(entry.name, key) for entry in ATTRIBUTES for key in entry.restored(before, after)}
     order = {entry.name: number for number, entry in enumerate(ATTRIBUTES)}
     changes = (
         Change(

@@ -117,6 +117,12 @@ class ServerSettings:
     )
 
 
+def _property_pattern(text: str) -> str:
+    if re.fullmatch(r"delta\.[A-Za-z0-9_.*-]{1,100}", text) is None or text == "delta.*":
+        raise ValueError("begins with `delta.` and a part of the name")
+    return text
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineConfig(ServerSettings):
     """How statements reach the tables."""
@@ -158,6 +164,14 @@ class EngineConfig(ServerSettings):
         ),
     )
     cluster: str = setting("", Text(parse=_cluster, description="The id of the cluster for `remote: databricks`."))
+    extra_properties: tuple[str, ...] = setting(
+        (),
+        ListOf(
+            of=Text(parse=_property_pattern, noun="a pattern such as delta.parquet.*"),
+            description="Patterns of table properties of other engines, which policies may declare although tablectl "
+            "does not know them.",
+        ),
+    )
     conf: Mapping[str, str] = setting({}, MapOf(of=Text(), description="Spark settings of a session in this process."))
     exclusive_commits: bool = setting(
         False,

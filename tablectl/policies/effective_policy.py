@@ -7,14 +7,23 @@ files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.dialects import DEFAULT_DIALECT
-from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.delta.names import (
+    DEFAULT_CATALOG,
+    NameSyntaxError,
+    TableName,
+    canonical_location,
+    parse_table,
+    quote_name,
+)
 from tablectl.delta.properties import find_known
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC
+from tablectl.policies.identifiers import typed_place
 from tablectl.policies.layers import Layer, ResolvedValue, merge, rank
 from tablectl.policies.spec import Specs, TableSpec, resolve
 from tablectl.policies.suggestions import nearest, shown
@@ -80,6 +89,9 @@ def parse_name(text: str, catalog: str, dialect: str) -> TableName:
     """The table of an identifier. Raises ``UsageError`` for other text, including the names of attributes and
     properties.
     """
+    place = typed_place(text)
+    if place is not None:
+        text = f"delta.{quote_name(place)}"
     if text in VALUE_TYPES or text.lower() in OWNED:
         name = OWNED.get(text.lower(), text)
         about = VALUE_TYPES[name].description if name in VALUE_TYPES else ""
@@ -90,6 +102,34 @@ def parse_name(text: str, catalog: str, dialect: str) -> TableName:
         return parse_table(text, catalog)
     except NameSyntaxError as error:
         raise UsageError(str(error), "name one table that it matches" if any(map(text.count, MAGIC)) else "") from None
+
+
+def called(specs: Specs, word: str) -> TableName:
+    """The table that people call by the last part of its name, if the policies leave no doubt which one it is. Entries
+    of tables come before patterns, which match tables that may not exist.
+
+    Raises ``UsageError`` if no table or several are called so.
+    """
+    own = [each.table for each in specs.declarations.named if each.table]
+    patterns = [each.pattern for each in specs.declarations.patterns if each.pattern]
+    found = {each.key: each for each in own if each.last.casefold() == word.casefold()}
+    found = found or {each.key: each for pattern in patterns if (each := pattern.named(word))}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        texts = sorted(each.text for each in found.values())
+        raise UsageError(f"several tables are called {word}: {', '.join(texts)}", "write more of the name")
+    near = nearest(word, [each.last for each in own])
+    raise UsageError(f"no policy names a table {shown(word)}", f"did you mean {near}?" if near else HOW_TO_NAME)
+
+
+HOW_TO_NAME = "a table is schema.table, catalog.schema.table, or its path: /lake/orders"
+_WORD = re.compile(r"[^\W\d][\w-]*\Z")
+
+
+def is_word(text: str) -> bool:
+    """Whether a text can be the last part of a name alone."""
+    return _WORD.match(text) is not None
 
 
 def _instead(specs: Specs, name: TableName) -> str:

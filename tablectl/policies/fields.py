@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -433,10 +434,19 @@ class Section(YamlField):
         reading.refuse(entry, self.later, tuple(self.keys), {}, name=".".join((*name.keys, key)), hint=hint)
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
-        keys = {key: each.schema(variables=variables) for key, each in self.keys.items()}
+        made = self.make()
+        keys = {
+            key: {**each.schema(variables=variables), **_default(getattr(made, key, None))}
+            for key, each in self.keys.items()
+        }
         required = {"required": [*self.required]} if self.required else {}
         whole: Schema = {"type": "object", "additionalProperties": False, **required, "properties": keys}
         return {"anyOf": [self.keys[self.short].form(variables=variables), whole]} if self.short else whole
+
+
+def _default(value: object) -> Schema:
+    """What editors show as the default of a key; nothing for a list, a map and an empty text."""
+    return {"default": value} if isinstance(value, bool | int | float) or (isinstance(value, str) and value) else {}
 
 
 def _is_null(node: Node) -> bool:
@@ -465,6 +475,11 @@ def whole(least: int, most: int, description: str = "") -> Text:
     return Text(parse=parse, kind="a whole number", values=values, description=description)
 
 
+def number_text(value: float) -> str:
+    """A number in full, as the reader takes it: Python's own text can be ``1e-05``."""
+    return format(Decimal(repr(float(value))), "f").removesuffix(".0")
+
+
 def number(least: float, most: float, description: str = "") -> Text:
     """A number within inclusive bounds, with or without decimals."""
 
@@ -473,7 +488,7 @@ def number(least: float, most: float, description: str = "") -> Text:
             raise ValueError("needs a number")
         found = float(given)
         if not least <= found <= most:
-            raise ValueError(f"needs a number from {least:g} to {most:g}")
+            raise ValueError(f"needs a number from {number_text(least)} to {number_text(most)}")
         return found
 
     values: Schema = {"type": "number", "minimum": least, "maximum": most}

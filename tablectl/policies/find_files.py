@@ -19,7 +19,7 @@ from tablectl.policies.yaml_document import MAX_BYTES, too_large
 from tablectl.support.files import NotRegularError, TooLargeError, read_regular
 
 _SUFFIXES = (".yaml", ".yml")
-_START = "to start here: `tablectl init`, or `tablectl import TABLES… --output policies/tables.yaml` for live tables"
+_START = "to start here: `tablectl init`, or `tablectl import TABLES… --out policies/tables.yaml` for live tables"
 
 
 def read_files(paths: Sequence[Path], problems: list[Problem], root: str = "") -> dict[Path, bytes]:

@@ -6,6 +6,7 @@ backticks, so its globs are inside them. The value of a variable is literal in b
 
 from __future__ import annotations
 
+import os
 import re
 
 from tablectl.delta.names import (
@@ -38,6 +39,17 @@ def read_table(text: str, variables: Variables, catalog: str) -> TableName:
     parts = variables.expand_parts(text, _split_table)
     check_characters(parts)
     return parse_table(".".join(quote_name(part) for part in parts) if "${" in text else text, catalog)
+
+
+def typed_place(text: str) -> str | None:
+    """The absolute location that a text in a shell means: ``/data/lake``, ``./lake``, ``s3://lake``; ``None`` for a
+    name. Backticks, which shells take for commands, are not needed.
+    """
+    if "://" in text and "`" not in text:
+        return text.rstrip("/")
+    if text in {".", ".."} or text.startswith(("/", "./", "../", "~/")):
+        return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111  # links are kept, as in policies
+    return None
 
 
 def read_location(text: str, variables: Variables) -> str:

@@ -5,7 +5,7 @@ entry.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from itertools import groupby, islice
 from typing import Any
@@ -58,6 +58,8 @@ class Layer:
     """The names that occur in it, including those with invalid values."""
     name: str = ""
     """The name of a profile."""
+    by_tag: bool = False
+    """Whether a tag of the table attaches the profile."""
     target: TableName | TablePattern | None = None
     """What an entry of ``tables`` is about."""
     defaults: Layer | None = None
@@ -92,7 +94,8 @@ class Layer:
         """The layer, for messages: the pattern, ``profile gold``, ``defaults``; empty for the table's own entry."""
         if self.pattern:
             return self.pattern.text
-        return "" if self.kind is LayerKind.TABLE else f"{self.kind} {self.name}".rstrip()
+        by = f" (tag {self.name})" if self.by_tag else ""
+        return "" if self.kind is LayerKind.TABLE else f"{self.kind} {self.name}".rstrip() + by
 
     def place(self, key: str) -> SourceFile | None:
         """The position of the value of a key, or of its cancellation; ``None`` if the layer says nothing about it."""
@@ -106,9 +109,9 @@ class Layer:
         return (self, self.defaults) if self.defaults else (self,)
 
     def attached(self) -> tuple[str, ...]:
-        """The profiles that it names."""
-        given = self.declared.get("profiles")
-        return tuple(given.value or ()) if given else ()
+        """The profiles that it names, and those of its tags."""
+        given = (self.declared.get(each) for each in ("profiles", "tags"))
+        return tuple(name for each in given if each for name in each.value or ())
 
 
 @frozen
@@ -163,8 +166,8 @@ Ranks = Sequence[Sequence[Layer]]
 
 def rank(entries: Sequence[Layer], profiles: Mapping[str, Layer]) -> Ranks:
     """The layers that apply to one table: its own entry, the patterns that match it with the most literal first, below
-    these the profiles that the strongest of all layers attaches, and at last the defaults of the files of the entries,
-    in the same order as these.
+    these the profiles that the strongest of all layers attaches, then those that have the name of one of the table's
+    tags, and at last the defaults of the files of the entries, in the same order as these.
     """
     ranked = [tuple(group) for _, group in groupby(entries, key=lambda each: each.pattern and each.pattern.literals)]
     files: set[str] = set()
@@ -173,9 +176,17 @@ def rank(entries: Sequence[Layer], profiles: Mapping[str, Layer]) -> Ranks:
         fresh = {each.source.file: each.defaults for each in group if each.defaults and each.source.file not in files}
         files |= fresh.keys()
         defaults.append(tuple(fresh.values()))
-    names = resolve_key("profiles", [*ranked, *defaults])
-    attached = names.given.value if names and names.given else ()
-    return [*ranked, [profiles[name] for name in attached or () if name in profiles], *defaults]
+    attached = [profiles[name] for name in _listed("profiles", [*ranked, *defaults]) if name in profiles]
+    tags = _listed("tags", [*ranked, attached, *defaults])
+    named = {each.name for each in attached}
+    by_tag = [replace(profiles[tag], by_tag=True) for tag in tags if tag in profiles and tag not in named]
+    return [*ranked, attached, by_tag, *defaults]
+
+
+def _listed(key: str, ranks: Ranks) -> tuple[str, ...]:
+    """The effective list of a key."""
+    found = resolve_key(key, ranks)
+    return tuple(found.given.value or ()) if found and found.given else ()
 
 
 @frozen

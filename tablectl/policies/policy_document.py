@@ -114,7 +114,8 @@ def _check_profiles(documents: Iterable[_Document], declarations: Declarations, 
     """Runs after all files are parsed: a profile of any file can be attached in all of them."""
     for document in documents:
         for layer in (*([document.defaults] if document.defaults else []), *document.declarations):
-            for name in layer.attached():
+            given = layer.declared.get("profiles")
+            for name in given.value or () if given else ():
                 if name not in declarations.profiles:
                     hint = did_you_mean(name, tuple(declarations.profiles)) if declarations.profiles else _NO_PROFILES
                     reading.report(layer.declared["profiles"].source, f"no profile is called {shown(name)}", hint)

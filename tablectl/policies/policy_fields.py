@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from tablectl.attributes.policy import VALUE_TYPES
-from tablectl.attributes.value_types import FieldType, ValueType
+from tablectl.attributes.value_types import FieldType, NamedValues, ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
 from tablectl.model.calendar import TableWindow
+from tablectl.model.table_lock import TableLock, parse_day
 from tablectl.model.table_options import CONSENTS, TableOptions, parse_size
 from tablectl.policies.fields import (
     TEXT,
@@ -29,7 +31,7 @@ from tablectl.policies.fields import (
 )
 from tablectl.policies.identifiers import read_column, read_location
 from tablectl.policies.property_values import PropertiesField
-from tablectl.policies.suggestions import did_you_mean, shown
+from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE
 from tablectl.policies.window_fields import TABLE_WINDOW
@@ -153,6 +155,68 @@ class LocationField(YamlField):
         return {"type": "string", "pattern": rf"^(/|[A-Za-z][A-Za-z0-9+.-]*:/|.*{VARIABLE})"}
 
 
+@frozen(kw_only=True)
+class NamedValuesField(YamlField):
+    """A map of names to texts, each checked with its name."""
+
+    name: str
+    named: NamedValues
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return f"a map of {self.named.takes}"
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        name = name.of(self)
+        if not isinstance(node, MapNode) or not node.entries:
+            self.refuse(node, name, reading, f"put them under {name}")
+            return None
+        read: dict[str, str] = {}
+        folded: dict[str, SourceFile] = {}
+        for entry in node.entries:
+            text = self._text(entry, name.key(entry.key), reading)
+            first = folded.setdefault(entry.key.lower(), entry.source)
+            if first is not entry.source:
+                message = f"{name.key(entry.key)} is declared twice: first on line {first.line}"
+                reading.report(entry.source, message, "keep one of them")
+            elif text is not None:
+                read[entry.key] = text
+        return read
+
+    def _text(self, entry: Entry, name: FieldName, reading: ValueReader) -> str | None:
+        if isinstance(entry.value, Scalar) and entry.value.is_null:
+            words = " or ".join(f"`{each}`" for each in self.named.words)
+            reading.report(entry.source, f"{name} has no value", f"write {words}" if words else "")
+            return None
+        text = reading.text(entry.value, str(name), "")
+        if text is None:
+            return None
+        reason, hint = self.named.why_not(entry.key, text)
+        if not reason:
+            return text
+        if self.named.names and entry.key not in self.named.names and (near := nearest(entry.key, self.named.names)):
+            hint = f"did you mean `{near}`?"
+        reading.report(entry.source, reason if reason.isprintable() else shown(reason), hint)
+        return None
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        del variables
+        of: Schema = {"enum": [*self.named.words]} if self.named.names else dict(TEXT)
+        known = dict.fromkeys(self.named.names, of)
+        rest = {"properties": known, "additionalProperties": False} if known else {"additionalProperties": of}
+        return {"type": "object", "minProperties": 1, **rest}
+
+
+@frozen(kw_only=True)
+class DayField(Text):
+    """A day. YAML reads a plain 2027-01-31 as a date, and it may stay plain here."""
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        if isinstance(node, Scalar) and not node.is_null:
+            node = replace(node, tag="str")
+        return Text.read(self, node, name, reading)
+
+
 def field_of(value_type: ValueType) -> YamlField:
     """The field of an attribute."""
     name, about = value_type.name, value_type.description
@@ -160,6 +224,8 @@ def field_of(value_type: ValueType) -> YamlField:
     word = Word(words=value_type.words, later=value_type.later_words, description=about, example=example)
     if value_type.keyed:
         return PropertiesField(description=about, example=example)
+    if value_type.named:
+        return NamedValuesField(name=name, named=value_type.named, description=about, example=example)
     if value_type.fields:
         keys = {each.name: _text_of(each) for each in value_type.fields}
         return Section(keys=keys, named=True, description=about, example=example)
@@ -224,7 +290,7 @@ def _profile(text: str) -> str:
 
 def _owner(text: str) -> str:
     if not text.strip() or len(text) > LONGEST_OWNER or not text.isprintable():
-        raise ValueError(f"an owner is one line of at most {LONGEST_OWNER} characters")
+        raise ValueError(f"needs one line of at most {LONGEST_OWNER} characters")
     return text.strip()
 
 
@@ -333,6 +399,19 @@ PROFILES = ListOf(
     example="[gold]",
     editor={"uniqueItems": True, "examples": [["gold"]]},
 )
+LOCK = Section(
+    named=True,
+    keys={
+        "until": DayField(
+            parse=parse_day, noun="a day", description="The last day of the lock, in UTC.", example="2027-01-31"
+        ),
+        "reason": Text(parse=_owner, noun="a reason", description="Why nothing may change."),
+        "owner": Text(parse=_owner, noun="an owner", description="Who can lift the lock."),
+    },
+    required=("until", "reason", "owner"),
+    description="Refuses every change of the table, in plan and apply, until a day.",
+    example="{until: 2027-01-31, reason: audit, owner: finance}",
+)
 LOCATION = LocationField(
     description="Where a catalog table lies, so that it can be read without the catalog.",
     example="s3://lake/sales/orders",
@@ -344,6 +423,7 @@ INHERITED: Mapping[str, YamlField] = MappingProxyType(
         **OPTIONS,
         "window": TABLE_WINDOW,
         "owner": OWNER,
+        "locked": LOCK,
         "tags": TAGS,
         "profiles": PROFILES,
     }
@@ -402,7 +482,18 @@ def options_of(effective: Mapping[str, GivenValue]) -> TableOptions:
         given["max_bytes"] = int(given["max_bytes"])
     if "truncate_history" in given:
         given["truncate_history"] = given["truncate_history"] == "true"
+    given["engine_properties"] = tuple(
+        sorted((key.partition(".")[2], each.engine) for key, each in effective.items() if each.engine)
+    )
+    given["locked"] = _lock_of(effective)
     return TableOptions(**given, clients=_pairs(effective, "clients"), streams=_pairs(effective, "streams"))
+
+
+def _lock_of(effective: Mapping[str, GivenValue]) -> TableLock | None:
+    """The lock of the effective declarations. A layer that declares a part of it takes the rest from those below."""
+    found = {each: effective.get(f"locked.{each}") for each in ("until", "reason", "owner")}
+    given = {name: str(each.value) for name, each in found.items() if each}
+    return TableLock(**given) if len(given) == len(found) else None
 
 
 def _pairs(effective: Mapping[str, GivenValue], option: str) -> tuple[tuple[str, str], ...]:

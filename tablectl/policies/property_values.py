@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
-from tablectl.attributes.policy import declarable_keys, why_refused
+from tablectl.attributes.policy import declarable_keys, is_foreign, why_refused
 from tablectl.delta.dialects import DIALECTS
-from tablectl.delta.properties import canonical_key, find_anywhere, find_known
+from tablectl.delta.properties import canonical_key, find_anywhere, find_known, how_to_declare
 from tablectl.policies.fields import TEXT, FieldName, Schema, YamlField
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import cut, nearest, shown
@@ -16,6 +19,16 @@ from tablectl.support.frozen import frozen
 
 _EXAMPLE = "`owner.team: payments`, or `null` to unset it"
 _VALUE: Schema = {"type": [*TEXT["type"], "null"]}
+EXTRA = "another engine"
+"""Stands for the engine of a property that a pattern of ``engine.extra_properties`` admits."""
+_ENGINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
+_MEANT = "`delta.parquet.vorder.enabled: {value: true, engine: fabric}`"
+_OF_AN_ENGINE: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["value", "engine"],
+    "properties": {"value": dict(_VALUE), "engine": {"type": "string"}},
+}
 
 
 @frozen(kw_only=True)
@@ -39,7 +52,7 @@ class PropertiesField(YamlField):
         return {
             "type": "object",
             "properties": {key: _key_schema(key) for key in declarable},
-            "additionalProperties": dict(_VALUE),
+            "additionalProperties": {"anyOf": [dict(_VALUE), dict(_OF_AN_ENGINE)]},
             "examples": [{"delta.checkpointRetentionDuration": "interval 60 days", "owner.team": "payments"}],
         }
 
@@ -58,17 +71,45 @@ def read_properties(node: MapNode, reading: ValueReader) -> dict[str, GivenValue
     """
     given: dict[str, GivenValue] = {}
     for entry in node.entries:
-        if not _check_key(entry, reading):
+        engine = _engine_of(entry, reading)
+        if engine is None or not _check_key(entry, reading, engine):
             continue
         key = canonical_key(entry.key, reading.dialect)
         if key in given:
             message = f"{shown(entry.key)} is declared twice: first on line {given[key].source.line}"
             reading.report(entry.source, message, "Delta folds the case of its own keys: keep one")
             continue
-        value = _read_value(entry, key, reading.of_value("properties", key, entry.value))
+        meant = entry.value.find("value") if isinstance(entry.value, MapNode) and engine else None
+        plain = Entry(entry.key, entry.source, meant.value) if meant else entry
+        value = _read_value(plain, key, reading.of_value("properties", key, plain.value))
         if value is not None:
-            given[key] = value
+            given[key] = replace(value, engine=engine) if is_foreign(key, reading.dialect) else value
     return given
+
+
+def _engine_of(entry: Entry, reading: ValueReader) -> str | None:
+    """The engine that reads a property, as the entry or a pattern of `engine.extra_properties` says; empty if neither
+    does, ``None`` after a problem was reported.
+    """
+    node = entry.value
+    if not isinstance(node, MapNode) or node.find("engine") is None:
+        extra = is_foreign(entry.key, reading.dialect) and any(
+            fnmatchcase(entry.key.lower(), each.lower()) for each in reading.extra_properties
+        )
+        return EXTRA if extra else ""
+    keys = {each.key for each in node.entries}
+    if keys != {"value", "engine"}:
+        reading.report(
+            node.source, f"{shown(entry.key)} takes a map with `value` and `engine`", f"for example {_MEANT}"
+        )
+        return None
+    found = node.find("engine")
+    assert found is not None
+    text = reading.text(found.value, f"the engine of {shown(entry.key)}", _MEANT)
+    if text is not None and _ENGINE.fullmatch(text) is None:
+        reading.report(found.source, f"{shown(text)} is not the name of an engine", f"for example {_MEANT}")
+        return None
+    return text
 
 
 def refused_hint(key: str, hint: str, dialect: str) -> str:
@@ -76,12 +117,12 @@ def refused_hint(key: str, hint: str, dialect: str) -> str:
     if hint or not key.lower().startswith("delta."):
         return hint
     near = nearest(key, declarable_keys(dialect))
-    return f"did you mean `{near}`?" if near else "check its spelling in Delta's documentation of table properties"
+    return f"did you mean `{near}`? {how_to_declare(key)}" if near else f"check its spelling; {how_to_declare(key)}"
 
 
-def _check_key(entry: Entry, reading: ValueReader) -> bool:
+def _check_key(entry: Entry, reading: ValueReader, engine: str) -> bool:
     refused = why_refused(entry.key, reading.dialect)
-    if refused is not None:
+    if refused is not None and not (engine and is_foreign(entry.key, reading.dialect)):
         reason, hint = refused
         hint = refused_hint(entry.key, hint, reading.dialect) if reading.hints else hint
         named = shown(entry.key) + reason.removeprefix(entry.key) if reason.startswith(f"{entry.key} ") else reason

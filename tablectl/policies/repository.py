@@ -11,9 +11,10 @@ from pathlib import Path
 from tablectl.attributes.masked_values import MaskedKeys
 from tablectl.delta.names import NameSyntaxError, canonical_location, join_parts
 from tablectl.model.errors import Problem, UsageError
+from tablectl.model.patterns import MAGIC, PathPattern, make_path_pattern
 from tablectl.policies.config import Config
 from tablectl.policies.find_files import find_files, read_files, shown_path
-from tablectl.policies.identifiers import Target, read_table_key
+from tablectl.policies.identifiers import Target, read_table_key, typed_place
 from tablectl.policies.layers import Declarations, Layer, LayerKind
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.spec import Specs, resolve
@@ -53,7 +54,14 @@ class Repository:
     def read(self, texts: Mapping[str, str]) -> Specs:
         """Parses the policies in texts, with the variables of the repository. Raises ``InputError``."""
         engine = self.config.engine
-        reading = ValueReader(self.variables, engine.dialect, engine.catalog, [], MaskedKeys(self.config.reports.mask))
+        reading = ValueReader(
+            self.variables,
+            engine.dialect,
+            engine.catalog,
+            [],
+            MaskedKeys(self.config.reports.mask),
+            engine.extra_properties,
+        )
         return read_specs(((file, text.encode()) for file, text in texts.items()), reading)
 
     def bytes_of(self, texts: Mapping[str, str]) -> dict[Path, bytes]:
@@ -74,7 +82,14 @@ def parse_files(
 ) -> Specs:
     """The policies in the bytes of files. Raises ``InputError`` with all errors in them, and with ``problems``."""
     engine = config.engine
-    reading = ValueReader(variables, engine.dialect, engine.catalog, list(problems), MaskedKeys(config.reports.mask))
+    reading = ValueReader(
+        variables,
+        engine.dialect,
+        engine.catalog,
+        list(problems),
+        MaskedKeys(config.reports.mask),
+        engine.extra_properties,
+    )
     return read_specs(((shown_path(path), data) for path, data in files.items()), reading)
 
 
@@ -105,12 +120,15 @@ ASKED = "the command line"
 
 
 def requested_tables(texts: Sequence[str], catalog: str, variables: Variables) -> Specs:
-    """The specs of identifiers and patterns in policy syntax. Raises ``UsageError`` for other text."""
-    targets = {target.key: target for target in (_target(text, catalog, variables) for text in texts)}
-    declarations = Declarations.of(
-        Layer(kind=LayerKind.TABLE, target=target, source=SourceFile(ASKED, 1, number))
-        for number, target in enumerate(targets.values(), 1)
-    )
+    """The specs of identifiers and patterns in policy syntax, and of the tables in places: folders and addresses, as
+    people type them. Raises ``UsageError`` for other text.
+    """
+    layers: dict[str, Layer] = {}
+    for number, text in enumerate(texts, 1):
+        for target in _targets(text, catalog, variables):
+            source = SourceFile(ASKED, 1, number)
+            layers.setdefault(target.key, Layer(kind=LayerKind.TABLE, target=target, source=source))
+    declarations = Declarations.of(layers.values())
     problems: list[Problem] = []
     named = ((each.table, (each,)) for each in declarations.named if each.table)
     return Specs.of(resolve(named, {}, problems), declarations)
@@ -130,10 +148,24 @@ def declared_already(specs: Specs, besides: str) -> Mapping[str, SourceFile]:
     return places | {spec.name.key: spec.declared for spec in named}
 
 
-def _target(text: str, catalog: str, variables: Variables) -> Target:
+_BELOW = ("*", "*/*", "*/*/*")
+"""Where the tables of a place lie: directly in it, or in folders for schemas and layers."""
+
+
+def _targets(text: str, catalog: str, variables: Variables) -> tuple[Target, ...]:
+    """The table or the pattern of a text. A place can be a table itself, or hold tables."""
+    place = typed_place(text)
     try:
-        return read_table_key(text, variables, catalog)
+        if place is None:
+            return (read_table_key(text, variables, catalog),)
+        if any(char in place for char in MAGIC):
+            return (make_path_pattern(place),)
+        folder, _, name = place.rpartition("/")
+        alone = (PathPattern(folder, (name,)),) if folder.strip("/") and not folder.endswith(":/") else ()
+        return (*alone, *(make_path_pattern(f"{place.rstrip('/')}/{each}") for each in _BELOW))
     except NameSyntaxError as error:
-        raise UsageError(str(error), "name tables as policies do: lake.sales.orders, 'lake.sales.*'") from None
+        raise UsageError(
+            str(error), "name tables as policies do: lake.sales.orders, 'lake.sales.*'; or a folder: /data/lake"
+        ) from None
     except UndefinedVariableError as error:
         raise UsageError(error.message, error.hint) from None

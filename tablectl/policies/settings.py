@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.model.errors import UsageError
-from tablectl.policies.fields import ListOf, Section, Text, Word, YamlField
+from tablectl.policies.fields import ListOf, Section, Text, Word, YamlField, number_text
 
 _SETTING = "setting"
 
@@ -56,7 +56,7 @@ class Setting:
         if isinstance(takes, Word) and value not in {*takes.words, *takes.meaning.values()}:
             raise UsageError(f"{name}={value!r}: it takes {takes.takes}")
         if isinstance(takes, Text) and isinstance(value, str | int | float) and value != "":
-            return self.parsed(f"`{name}`", f"{value:g}" if isinstance(value, float) else str(value))
+            return self.parsed(f"`{name}`", number_text(value) if isinstance(value, float) else str(value))
         return value
 
 

@@ -36,6 +36,8 @@ class GivenValue:
     """What is shown in its place, if it is hidden because of its variables: ``${NAME}``."""
     taken: tuple[str, ...] = ()
     """The variables of the command line and the environment in it, if it is masked."""
+    engine: str = ""
+    """Of a property that no dialect knows: the engine that reads it."""
 
     def shown(self) -> str | tuple[str, ...] | None:
         """The value for an error. A hidden value is masked, but ``None`` is still shown as ``None``."""
@@ -51,6 +53,8 @@ class ValueReader:
     catalog: str
     problems: list[Problem]
     masked: MaskedKeys = NO_MASK
+    extra_properties: tuple[str, ...] = ()
+    """Patterns of properties that policies may declare although no dialect knows them."""
     literal: bool = False
     """Whether ``${NAME}`` is literal text, as in ``tablectl.yaml``."""
     hiding: str = ""

@@ -320,6 +320,8 @@ class Document:
     verdict: Verdict | None
     """``None`` for what is only shown, such as an explanation."""
     env: str = ""
+    folder: str = ""
+    """The folder of all tables by path, if their names are shown without it."""
     counts: tuple[Cell, ...] = ()
     """How many tables are in which state, the worst first: a number, a word, and its colour. Takes the place of the
     verdict's parts where there is room for it.

@@ -20,6 +20,7 @@ from tablectl.model.output_escapes import escape_markup
 from tablectl.model.text import Code, printable
 from tablectl.reports.context import Context
 from tablectl.reports.document import Cell, Document
+from tablectl.reports.short_names import with_short_names
 from tablectl.reports.style import plural
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -28,6 +29,7 @@ _COMMIT = 12
 
 def document_html(document: Document, context: Context) -> str:
     """The whole document as a page."""
+    document = with_short_names(document)
     style, script = _asset("page.css"), _asset("page.js")
     states = list(dict.fromkeys(card.state for card in document.cards))
     text = (
@@ -54,6 +56,7 @@ def _facts(document: Document, context: Context) -> list[tuple[str, Cell]]:
     """Where the report comes from: the repository first, then what the document adds."""
     found = [
         ("Environment", Cell(document.env)),
+        ("Folder", Cell(document.folder, code=True)),
         ("Repository", Cell(context.repository)),
         ("Commit", Cell(context.commit[:_COMMIT], code=True)),
         ("Author", Cell(context.author)),

@@ -29,6 +29,7 @@ from tablectl.reports.document import (
     Row,
 )
 from tablectl.reports.markdown import LIMIT, code, details, fenced, items, table, words
+from tablectl.reports.short_names import with_short_names
 from tablectl.reports.style import plural, titled
 
 _MARKS = {"good": "✅", "pending": "🟡", "bad": "⛔"}
@@ -52,9 +53,11 @@ _LONGEST = 1_000
 def document_markdown(document: Document, limit: int = LIMIT) -> str:
     """A comment of at most ``limit`` bytes, some of which the document's ``comment`` may reserve."""
     end = document.comment()
+    document = with_short_names(document)
     foot, where = end.foot, end.where
     limit -= end.reserved
-    head = [_verdict(document), *(f"<p>{words(note)}</p>" for note in document.notes)]
+    notes = [*([f"Tables in `{document.folder}`"] if document.folder else []), *document.notes]
+    head = [_verdict(document), *(f"<p>{words(note)}</p>" for note in notes)]
     if document.overview:
         head.append(_overview(document.overview, where))
     head += [_every_name(each, where) for each in document.head]

@@ -26,6 +26,7 @@ from tablectl.reports.document import (
     Tone,
     Verdict,
 )
+from tablectl.reports.short_names import with_short_names
 from tablectl.reports.style import Style, titled
 
 _COLOURS = {"good": "green", "pending": "yellow", "bad": "red", "quiet": "dim", "": ""}
@@ -47,7 +48,8 @@ def document_text(document: Document, style: Style, *, verbose: bool = False) ->
     verbose = verbose or (document.subject == "Plan" and [len(card.names) for card in document.cards] == [1])
     if verbose and document.in_full:
         document = document.in_full()
-    lines: list[str] = []
+    document = with_short_names(document)
+    lines = [f"In {printable(document.folder)}:", ""] if document.folder else []
     for card in document.cards:
         lines += [*card_lines(card, style, verbose=verbose), ""]
     if not document.cards and document.overview:

@@ -140,7 +140,7 @@ def document_of_status(status: LakeStatus, mask: Mask) -> Document:
     from tablectl.reports.status_document import status_document  # noqa: PLC0415  # see the module docstring
 
     masked = mask.status(status)
-    end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --html FILE</code> writes all rows.")
+    end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --report FILE.html</code> writes all rows.")
     return replace(status_document(masked), record=masked, comment=lambda: end)
 
 

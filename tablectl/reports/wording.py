@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun
+from tablectl.delta.table_features import Leaves
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import (
     Backfill,
     Change,
     Finding,
-    Leaves,
     Phase,
     ReaderKind,
     Rewrite,

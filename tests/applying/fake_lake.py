@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablectl.delta.names import TableName, parse_table
-from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError, LiveError
@@ -47,10 +47,12 @@ class Sql:
     full: bool = False
     automatic: bool = False
     """Whether clustering is AUTO."""
+    expression: str = ""
+    """The expression of a CHECK constraint, in the text that Delta stores: its tokens with a blank between them."""
 
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<name>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.)*')|(?P<word>\w+)|(?P<mark>[(),.=]))", re.DOTALL
+    r"\s*(?:(?P<name>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.)*')|(?P<word>\w+)|(?P<mark>[(),.=<>+*/-]))", re.DOTALL
 )
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "Z": "\x1a"}
 
@@ -80,6 +82,13 @@ class _Tokens:
 
     def next_is(self, *texts: str) -> bool:
         return bool(self._left) and self._left[0][1] in texts
+
+    def rest(self) -> str:
+        """What is left, without the parentheses around it."""
+        left = [text for _, text in self._left]
+        assert (left[0], left[-1]) == ("(", ")"), left
+        self._left = []
+        return " ".join(left[1:-1])
 
     def end(self) -> None:
         assert not self._left, f"unexpected {self._left}"
@@ -149,7 +158,7 @@ def _reorganised(tokens: _Tokens, parsed: Sql) -> Sql:
     return parsed
 
 
-def _altered(tokens: _Tokens, table: tuple[str, ...]) -> Sql:
+def _altered(tokens: _Tokens, table: tuple[str, ...]) -> Sql:  # noqa: C901  # one branch a statement
     for word in ("ENABLE", "DISABLE", "INHERIT"):
         if tokens.next_is(word):
             tokens.words(f"{word} PREDICTIVE OPTIMIZATION")
@@ -171,8 +180,23 @@ def _altered(tokens: _Tokens, table: tuple[str, ...]) -> Sql:
             return Sql("MANAGED", table)
         tokens.words("TBLPROPERTIES IF EXISTS")
         return Sql("UNSET", table, keys=tokens.listed(tokens.text))
+    if tokens.next_is("ADD"):
+        tokens.words("ADD CONSTRAINT")
+        (name,) = tokens.name()
+        tokens.words("CHECK")
+        return Sql("ADD CONSTRAINT", table, feature=name, expression=tokens.rest())
+    if tokens.next_is("ALTER"):
+        tokens.words("ALTER COLUMN")
+        column = tokens.name()
+        adds = tokens.next_is("SET")
+        tokens.words("SET NOT NULL" if adds else "DROP NOT NULL")
+        return Sql("SET NOT NULL" if adds else "DROP NOT NULL", table, columns=(column,))
     if tokens.next_is("DROP"):
-        tokens.words("DROP FEATURE")
+        tokens.words("DROP")
+        if tokens.next_is("CONSTRAINT"):
+            tokens.words("CONSTRAINT IF EXISTS")
+            return Sql("DROP CONSTRAINT", table, feature=tokens.name()[0])
+        tokens.words("FEATURE")
         (feature,) = tokens.name()
         truncates = tokens.next_is("TRUNCATE")
         if truncates:
@@ -201,11 +225,20 @@ _FEATURES = {
 }
 
 
+_LEAVES = {
+    "typeWidening": ("delta.enableTypeWidening", None),
+    "v2Checkpoint": ("delta.checkpointPolicy", "classic"),
+    "inCommitTimestamp": ("delta.enableInCommitTimestamps", "false"),
+}
+"""Feature → the property that used it, and its value after DROP FEATURE."""
+
+
 def features_of(sql: Sql) -> frozenset[str]:
     """The protocol features that a statement brings."""
     if sql.verb in {"CLUSTER", "REPLACE PARTITIONS"}:
         return frozenset({"clustering", "domainMetadata"})
     features = frozenset(_FEATURES[pair] for pair in sql.values if pair in _FEATURES)
+    features |= {key.removeprefix("delta.feature.") for key, _ in sql.values if key.startswith("delta.feature.")}
     return features | {"domainMetadata"} if "rowTracking" in features else features
 
 
@@ -431,6 +464,8 @@ class FakeEngine:
     loses: int = 0
     """Rows that an overwrite does not write again."""
     empty_texts: int = 0
+    violations: int = 0
+    """Rows that violate a constraint."""
     asked: list[str] = field(default_factory=list)
 
     def opens(self, scheme: str) -> bool | None:
@@ -495,6 +530,8 @@ class FakeEngine:
     def row(self, sql: str) -> tuple[str | None, ...]:
         """The two queries that a rewrite asks: for empty texts, and for the checksums of a version."""
         self.asked.append(sql)
+        if "count_if(NOT" in sql or "IS NULL)" in sql:
+            return (str(self.violations),) * sql.count("count_if")
         if "count_if" in sql:
             return (str(self.empty_texts),) * sql.count("count_if")
         table, _, version = sql.partition("\nFROM ")[2].partition(" VERSION AS OF ")
@@ -529,7 +566,7 @@ class FakeEngine:
             facts = {"clustering": sql.columns, "properties": properties, "protocol": protocol, "partition_columns": ()}
             self._commit(table, "CLUSTER BY", **facts)
 
-    def _run(self, table: FakeTable, sql: Sql) -> None:
+    def _run(self, table: FakeTable, sql: Sql) -> None:  # noqa: C901  # one branch a statement
         live = table.live
         if sql.verb == "UPGRADE":
             self._upgrade(table, sql.values[0][1])
@@ -543,6 +580,9 @@ class FakeEngine:
             return
         if sql.verb == "DROP FEATURE":
             self._drop(table, sql)
+            return
+        if sql.verb.endswith(("CONSTRAINT", "NOT NULL")):
+            self._constrain(table, sql)
             return
         protocol = live.protocol.raised(features_of(sql))
         if sql.verb == "CLUSTER":
@@ -561,6 +601,26 @@ class FakeEngine:
                 return
             left = changed_properties(sql, live.properties)
             self._commit(table, f"{sql.verb} TBLPROPERTIES", properties=left, protocol=protocol)
+
+    def _constrain(self, table: FakeTable, sql: Sql) -> None:
+        """As Delta: rows in the way fail it, and it stores the tokens of the expression (delta-1.12)."""
+        key = f"delta.constraints.{sql.feature.lower()}"
+        if sql.verb == "DROP CONSTRAINT":
+            left = {name: text for name, text in table.live.properties.items() if name != key}
+            self._commit(table, sql.verb, properties=left)
+        elif sql.verb == "ADD CONSTRAINT":
+            if self.violations:
+                raise EngineError(f"{self.violations} rows violate it", "", "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION")
+            assert key not in table.live.properties, "DELTA_CONSTRAINT_ALREADY_EXISTS"
+            protocol = table.live.protocol.raised(frozenset({"checkConstraints"}))
+            self._commit(table, sql.verb, properties={**table.live.properties, key: sql.expression}, protocol=protocol)
+        else:
+            nullable = sql.verb == "DROP NOT NULL"
+            schema = table.live.schema
+            fields = [
+                replace(each, nullable=nullable) if (each.name,) in sql.columns else each for each in schema.fields
+            ]
+            self._commit(table, "CHANGE COLUMN", schema=replace(schema, fields=tuple(fields)))
 
     def _upgrade(self, table: FakeTable, version: str) -> None:
         """As Delta: the compatibility where it is not on, for V2 the files, the format where it is not set."""
@@ -617,16 +677,32 @@ class FakeEngine:
             left = {key: value for key, value in live.properties.items() if key != "delta.enableDeletionVectors"}
             self._commit(table, "UNSET TBLPROPERTIES", properties=left)
             self._commit(table, "REORG", vectors=0)
+        key, after = _LEAVES.get(sql.feature, ("", None))
+        if key in table.live.properties and sql.feature != "rowTracking":
+            left = {name: text for name, text in table.live.properties.items() if name != key}
+            self._commit(table, "SET TBLPROPERTIES", properties={**left, **({key: after} if after else {})})
+            self.midway(table)
+        if sql.feature == "rowTracking":
+            off = {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}
+            self._commit(table, "SET TBLPROPERTIES", properties={**table.live.properties, **off})
+            self.midway(table)
+            self._commit(table, "ROW TRACKING UNBACKFILL", vectors=table.live.vectors)
+            self.midway(table)
         truncation = table.truncation(table.live)
-        for step in ("Deletion Vector Tombstones", *["Empty Commit"] * (1 if sql.truncates else 3)):
+        reader = sql.feature in READER_FEATURES
+        barrier = ["Empty Commit"] * (1 if sql.truncates else 3 if reader else 0)
+        tombstones = ["Deletion Vector Tombstones"] if sql.feature == "deletionVectors" else []
+        for step in (*tombstones, *barrier):
             self.inside(table, step)
             self._commit(table, step, vectors=table.live.vectors)
         if sql.truncates and truncation is not None and not 0 < truncation.due <= self.now():
             raise EngineError("not yet", "wait", "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST")
         self.inside(table, "DROP FEATURE")
-        added = frozenset({"checkpointProtection"} if not sql.truncates else ())
+        added = frozenset({"checkpointProtection"} if reader and not sql.truncates else ())
         protocol = table.live.protocol.raised(added).lowered(frozenset({sql.feature}))
-        self._commit(table, "DROP FEATURE", protocol=protocol)
+        gone = {"delta.enableRowTracking", "delta.rowTrackingSuspended"} if sql.feature == "rowTracking" else set()
+        left = {name: text for name, text in table.live.properties.items() if name not in gone}
+        self._commit(table, "DROP FEATURE", protocol=protocol, properties=left)
 
     def _commit(self, table: FakeTable, operation: str, **facts: Any) -> None:
         table.commit(operation, "apply", self.stamp.text(), **facts)

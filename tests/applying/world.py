@@ -15,6 +15,7 @@ from tablectl.applying.run_table import run_table
 from tablectl.applying.waits import End, wait_here
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
+from tablectl.delta.protocol import READER_FEATURES
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
 from tablectl.model.plan import TablePlan
@@ -64,6 +65,8 @@ class World:
     loses: int = 0
     """Rows that an overwrite does not write again."""
     empty_texts: int = 0
+    violations: int = 0
+    """Rows that violate a constraint."""
     asked: list[str] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
@@ -88,7 +91,7 @@ class World:
 
     def live(self) -> LiveTable:
         """The table as a plan with these options reads it."""
-        truncates = self.options.truncate_history
+        truncates = READER_FEATURES | {"checkpointProtection"} if self.options.truncate_history else frozenset[str]()
         marks = self.options.optimize if self.options.optimize != "never" else None
         depth = Depth(counts=True, truncation=truncates, marks=marks)
         return self.lake.read(self.table.name, self.table.live.location, depth)
@@ -99,6 +102,7 @@ class World:
         engine = self.engine(self.lake, stamp, self.dialect, before=self._before, after=self._after)
         engine.sent, engine.asked = self.sent, self.asked
         engine.loses, engine.empty_texts = self.loses, self.empty_texts
+        engine.violations = self.violations
         engine.midway = lambda _table: self._told("midway")
         engine.inside = self._inside
         engine.now = lambda: milliseconds(self.clock.utc())

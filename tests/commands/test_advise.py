@@ -36,11 +36,11 @@ def test_jobs_with_regions_of_their_own_get_partitions(cli: Cli, busy: JobLog) -
 
 
 def test_the_written_policy_plans_what_was_advised(cli: Cli, repo: Repository, busy: JobLog) -> None:
-    assert cli("advise", f"delta.`{busy.path}`", "--write", "advised.yaml").code == 0
+    assert cli("advise", f"delta.`{busy.path}`", "--out", "advised.yaml").code == 0
     assert Path("advised.yaml").read_text().startswith("# Written by `tablectl advise`")
     plan = json.loads(cli("plan", "advised.yaml", "--format", "json").out)
     assert [change["attribute"] for change in plan["tables"][0]["changes"]] == ["partitioning"]
-    assert cli("advise", f"delta.`{busy.path}`", "--write", "advised.yaml").code == 64, "no file is overwritten"
+    assert cli("advise", f"delta.`{busy.path}`", "--out", "advised.yaml").code == 64, "no file is overwritten"
 
 
 def test_two_hours_of_writes_are_extrapolated_with_low_confidence(cli: Cli, busy: JobLog) -> None:

@@ -31,7 +31,7 @@ def manifest(repo: Repository) -> Path:
 
 
 def test_import_writes_policies_and_says_what_to_remove(repo: Repository, cli: Cli, manifest: Path) -> None:
-    ran = cli("import", "--from-dbt", "manifest.json", "--output", "policies/dbt.yaml")
+    ran = cli("import", "--dbt", "manifest.json", "--out", "policies/dbt.yaml")
     assert (ran.code, ran.out) == (0, "")
     text = Path("policies/dbt.yaml").read_text()
     assert "  lake.sales.events:\n    clustering: [day]\n" in text
@@ -39,9 +39,9 @@ def test_import_writes_policies_and_says_what_to_remove(repo: Repository, cli: C
     assert cli("validate").code == 0
     assert 'remove from models/events.sql (model.shop.events):\n  liquid_clustered_by: ["day"]\n' in ran.err
     assert '  tblproperties: {"delta.isolationLevel": "WriteSerializable"}\n' in ran.err
-    again = cli("import", "--from-dbt", "manifest.json", "--output", "policies/dbt.yaml")
+    again = cli("import", "--dbt", "manifest.json", "--out", "policies/dbt.yaml")
     assert "import does not overwrite it" in again.err
-    assert cli("import", "--from-dbt", "manifest.json", "--all").code == 64
+    assert cli("import", "--dbt", "manifest.json", "--all").code == 64
 
 
 def test_lint_names_both_places_and_who_alternates(

@@ -48,7 +48,7 @@ def test_import_plan_and_apply(
     add(glue, "orders", orders)
     add(glue, "raw", "s3://lake/raw", "parquet")
     add(glue, "seen", "", TableType="VIRTUAL_VIEW")
-    ran = cli("import", "lake.sales.*", "--output", "policies/lake.yaml")
+    ran = cli("import", "lake.sales.*", "--out", "policies/lake.yaml")
     assert ran.code == 0, ran.err
     assert "lake.sales.raw is not a Delta table (its format is parquet): left out\n" in ran.err
     assert "lake.sales.seen is a view: left out\n" in ran.err

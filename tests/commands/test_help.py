@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from tablectl.commands.list import COMMANDS
+from tablectl.commands.list import COMMANDS, FIRST
 from tests.commands.conftest import Cli, Repository
 from tests.program import PROGRAM, commands
 
@@ -72,3 +72,41 @@ def test_a_number_says_its_bounds_and_its_default(cli: Cli) -> None:
     apply = told("apply")
     assert "Default: `window.soak`, else 10. [0<=x<=10080]" in apply
     assert "Default: `window.stop_if_failed`, else 1. [x>=0]" in apply
+
+
+def test_the_commands_that_most_people_need_come_first(cli: Cli) -> None:
+    first, more = cli("--help").out.split("Commands:\n")[1].split("\nMore commands:\n")
+    assert tuple(line.split()[0] for line in first.splitlines()) == FIRST
+    assert not any(line.rstrip().endswith(".") for line in (*first.splitlines(), *more.splitlines()))
+    assert "..." not in first + more, "no summary is cut at 80 characters"
+
+
+def test_options_stand_in_groups_with_the_command_s_own_first(cli: Cli) -> None:
+    titles = re.findall(r"^(\S.*):$", cli("plan", "--help").out, re.MULTILINE)
+    assert titles == ["Arguments", "Options", "Which tables", "Limits", "Where", "Reports"]
+    assert "When:" in cli("apply", "--help").out
+
+
+def test_an_option_has_one_spelling_in_all_commands() -> None:
+    spelled: dict[str, set[tuple[str, str]]] = {}
+    for path, command in EVERY.items():
+        for each in command.params:
+            if each.param_type_name == "option" and path != ("window", "break"):
+                spelled.setdefault(each.opts[0], set()).add((each.name, (each.metavar or "").partition(".")[0]))
+    assert {name: sorted(found) for name, found in spelled.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "now"),
+    [
+        (("import", "lake.sales.*", "-o", "a.yaml"), "-o is now --out"),
+        (("import", "lake.sales.*", "--output=a.yaml"), "--output is now --out"),
+        (("import", "--from-dbt", "manifest.json"), "--from-dbt is now --dbt"),
+        (("advise", "--write", "a.yaml"), "--write is now --out"),
+        (("status", "--html", "a.html"), "--html is now --report"),
+        (("undo", "3f2a9c41d7e0", "--table", "a"), "--table is now --select"),
+    ],
+)
+def test_an_earlier_spelling_is_refused_with_the_present_one(cli: Cli, line: tuple[str, ...], now: str) -> None:
+    ran = cli(*line)
+    assert (ran.code, ran.err) == (64, f"error: {now}\n")

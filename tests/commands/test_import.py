@@ -64,7 +64,7 @@ def test_tables_with_an_entry_are_left_out(repo: Repository, cli: Cli) -> None:
     assert f"{repo.name('orders')} is declared at policies/lake.yaml:3 already: left out" in ran.err
     assert repo.name("events") in ran.out
     assert repo.name("orders") not in ran.out
-    ran = cli("import", f"delta.`{repo.lake}/*`", "--output", "policies/lake.yaml", "--force")
+    ran = cli("import", f"delta.`{repo.lake}/*`", "--out", "policies/lake.yaml", "--force")
     assert ran.code == 0
     assert repo.name("orders") in Path("policies/lake.yaml").read_text()
 

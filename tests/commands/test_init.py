@@ -33,8 +33,10 @@ GIT = f"git+https://git.example/o/r@{'0' * 40}"
 WRITTEN = (
     "created tablectl.yaml\n"
     "created policies/tables.yaml\n"
+    "created policies/README.md\n"
     "created tablectl.schema.json\n"
     "created plans/.gitignore\n"
+    "created plans/README.md\n"
     "created .gitignore\n"
     "created .pre-commit-config.yaml\n"
 )
@@ -55,7 +57,7 @@ def test_an_empty_folder_becomes_a_repository(repo: Repository, cli: Cli) -> Non
         "created requirements/tablectl.txt\n"
         "\n"
         "Next:\n"
-        "  tablectl import TABLES… --output policies/tables.yaml --force\n"
+        "  tablectl import TABLES… --out policies/tables.yaml --force\n"
         "  tablectl validate\n"
         "  tablectl plan\n"
         "  git init && git add --all && pre-commit install\n"
@@ -111,7 +113,7 @@ def test_a_table_that_cannot_be_read_keeps_everything_from_being_written(repo: R
 
 def test_for_machines(repo: Repository, cli: Cli) -> None:
     told = json.loads(cli("init", "new", "--format", "json").out)
-    assert told["created"] == list(scaffold())
+    assert told["created"] == [*scaffold(), ".github/workflows/tablectl.yml"]
     assert told["next"][0] == "cd new"
 
 
@@ -128,10 +130,11 @@ def test_its_workflow_is_one_for_pull_requests_merges_schedules_and_by_hand() ->
     }  # YAML 1.1: `on` is true
 
 
-def test_no_source_means_no_workflow_and_nothing_names_a_package_of_an_index(repo: Repository, cli: Cli) -> None:
+def test_no_source_means_a_workflow_that_waits_for_one_and_no_package_of_an_index(repo: Repository, cli: Cli) -> None:
     ran = cli("init")
-    assert ran.out.startswith(WRITTEN + "\nNo CI workflow: this tablectl was installed from a place that other ma")
-    assert not Path(".github").exists()
+    told = "\nThe workflow cannot install tablectl yet: this one was installed from a place\nthat other machines"
+    assert ran.out.startswith(WRITTEN + "created .github/workflows/tablectl.yml\n" + told)
+    assert not Path("requirements").exists()
     for file in Path().rglob("*"):
         assert not file.is_file() or not re.search(r"tablectl(\[\w+\])?==", file.read_text())
     assert "nothing says where CI installs tablectl from" in cli("lock").err
@@ -140,8 +143,63 @@ def test_no_source_means_no_workflow_and_nothing_names_a_package_of_an_index(rep
 def test_what_init_says_fits_a_terminal_and_names_the_chosen_ci(cli: Cli, repo: Repository) -> None:
     ran = cli("init", "--catalog", "none", "--ci", "gitlab")
     assert max(map(len, ran.out.splitlines())) <= 80
-    assert "  tablectl lock --ci gitlab\n" in ran.out
-    assert "  tablectl import 'delta.`/data/lake/*`' --output policies/tables.yaml --force\n" in ran.out
+    assert "  tablectl lock\n" in ran.out
+    assert Path(".gitlab-ci.yml").exists()
+    assert "  tablectl import 'delta.`/data/lake/*`' --out policies/tables.yaml --force\n" in ran.out
+
+
+def test_the_folder_of_all_tables_is_a_variable(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    repo.table("sales/items")
+    assert cli("init", "new", repo.lake).code == 0
+    assert load("new/tablectl.yaml")["variables"] == {"LAKE": str(repo.lake)}
+    assert list(load("new/policies/tables.yaml")["tables"]) == ["delta.`${LAKE}/orders`", "delta.`${LAKE}/sales/items`"]
+    os.chdir("new")
+    assert cli("plan").out == "No changes. 2 tables match their policies.\n"
+
+
+def test_the_name_of_a_table_is_not_taken_for_the_folder(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    repo.table("items")
+    assert cli("init", f"delta.`{repo.lake}/*`").code == 0
+    assert len(load("policies/tables.yaml")["tables"]) == 2
+    ran = cli("init", repo.lake)
+    assert (ran.code, f"tablectl init lake-policies {repo.lake}" in ran.err) == (64, True)
+    assert sorted(each.name for each in repo.lake.iterdir()) == ["items", "orders"]
+
+
+@pytest.mark.parametrize(
+    ("remote", "source"),
+    [
+        ("https://git.example/o/r.git", "git+https://git.example/o/r.git@"),
+        ("git@git.example:o/r.git", "git+ssh://git@git.example/o/r.git@"),
+        ("https://user:token@git.example/o/r", None),
+        ("/work/other", None),
+        (None, None),
+    ],
+)
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_checkout_is_installed_from_its_remote_and_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remote: str | None, source: str | None
+) -> None:
+    def git(*words: str) -> str:
+        named = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        return subprocess.run(["git", *named, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    if remote:
+        git("remote", "add", "origin", remote)
+    record = json.dumps({"url": f"file://{tmp_path}", "dir_info": {"editable": True}})
+
+    class Installed:
+        def read_text(self, _name: str) -> str:
+            return record
+
+    monkeypatch.undo()
+    monkeypatch.setattr(metadata, "distribution", lambda _name: Installed())
+    found = lock.recorded_source()
+    assert (found and found[0].text) == (source and source + git("rev-parse", "HEAD").strip())
 
 
 def test_the_hook_is_one_that_works_offline() -> None:
@@ -284,7 +342,7 @@ def test_saved_plans_stay_out_of_git(repo: Repository, cli: Cli) -> None:
     listed = subprocess.run(
         ["git", "ls-files", "--others", "--exclude-standard"], check=True, capture_output=True, text=True
     )
-    assert sorted(listed.stdout.split()) == sorted(scaffold())
+    assert sorted(listed.stdout.split()) == sorted([*scaffold(), ".github/workflows/tablectl.yml"])
 
 
 def test_what_it_writes_can_be_read_by_others(repo: Repository, cli: Cli) -> None:
@@ -298,7 +356,7 @@ def test_what_it_writes_can_be_read_by_others(repo: Repository, cli: Cli) -> Non
 def engine_of(*options: str, cli: Cli) -> Any:
     ran = cli("init", "new", "--ci", "none", "--catalog", *options)
     assert (ran.code, ran.err) == (0, "")
-    assert "tablectl import --all --output policies/tables.yaml --force" in ran.out
+    assert "tablectl import --all --out policies/tables.yaml --force" in ran.out
     found = load("new/tablectl.yaml")
     load_config(Path("new"), {})
     shutil.rmtree("new")

@@ -165,7 +165,7 @@ def test_status_shows_no_hidden_value_of_a_difference_or_a_setting(
     set_property(table, "x: token", "hunter2-y")
     set_property(table, LEVEL, "WriteSerializable")
     set_property(table, RETENTION, "interval 66 days")
-    files = ("--report", "s.html", "--report", "s.json", "--html", "t.html", "--to", "history")
+    files = ("--report", "s.html", "--report", "s.json", "--report", "t.html", "--to", "history")
     assert hides(cli("status", "--format", form, *files)).code == 0
     for file in ("s.html", "s.json", "t.html"):
         hides_text(Path(file).read_text())
@@ -216,7 +216,7 @@ def test_a_plan_saved_in_python_is_private_if_it_holds_hidden_values(masked: Rep
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "html"])
 def test_advice_shows_no_hidden_value(masked: Repository, applied: str, cli: Cli, form: str) -> None:
     hides(cli("advise", "--list-files", "--format", form))
-    hides(cli("advise", "--write", f"{form}.yaml", "--format", form))
+    hides(cli("advise", "--out", f"{form}.yaml", "--format", form))
 
 
 def test_notifications_hold_no_hidden_value(masked: Repository, applied: str, cli: Cli) -> None:

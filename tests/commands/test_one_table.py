@@ -53,6 +53,12 @@ class Lake:
                 shutil.rmtree(each) if each.is_dir() else each.unlink()
             shutil.copytree(f"{self._kept}/{name}", self.repo.root.parent / name, dirs_exist_ok=True)
 
+    def spelled_out(self, text: str) -> str:
+        """A report whose tables have their folder again, which stands once above them."""
+        if f"In {self.repo.lake}/:\n" not in text:
+            return text
+        return re.sub(r"(?m)(^\S |^  |^|, )([abc])(?=,|  |$)", rf"\1{self.repo.lake}/\2", text)
+
     def tables(self, text: str) -> frozenset[str]:
         """The tables that a text names."""
         return frozenset(re.findall(rf"{re.escape(str(self.repo.lake))}/(\w)\b", text))
@@ -63,7 +69,7 @@ Done = Callable[[Lake, str, Result], bool]
 
 
 def _shown(lake: Lake, name: str, result: Result) -> bool:
-    return f"{lake.repo.lake}/{name}" in result.out
+    return f"{lake.repo.lake}/{name}" in lake.spelled_out(result.out)
 
 
 def _applied(lake: Lake, name: str, _result: Result) -> bool:
@@ -87,6 +93,8 @@ COMMANDS: dict[str, tuple[Args, Done]] = {
     "status": (lambda _: ["status", "--debt"], _shown),
     "advise": (lambda _: ["advise"], lambda *_: True),
     "advise json": (lambda _: ["advise", "--format", "json"], _shown),
+    "check": (lambda _: ["check"], lambda *_: True),
+    "check json": (lambda _: ["check", "--format", "json"], _shown),
     "import": (_undeclared, _shown),
     "import json": (lambda lake: [*_undeclared(lake), "--format", "json"], _shown),
     "apply": (lambda _: ["apply", "--yes", "--verbose"], _applied),
@@ -142,7 +150,7 @@ def _wrong(lake: Lake, command: str, target: Function, quiet: Result, records: l
     problems = []
     if result.code not in {1, 5}:
         problems.append(f"exit code {result.code}")
-    if f"{lake.repo.lake}/b" not in result.out + result.err:
+    if f"{lake.repo.lake}/b" not in lake.spelled_out(result.out) + result.err:
         problems.append("the table is not named")
     problems += [f"{name} is not done" for name in ("a", "c") if not done(lake, name, result)]
     if "Traceback" in result.err:
@@ -213,7 +221,7 @@ def test_in_worker_processes_too(lake: Lake, debug: str) -> None:
     )
     assert ran.returncode == 1
     assert "unexpected error: ZeroDivisionError: a bug" in ran.stdout
-    assert all(f"{lake.repo.lake}/{name}" in ran.stdout for name in _TABLES)
+    assert all(f"{lake.repo.lake}/{name}" in lake.spelled_out(ran.stdout) for name in _TABLES)
     assert ("Traceback" in ran.stderr) is bool(debug)
 
 

@@ -88,7 +88,7 @@ COMMANDS = [
     *(["status", "--debt", "--format", form] for form in ("text", "json", "markdown", "html")),
     *(["advise", "--list-files", "--format", form] for form in ("text", "json", "markdown", "html")),
     ["advise", EVIL],
-    ["advise", "--write", EVIL],
+    ["advise", "--out", EVIL],
     ["status", EVIL],
     ["status", "delta.`/" + NAME + "/*`"],
     ["runs", "--select", EVIL],

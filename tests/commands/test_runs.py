@@ -110,7 +110,7 @@ def test_an_undo_of_one_table_leaves_the_others_of_the_run(repo: Repository, cli
         repo.table(name, properties={"owner.team": "web"})
     repo.policies(dict.fromkeys(("a", "b"), "{properties: {owner.team: payments}}"))
     assert cli("apply", "--yes").code == 0
-    assert cli("undo", run_of(repo.lake / "a"), "--table", "*/a*", "--write", "--yes").code == 0
+    assert cli("undo", run_of(repo.lake / "a"), "--select", "*/a*", "--write", "--yes").code == 0
     text = (repo.root / "policies" / "lake.yaml").read_text()
     assert (text.count("web"), text.count("payments")) == (1, 1)
 

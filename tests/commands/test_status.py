@@ -105,7 +105,7 @@ def test_a_page_of_a_real_table_has_its_numbers(cli: Cli, repo: Repository) -> N
     place = str(repo.lake / "real")
     write_deltalake(place, pa.table({"id": [1, 2, 3]}))
     repo.policies({"real": "{properties: {owner.team: web}}"})
-    result = cli("status", "--html", "lake.html", "--debt")
+    result = cli("status", "--report", "lake.html", "--debt")
     assert result.code == 0
     page = Path("lake.html").read_text()
     assert "never applied" in page

@@ -173,9 +173,9 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
         ["plan", "--out", "{missing}/plan.json"],
         ["plan", "--report", "{missing}/plan.md"],
         ["drift", "--report", "{missing}/drift.md"],
-        ["status", "--html", "{missing}/lake.html"],
-        ["advise", "--write", "{missing}/advised.yaml"],
-        ["import", "lake.sales.*", "--output", "{missing}/sales.yaml"],
+        ["status", "--report", "{missing}/lake.html"],
+        ["advise", "--out", "{missing}/advised.yaml"],
+        ["import", "lake.sales.*", "--out", "{missing}/sales.yaml"],
     ],
     ids=" ".join,
 )

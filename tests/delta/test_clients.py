@@ -27,7 +27,8 @@ from tablectl.delta.clients import (
     wrong_rows,
 )
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
-from tablectl.planning.protocol import added_features, leaves
+from tablectl.delta.table_features import leaves
+from tablectl.planning.protocol import added_features
 from tools.probe_clients import ENTRIES
 
 _PLAIN = Protocol(1, 2)

@@ -27,6 +27,7 @@ _ORDERS = {
 }
 _RETURNS = {"return_id": "long", "month": "integer"}
 _EVENTS = {"event_id": "long", "event_date": "date"}
+_RISKY = {"delta.deletedFileRetentionDuration": "interval 1 hours"}
 CONFIG = "engine: {catalog: lake}\n"
 
 
@@ -41,10 +42,14 @@ class Place:
     def run(self, command: str) -> str:
         """A command line of a page; what a reader would see first: the result, else what is said of it."""
         words = shlex.split(command, comments=True)
-        words = [each.replace("$PWD", str(Path.cwd())) for each in words]
+        words = [each.replace("$PWD", str(Path.cwd())).replace("`/lake/", f"`{self.lake}/") for each in words]
+        words = [str(self.lake) if each == "/lake" else each for each in words]
         match words[0]:
             case "cat":
                 return self._told(Path(words[1]).read_text(encoding="utf-8"))
+            case "cd":
+                os.chdir(words[1])  # the fixture goes back
+                return ""
             case "echo" if words[1] == "$?":
                 return f"{self.code}\n"
             case "tablectl":
@@ -83,6 +88,7 @@ def place(tmp_path: Path, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
             "payments": create(lake / "finance" / "payments", columns={"payment_id": "long"}),
         }
         create(lake / "events", columns=_EVENTS, partitions=["event_date"])
+        create(lake / "web" / "clicks", columns=_EVENTS, properties=_RISKY)
         fake_spark.catalog = {("lake", path.parent.name, name): path for name, path in tables.items()}
         repository = root / "repository"
         repository.mkdir()

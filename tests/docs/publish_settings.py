@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablectl.policies.config import CONFIG, OVERRIDDEN
-from tablectl.policies.fields import ListOf, MapOf, Section, Text, Word, YamlField, environment_variables
+from tablectl.policies.fields import ListOf, MapOf, Section, Text, Word, YamlField, environment_variables, number_text
 from tablectl.policies.settings import settings_of
 from tests.docs.pages import ROOT
 
@@ -72,7 +72,7 @@ def _default(value: Any) -> str:
         return ", ".join(f"`{each}`" for each in value)
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+    return f"`{number_text(value)}`" if isinstance(value, float) else f"`{value}`"
 
 
 def page() -> str:

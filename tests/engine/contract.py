@@ -124,7 +124,6 @@ class EngineContract:
     @pytest.mark.parametrize(
         ("change", "condition"),
         [
-            ("SET TBLPROPERTIES ('delta.nonesuch' = '1')", "DELTA_UNKNOWN_CONFIGURATION"),
             ("SET TBLPROPERTIES ('delta.constraints.c' = 'id > 0')", "DELTA_ADD_CONSTRAINTS"),
             ("CLUSTER BY (nonesuch)", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"),
             ("SET TBLPROPERTIES (", "PARSE_SYNTAX_ERROR"),

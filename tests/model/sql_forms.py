@@ -19,9 +19,13 @@ _SLOTS = {
     "pairs": rf"{_PAIR}(?:,\s*{_PAIR})*",
     "keys": rf"{_TEXT}(?:,\s*{_TEXT})*",
     "feature": _NAME,
+    "name": _NAME,
+    "column": _PATH,
+    "expression": r".+",
     "number": r"[0-9]+",
 }
-"""Slot → the text that it may hold. Names and texts are always quoted."""
+"""Slot → the text that it may hold. Names and texts are always quoted. ``tests/delta/test_expressions.py`` says what an
+expression may hold."""
 
 
 def form_of(sql: str) -> StatementForm:

@@ -9,12 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablectl.delta.dialects import DIALECTS
+from tablectl.delta.expressions import why_refused
 from tablectl.delta.names import TableName
 from tablectl.model.operations import (
     OPERATIONS,
     UNVERIFIED,
+    AddConstraint,
     ClusterBy,
+    DropConstraint,
     DropFeature,
+    DropNotNull,
     Operation,
     OptimizeData,
     Purge,
@@ -22,6 +26,7 @@ from tablectl.model.operations import (
     Repartition,
     ReplacePartitions,
     SetManaged,
+    SetNotNull,
     SetOptimization,
     SetProperties,
     UnsetManaged,
@@ -41,6 +46,10 @@ HOSTILE = st.one_of(
             "\\'",
             "a`) CLUSTER BY NONE --",
             "x' = 'y",
+            "amount > 0",
+            "a) OR (b",
+            "(a) OR (b)",
+            "a IS NULL OR b IN ('x)', \"y\")",
             "' TRUNCATE HISTORY",
             "` FULL",
             "\n",
@@ -75,6 +84,10 @@ EXAMPLES: dict[str, st.SearchStrategy[Operation]] = {
     "optimize full": st.just(OptimizeData(full=True)),
     "drop feature": st.builds(DropFeature, HOSTILE),
     "drop feature truncate history": st.builds(DropFeature, HOSTILE, st.just(True)),
+    "add constraint": st.builds(AddConstraint, HOSTILE, HOSTILE.filter(lambda text: not why_refused(text))),
+    "drop constraint": st.builds(DropConstraint, HOSTILE),
+    "set not null": st.builds(SetNotNull, PATHS),
+    "drop not null": st.builds(DropNotNull, PATHS),
 }
 
 
@@ -129,6 +142,10 @@ def test_the_forms_that_every_runtime_has_need_no_capability() -> None:
         "purge",
         "upgrade uniform",
         "optimize",
+        "add constraint",
+        "drop constraint",
+        "set not null",
+        "drop not null",
     }
 
 

@@ -17,6 +17,7 @@ from tablectl.commands.scaffold import CI_FILES
 from tablectl.model.install import CiSystem
 
 ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 WORKFLOW_TEXT = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
 JOB: dict[str, Any] = yaml.safe_load(WORKFLOW_TEXT)["jobs"]["test"]
 HOOKS: list[dict[str, Any]] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][
@@ -33,16 +34,29 @@ def test_the_workflow_runs_make_test_on_every_python_that_the_package_names() ->
     assert JOB["steps"][-1]["run"] == "make test PYTHON=python"
 
 
-def test_the_workflow_pins_the_same_commits_of_actions_as_the_workflow_of_init() -> None:
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda each: each.stem)
+def test_a_workflow_pins_the_same_commits_of_actions_as_the_workflow_of_init(workflow: Path) -> None:
     templates = _PINNED.findall(CI_FILES[CiSystem.GITHUB][".github/workflows/tablectl.yml"])
-    pinned = _PINNED.findall(WORKFLOW_TEXT)
-    assert len(pinned) == WORKFLOW_TEXT.count("uses:")
+    text = workflow.read_text(encoding="utf-8")
+    pinned = _PINNED.findall(text)
+    assert len(pinned) == text.count("uses:")
     assert set(pinned) <= set(templates)
 
 
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda each: each.stem)
+def test_a_workflow_may_only_read_unless_a_job_says_more(workflow: Path) -> None:
+    assert yaml.safe_load(workflow.read_text(encoding="utf-8"))["permissions"] == {"contents": "read"}
+
+
+def test_nothing_is_uploaded_to_an_index_but_by_hand_and_after_a_review() -> None:
+    publish = yaml.safe_load((ROOT / ".github" / "workflows" / "publish.yml").read_text(encoding="utf-8"))
+    assert list(publish[True]) == ["workflow_dispatch"]  # YAML 1.1 reads `on` as true
+    assert publish["jobs"]["publish"]["environment"] == "pypi"
+
+
 @pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
-def test_actionlint_finds_nothing_in_the_workflow() -> None:
-    command = ["actionlint", "-shellcheck=", ".github/workflows/test.yml"]
+def test_actionlint_finds_nothing_in_the_workflows() -> None:
+    command = ["actionlint", "-shellcheck=", *(str(each.relative_to(ROOT)) for each in WORKFLOWS)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "")
 

@@ -91,3 +91,9 @@ def test_each_key_is_described_for_editors() -> None:
         key for key, about in _described(config_schema()) if not about and not any(each in key for each in options)
     ]
     assert not missing
+
+
+def test_a_key_says_its_default() -> None:
+    window = config_schema()["properties"]["window"]["properties"]
+    assert [window[key]["default"] for key in ("stop_if_failed", "stop_if_silent", "soak")] == [1, 0, 10]
+    assert "default" not in config_schema()["properties"]["state"], "no value is the default"

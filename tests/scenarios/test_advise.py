@@ -36,7 +36,7 @@ def test_the_recommended_partitions_end_the_conflicts_that_the_log_does_not_show
     assert [race(spark, table) for _ in range(RACES)] == ["DELTA_CONCURRENT_APPEND"] * RACES
     spark.sql(f"UPDATE delta.`{table}` SET v = v + 1 WHERE region = 'r2' AND id > 2")
 
-    told = cli("advise", f"delta.`{table}`", "--list-files", "--write", "policies/advised.yaml", "--format", "json")
+    told = cli("advise", f"delta.`{table}`", "--list-files", "--out", "policies/advised.yaml", "--format", "json")
     assert told.code == 0, told.err
     first = told.json()["tables"][0]["advice"][0]
     assert (first["code"], first["declare"][-1]) == ("A02", ["partitioning", "", ["region"]])

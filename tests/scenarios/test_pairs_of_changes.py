@@ -19,11 +19,11 @@ import pytest
 import tablectl
 from tablectl.delta.names import parse_table
 from tablectl.delta.schema import own_metadata
+from tablectl.delta.table_features import leaves
 from tablectl.engine.port import Engine
 from tablectl.engine.spark import SparkOptions, open_spark
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import LiveTable
-from tablectl.planning.protocol import leaves
 from tablectl.planning.undo import changes_between
 from tablectl.reports.groups import plan_groups
 from tests.builders import read_path

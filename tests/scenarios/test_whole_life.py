@@ -45,11 +45,11 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     monkeypatch.chdir(folder)
 
     # init: a repository in an empty folder, which says what comes next.
-    assert "tablectl import TABLES… --output policies/tables.yaml --force" in cli("init", "--source", SOURCE).out
+    assert "tablectl import TABLES… --out policies/tables.yaml --force" in cli("init", "--source", SOURCE).out
     policies = folder / "policies" / "tables.yaml"
 
     # import: what the tables are. Planning that changes nothing.
-    assert cli("import", f"delta.`{lake}/*`", "--output", str(policies), "--force").code == 0
+    assert cli("import", f"delta.`{lake}/*`", "--out", str(policies), "--force").code == 0
     assert cli("plan", "--detailed-exitcode").out == "No changes. 2 tables match their policies.\n"
 
     # edit

@@ -225,7 +225,7 @@ def test_a_value_that_the_contract_forbids_is_refused_because_it_would_poison_th
 
 def test_import_writes_policies_that_change_nothing(cli: Cli, place: Repository, lake: Lake) -> None:
     (place.root / "policies" / "lake.yaml").unlink()
-    ran = cli("import", "--all", "--output", "policies/all.yaml")
+    ran = cli("import", "--all", "--out", "policies/all.yaml")
     assert ran.code == 0, ran.err
     text = Path("policies/all.yaml").read_text()
     assert text.count("settings of the catalog or Delta itself") == len(MANAGED)

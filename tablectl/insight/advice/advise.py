@@ -33,7 +33,7 @@ def advise(
     for each in (*safety, *conflicts, *layout_advice(facts), *protocol_advice(facts)):
         if _declared_already(facts, each.declare):
             continue
-        planned = _planned(facts, each.declare)
+        planned = planned_with(facts, each.declare)
         planned = masked(planned) if planned is not None else None
         if planned is not None and planned.refusals:
             untold.append(f"{each.title}: a plan refuses it, because {planned.refusals[0].reason}")
@@ -67,8 +67,8 @@ def _declared_already(facts: TableFacts, declare: Iterable[Declared]) -> bool:
     return bool(wanted) and all(values.get((name, key)) == value for name, key, value in wanted)
 
 
-def _planned(facts: TableFacts, declare: Iterable[Declared]) -> TablePlan | None:
-    """The plan of the table with this advice; ``None`` if it changes nothing."""
+def planned_with(facts: TableFacts, declare: Iterable[Declared]) -> TablePlan | None:
+    """The plan of the table with these declarations; ``None`` if it changes nothing."""
     values: dict[str, Any] = dict(facts.policy.declared())
     options: dict[str, Any] = {}
     for name, key, value in declare:

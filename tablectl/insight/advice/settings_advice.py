@@ -12,6 +12,7 @@ from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge, known_clients, newest_version
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
 from tablectl.delta.protocol import Protocol
+from tablectl.delta.table_features import TableFeature, find_feature
 from tablectl.insight.advice.facts import LEAST_WRITES, Advice, TableFacts, confidence_of
 from tablectl.model.commits import Kind
 from tablectl.model.streams import StreamPosition, UnknownStream
@@ -135,12 +136,11 @@ def protocol_advice(facts: TableFacts) -> Iterator[Advice]:
     )
     if not gained:
         return
-    others = [each for each in unused if each != _VECTORS]
+    named = [find_feature(each) for each in unused]
     yield Advice(
         code="A12",
         title=f"drop {', '.join(unused)}: supported, and not used",
-        declare=(("deletion_vectors", "", "dropped"),) if _VECTORS in unused else (),
-        do="; ".join(f"ALTER TABLE {live.name.text} DROP FEATURE {each}" for each in others),
+        declare=tuple(_dropping(each) for each in named if each),
         evidence=(f"no property, column or file of the table uses {', '.join(unused)}", *gained),
         benefit="clients",
         amount=len(gained),
@@ -161,6 +161,11 @@ def _unused(live: LiveTable, feature: str) -> bool:
         case "inCommitTimestamp":
             return (live.property(keys.IN_COMMIT_TIMESTAMPS) or "").lower() != "true"
         case "checkConstraints":
-            return not any(key.lower().startswith("delta.constraints.") for key in live.properties)
+            return not any(key.lower().startswith(keys.CONSTRAINTS) for key in live.properties)
         case _:
             return False
+
+
+def _dropping(feature: TableFeature) -> tuple[str, str, str]:
+    """The declaration that drops a feature: attribute, key, value."""
+    return (feature.attribute, "", "dropped") if feature.attribute else ("features", feature.name, "dropped")

@@ -16,9 +16,9 @@ from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.insight.matrix.context import VECTORS, ConflictContext
-from tablectl.insight.matrix.dropped_features import drop_feature_commits
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations import ClusterBy, Operation, RemoveMapping, Repartition, SetProperties, UnsetProperties
+from tablectl.model.operations.drop_feature import drop_feature_commits
 from tablectl.support.frozen import frozen
 
 Place = Literal["a", "b"]
@@ -244,7 +244,7 @@ def _alter(kind: Kind, change: MetadataChange | None = None, *, reads: Reads = N
 
 def _add_constraint(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
     """It reads the whole table (delta-1.12)."""
-    change = MetadataChange(sets=(("delta.constraints.positive", "v > 0"),))
+    change = MetadataChange(sets=((f"{keys.CONSTRAINTS}positive", "v > 0"),))
     adds = () if setting.protocol.has("checkConstraints") else ("checkConstraints",)
     made = CommittedTransaction(
         kind=Kind.ADD_CONSTRAINT,
@@ -293,7 +293,9 @@ def _dropped(setting: ConflictContext) -> str:
 
 def _drop_feature(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
     """Several commits, of which the last one drops the feature (delta-1.3)."""
-    return tuple(_on_files(each, setting) for each in drop_feature_commits(_dropped(setting), setting))
+    return tuple(
+        _on_files(each, setting) for each in drop_feature_commits(_dropped(setting), setting.protocol, setting.value)
+    )
 
 
 def _upgrade_uniform(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
@@ -456,8 +458,8 @@ OPERATIONS: tuple[TableOperation, ...] = (
         "drop-constraint",
         "DROP CONSTRAINT",
         _SETTINGS,
-        _alter(Kind.DROP_CONSTRAINT, MetadataChange(removes=("delta.constraints.positive",))),
-        lambda setting: any(key.lower().startswith("delta.constraints.") for key in setting.properties),
+        _alter(Kind.DROP_CONSTRAINT, MetadataChange(removes=(f"{keys.CONSTRAINTS}positive",))),
+        lambda setting: any(key.lower().startswith(keys.CONSTRAINTS) for key in setting.properties),
     ),
     TableOperation(
         "feature", "SET delta.feature.… = supported", _SETTINGS, _upgrade(Kind.SET_PROPERTIES, metadata=True)

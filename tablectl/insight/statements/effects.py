@@ -15,8 +15,8 @@ from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import canonical_location
 from tablectl.delta.protocol import Protocol
+from tablectl.delta.table_features import SUPPORT, supported_by, with_needed
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.dropped_features import drop_feature_commits
 from tablectl.insight.statements.actions import (
     Action,
     AddColumns,
@@ -50,11 +50,11 @@ from tablectl.model.operations import (
     UnsetProperties,
     UpgradeUniform,
 )
+from tablectl.model.operations.drop_feature import drop_feature_commits
 from tablectl.model.plan import Basis
 
 Footprints = tuple[Footprint, ...]
 AUTO_COMPACTION = "automatic compaction"
-_FEATURE = "delta.feature."
 _VERSIONS = ("delta.minreaderversion", "delta.minwriterversion")
 _LEGACY = (
     "appendOnly",
@@ -164,7 +164,8 @@ def _sent(operation: Operation, subject: StatementTable, setting: ConflictContex
             name = _spelled(operation.name, setting.protocol)
             return drop_feature_commits(
                 name,
-                setting,
+                setting.protocol,
+                setting.value,
                 truncate_history=operation.truncate_history,
                 traces=_traces(name, subject),
             )
@@ -208,7 +209,7 @@ def _set(operation: SetProperties, basis: Basis, setting: ConflictContext) -> tu
     *before, last = SetProperties(plain).commits(basis)
     added = {*(last.protocol.adds if last.protocol else ()), *_features_of(values, setting.protocol)}
     change = last.metadata or MetadataChange()
-    if any(key.lower() == f"{_FEATURE}rowtracking" for key, _ in values) and "rowTracking" in added:
+    if any(key.lower() == f"{SUPPORT}rowtracking" for key, _ in values) and "rowTracking" in added:
         change = replace(
             change, sets=(*change.sets, (keys.MATERIALIZED_ROW_ID, ""), (keys.MATERIALIZED_ROW_VERSION, ""))
         )
@@ -226,51 +227,23 @@ def _stored(key: str, value: str, setting: ConflictContext) -> bool:
 
 def _raises(key: str) -> bool:
     """Whether a key is not a property, but raises the protocol."""
-    return key.lower().startswith(_FEATURE) or key.lower() in _VERSIONS
+    return key.lower().startswith(SUPPORT) or key.lower() in _VERSIONS
 
 
 def _features_of(values: Iterable[tuple[str, str]], protocol: Protocol) -> set[str]:
     """The features that keys such as ``delta.feature.x`` and ``delta.minWriterVersion`` add to the protocol."""
-    named, versions = set(), dict.fromkeys(_VERSIONS, 0)
+    named, versions = set[str](), dict.fromkeys(_VERSIONS, 0)
     for key, value in values:
         folded = key.lower()
-        if folded.startswith(_FEATURE):
-            named.add(_canonical_feature(key[len(_FEATURE) :]))
+        if folded.startswith(SUPPORT):
+            named.add(supported_by(key, "supported"))
         elif folded in versions and value.isdecimal() and len(value) <= 2:  # a version has one digit
             versions[folded] = int(value)
-    if "rowTracking" in named:
-        named.add("domainMetadata")
+    named |= with_needed(named)
     reader, writer = (versions[each] for each in _VERSIONS)
     raised = Protocol(max(reader, protocol.reader), max(writer, protocol.writer))
     implied = {each for each in _LEGACY if (reader or writer) and not raised.lists_features and raised.has(each)}
     return {each for each in named | implied if not protocol.has(each)}
-
-
-def _canonical_feature(name: str) -> str:
-    known = (*_LEGACY, *KNOWN_FEATURES)
-    return next((each for each in known if each.lower() == name.lower()), name)
-
-
-KNOWN_FEATURES = (
-    "deletionVectors",
-    "rowTracking",
-    "domainMetadata",
-    "v2Checkpoint",
-    "typeWidening",
-    "inCommitTimestamp",
-    "vacuumProtocolCheck",
-    "icebergCompatV1",
-    "icebergCompatV2",
-    "icebergCompatV3",
-    "allowColumnDefaults",
-    "timestampNtz",
-    "variantType",
-    "checkpointProtection",
-    "clustering",
-    "catalogManaged",
-    "materializePartitionColumns",
-)
-"""The features whose names matter to conflict rules; Delta takes them in any letter case."""
 
 
 def _unset(operation: UnsetProperties, setting: ConflictContext) -> CommittedTransaction:
@@ -367,12 +340,12 @@ def _altered(action: Action, setting: ConflictContext) -> Footprint:
         case AddColumns():
             return _settings(Kind.ADD_COLUMNS, MetadataChange(schema="other"))
         case AddConstraint():
-            change = MetadataChange(sets=((f"delta.constraints.{action.name.lower()}", ""),))
+            change = MetadataChange(sets=((f"{keys.CONSTRAINTS}{action.name.lower()}", ""),))
             adds = () if setting.protocol.has("checkConstraints") else ("checkConstraints",)
             found = _settings(Kind.ADD_CONSTRAINT, change, reads=True)
             return replace(found, protocol=ProtocolChange(adds=adds) if adds else None)
         case DropConstraint():
-            key = f"delta.constraints.{action.name.lower()}"
+            key = f"{keys.CONSTRAINTS}{action.name.lower()}"
             present = tuple(name for name in setting.properties if name.lower() == key)
             return _settings(Kind.DROP_CONSTRAINT, MetadataChange(removes=present))
         case ChangeColumns():

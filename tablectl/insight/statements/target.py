@@ -87,7 +87,9 @@ class StatementTable:
             )
             return canonical_location(written[1]) in places
         whole = tuple(part.casefold() for part in (self.name.catalog, *self.name.parts))
-        return not self.name.is_path and parts == whole[-len(parts) :]
+        if self.name.is_path:  # people call it by its folder
+            return parts == (self.name.last.casefold(),)
+        return parts == whole[-len(parts) :]
 
 
 def _words(text: str) -> frozenset[str]:

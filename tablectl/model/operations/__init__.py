@@ -5,6 +5,7 @@ from __future__ import annotations
 from tablectl.model.operations.base import PARTITIONS, UNVERIFIED, Operation, StatementForm, TableState
 from tablectl.model.operations.catalog_settings import OptimizationWord, SetManaged, SetOptimization, UnsetManaged
 from tablectl.model.operations.clustering import ClusterBy, OptimizeData
+from tablectl.model.operations.constraints import AddConstraint, DropConstraint, DropNotNull, SetNotNull
 from tablectl.model.operations.drop_feature import DropFeature
 from tablectl.model.operations.partitions import Repartition, ReplacePartitions
 from tablectl.model.operations.reorg import Purge, UpgradeUniform
@@ -14,8 +15,11 @@ __all__ = [
     "OPERATIONS",
     "PARTITIONS",
     "UNVERIFIED",
+    "AddConstraint",
     "ClusterBy",
+    "DropConstraint",
     "DropFeature",
+    "DropNotNull",
     "Operation",
     "OptimizationWord",
     "OptimizeData",
@@ -24,6 +28,7 @@ __all__ = [
     "Repartition",
     "ReplacePartitions",
     "SetManaged",
+    "SetNotNull",
     "SetOptimization",
     "SetProperties",
     "StatementForm",
@@ -47,5 +52,9 @@ OPERATIONS: tuple[type[Operation], ...] = (
     SetOptimization,
     SetManaged,
     UnsetManaged,
+    AddConstraint,
+    DropConstraint,
+    SetNotNull,
+    DropNotNull,
 )
 """Every operation."""

@@ -13,6 +13,7 @@ from tablectl.delta.dialects import DATABRICKS, OPEN_SOURCE
 from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Protocol
+from tablectl.delta.table_features import supported_by, with_needed
 from tablectl.delta.workspace_runs import runs_of
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Evidence, Rewrite, Verb
@@ -42,10 +43,14 @@ class TableState:
         kept = dict(self.properties)
         for key, value in after.items():
             _drop(kept, key)
-            if value is not None:
+            if value is not None and not supported_by(key, value):
                 kept[key] = value
         added = {feature for key, value in after.items() if value is not None and (feature := feature_of(key, value))}
-        return replace(self, properties=MappingProxyType(kept), protocol=self.protocol.raised(frozenset(added)))
+        return replace(self, properties=MappingProxyType(kept), protocol=self.protocol.raised(with_needed(added)))
+
+    def raised(self, features: frozenset[str]) -> TableState:
+        """The state with more protocol features."""
+        return replace(self, protocol=self.protocol.raised(features))
 
 
 def _drop(properties: dict[str, str], key: str) -> None:

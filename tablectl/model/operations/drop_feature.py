@@ -1,19 +1,32 @@
-"""``ALTER TABLE … DROP FEATURE``."""
+"""``ALTER TABLE … DROP FEATURE``, and the commits that it makes.
+
+First the traces of the feature go, then its history is protected, then the feature. Source:
+``PreDowngradeTableFeatureCommand.scala`` and ``AlterTableDropFeatureDeltaCommand`` of Delta 4.4.0 (delta-1.3).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import ClassVar
 
 from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.names import TableName, quote_name
-from tablectl.delta.protocol import PROTECTION, needs_protection
-from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations.base import Operation, StatementForm, TableState, alter
-from tablectl.model.plan import Basis, CommitEffect, Verb
+from tablectl.delta.protocol import PROTECTION, READER_FEATURES, Protocol, needs_protection
+from tablectl.delta.table_features import find_feature
+from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.operations.base import NO_PROPERTIES, Operation, StatementForm, TableState, alter
+from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
 from tablectl.support.frozen import frozen
 
+Commits = tuple[CommittedTransaction, ...]
+Stored = Callable[[str], "str | None"]
+"""The text of a property; ``None`` if it is not set."""
+_EMPTIED = frozenset({"deletionVectors", "columnMapping"})
+"""Features whose traces an attribute removes by statements of its own, before the drop."""
+WIDENED = frozenset({"typeWidening", "typeWidening-preview"})
 _DROP = StatementForm(
     id="drop feature",
     template="ALTER TABLE {table} DROP FEATURE {feature}",
@@ -28,6 +41,10 @@ _TRUNCATING = StatementForm(
     example="ALTER TABLE `lake`.`sales`.`orders` DROP FEATURE `deletionVectors` TRUNCATE HISTORY",
     capability=capability("deletion_vectors", "drop with loss of history"),
 )
+_EMPTY = CommittedTransaction(kind=Kind.EMPTY, blind=True, data_change=False)
+_PURGE = CommittedTransaction(kind=Kind.REORG, added=(NEW,), removed=(LIVE,), data_change=False)
+_BARRIER = 3
+"""Empty commits with a checkpoint each, so that no client reads history that it does not know."""
 
 
 @frozen
@@ -35,7 +52,7 @@ class DropFeature(Operation):
     """Removes a feature from the protocol (delta-1.3).
 
     With ``truncate_history`` it makes only empty commits, and fails, until the history that names the feature is a day
-    old. Then it deletes that history.
+    old. Then it deletes that history. Run again after an interruption, it continues.
     """
 
     name: str
@@ -54,46 +71,161 @@ class DropFeature(Operation):
 
     def effect(self, basis: Basis) -> CommitEffect:
         """The dropped feature, and the one that protects its history."""
-        return CommitEffect(features=self._features(basis), drops=(self.name,), truncates_history=self.truncate_history)
-
-    def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
-        """Several commits, of which the last one drops it. Checkpoints follow empty commits, three of them if they
-        replace history (delta-1.3).
-        """
-        tombstones = CommittedTransaction(kind=Kind.TOMBSTONES, data_change=False)
-        empty = CommittedTransaction(kind=Kind.EMPTY, blind=True, data_change=False)
-        before: tuple[CommittedTransaction, ...]
-        sets: tuple[tuple[str, str], ...] = ()
-        if self.name == PROTECTION:
-            unset = CommittedTransaction(
-                kind=Kind.UNSET_PROPERTIES,
-                metadata=MetadataChange(removes=(keys.PROTECTED_BEFORE,)),
-                blind=True,
-                data_change=False,
-            )
-            before = (empty, unset)
-        elif self.truncate_history:
-            before = (tombstones, empty)
-        else:
-            sets = ((keys.PROTECTED_BEFORE, ""),)
-            before = (tombstones, empty, empty, empty)
-        last = CommittedTransaction(
-            kind=Kind.DROP_FEATURE,
-            metadata=MetadataChange(sets=sets),
-            protocol=ProtocolChange(adds=self._features(basis), removes=(self.name,)),
-            blind=True,
-            data_change=False,
+        return CommitEffect(
+            features=self._features(basis),
+            drops=(self.name,),
+            truncates_history=self.truncate_history,
+            rewrites_files=self._rewrites(basis),
         )
-        return (*before, last)
+
+    def commits(self, basis: Basis) -> Commits:
+        """Several commits, of which the last one drops it."""
+        return drop_feature_commits(
+            self.name,
+            basis.protocol.protocol(),
+            _nothing if self.name in _EMPTIED else basis.stored_text,
+            truncate_history=self.truncate_history,
+            traces=self._rewrites(basis),
+        )
 
     def applied(self, state: TableState) -> TableState:
-        added = frozenset({PROTECTION} if self._protects(state) else ())
-        return replace(state, protocol=state.protocol.raised(added).lowered(frozenset({self.name})))
+        protects = needs_protection(self.name, truncate_history=self.truncate_history, protocol=state.protocol)
+        raised = state.protocol.raised(frozenset({PROTECTION} if protects else ()))
+        return replace(state.with_properties(self.properties), protocol=raised.lowered(frozenset({self.name})))
 
-    def _protects(self, state: TableState) -> bool:
-        return needs_protection(self.name, truncate_history=self.truncate_history, protocol=state.protocol)
+    @property
+    def properties(self) -> Mapping[str, str | None]:
+        """The property that used the feature."""
+        feature = find_feature(self.name)
+        return {feature.switch.key: feature.switch.dropped} if feature and feature.switch else NO_PROPERTIES
+
+    def rewrite(self, basis: Basis) -> Rewrite | None:
+        """Files from before the last change of a column's type: the log does not say which these are."""
+        if not self._rewrites(basis):
+            return None
+        return Rewrite(vectors=basis.vectors, everything=True, files_at_most=basis.files, bytes_at_most=basis.bytes)
+
+    def _rewrites(self, basis: Basis) -> bool:
+        return self.name in WIDENED and basis.widened
 
     def _features(self, basis: Basis) -> tuple[str, ...]:
         protocol = basis.protocol.protocol()
         protects = needs_protection(self.name, truncate_history=self.truncate_history, protocol=protocol)
         return (PROTECTION,) if protects else ()
+
+
+def _nothing(_key: str) -> None:
+    return None
+
+
+@frozen
+class _Found:
+    stored: Stored
+    traces: bool
+
+    def is_on(self, key: str, value: str = "true") -> bool:
+        return (self.stored(key) or "").lower() == value
+
+
+def drop_feature_commits(
+    name: str, protocol: Protocol, stored: Stored, *, truncate_history: bool = False, traces: bool = False
+) -> Commits:
+    """The commits that drop a feature of a table, in order.
+
+    ``traces``: files or the schema contain traces of the feature, even if its property is off. The purge is among the
+    commits even if there may be nothing to purge.
+    """
+    before = _REMOVED.get(name, _no_traces)(_Found(stored, traces))
+    reader = name in READER_FEATURES
+    protects = needs_protection(name, truncate_history=truncate_history, protocol=protocol)
+    if name == PROTECTION or (reader and truncate_history):
+        barrier: Commits = (_EMPTY,)
+    else:
+        barrier = (_EMPTY,) * _BARRIER if reader else ()
+    # The empty commit deletes the protected history, and the property goes after it.
+    first = (*barrier, _unset(keys.PROTECTED_BEFORE)) if name == PROTECTION else (*before, *barrier)
+    sets = ((keys.PROTECTED_BEFORE, ""),) if reader and not truncate_history else ()
+    last = CommittedTransaction(
+        kind=Kind.DROP_FEATURE,
+        metadata=MetadataChange(sets=sets),
+        protocol=ProtocolChange(adds=(PROTECTION,) if protects else (), removes=(name,)),
+        blind=True,
+        data_change=False,
+    )
+    return (*first, last)
+
+
+def _unset(*names: str) -> CommittedTransaction:
+    change = MetadataChange(removes=names)
+    return CommittedTransaction(kind=Kind.UNSET_PROPERTIES, metadata=change, blind=True, data_change=False)
+
+
+def _set(*values: tuple[str, str]) -> CommittedTransaction:
+    change = MetadataChange(sets=values)
+    return CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=change, blind=True, data_change=False)
+
+
+def _no_traces(_found: _Found) -> Commits:
+    return ()
+
+
+def _vectors(found: _Found) -> Commits:
+    tombstones = CommittedTransaction(kind=Kind.TOMBSTONES, data_change=False)
+    if not found.is_on(keys.DELETION_VECTORS) and not found.traces:
+        return (tombstones,)
+    return (_unset(keys.DELETION_VECTORS), _PURGE, tombstones)
+
+
+def _checkpoints(found: _Found) -> Commits:
+    return (_set((keys.CHECKPOINT_POLICY, "classic")),) if found.is_on(keys.CHECKPOINT_POLICY, "v2") else ()
+
+
+def _timestamps(found: _Found) -> Commits:
+    since = tuple(key for key in (keys.TIMESTAMPS_SINCE_VERSION, keys.TIMESTAMPS_SINCE_TIME) if found.stored(key))
+    on = found.is_on(keys.IN_COMMIT_TIMESTAMPS)
+    if not since and not on:
+        return ()
+    change = MetadataChange(sets=((keys.IN_COMMIT_TIMESTAMPS, "false"),) if on else (), removes=since)
+    return (CommittedTransaction(kind=Kind.UNSET_PROPERTIES, metadata=change, blind=True, data_change=False),)
+
+
+def _widening(found: _Found) -> Commits:
+    if not found.is_on(keys.TYPE_WIDENING) and not found.traces:
+        return ()
+    schema = CommittedTransaction(
+        kind=Kind.CHANGE_COLUMN, metadata=MetadataChange(schema="other"), blind=True, data_change=False
+    )
+    unset = _unset(keys.TYPE_WIDENING)
+    return (unset, _PURGE, schema) if found.traces else (unset,)
+
+
+def _mapping(found: _Found) -> Commits:
+    if found.stored(keys.COLUMN_MAPPING) not in {"name", "id"}:
+        return ()
+    change = MetadataChange(removes=(keys.COLUMN_MAPPING,), schema="other")
+    return (
+        CommittedTransaction(
+            kind=Kind.REMOVE_MAPPING, metadata=change, added=(NEW,), removed=(LIVE,), data_change=False
+        ),
+    )
+
+
+def _row_tracking(found: _Found) -> Commits:
+    if found.is_on(keys.ROW_TRACKING_SUSPENDED) and not found.is_on(keys.ROW_TRACKING):
+        return ()
+    unbackfill = CommittedTransaction(kind=Kind.UNBACKFILL, added=(LIVE,), data_change=False)
+    return (_set((keys.ROW_TRACKING, "false"), (keys.ROW_TRACKING_SUSPENDED, "true")), unbackfill)
+
+
+_REMOVED: Mapping[str, Callable[[_Found], Commits]] = MappingProxyType(
+    {
+        "deletionVectors": _vectors,
+        "v2Checkpoint": _checkpoints,
+        "inCommitTimestamp": _timestamps,
+        "typeWidening": _widening,
+        "typeWidening-preview": _widening,
+        "columnMapping": _mapping,
+        "rowTracking": _row_tracking,
+    }
+)
+"""The commits that remove the traces of a feature. Other features leave none that Delta removes."""

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.properties import feature_of
+from tablectl.delta.table_features import supported_by, with_needed
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState, alter, clauses
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
@@ -74,11 +75,11 @@ class SetProperties(Operation):
         return (*before, last)
 
     def applied(self, state: TableState) -> TableState:
-        return state.with_properties(self.properties)
+        return state.with_properties(dict(self.values))
 
     @property
     def properties(self) -> Mapping[str, str | None]:
-        return dict(self.values)
+        return {key: value for key, value in self.values if not supported_by(key, value)}
 
     def backfill(self, basis: Basis) -> Backfill | None:
         """All files, in as many commits as that takes, if row tracking is enabled: only each file's log entry says
@@ -92,9 +93,7 @@ class SetProperties(Operation):
         )
 
     def _features(self, basis: Basis) -> tuple[str, ...]:
-        brought = {feature for key, value in self.values if (feature := feature_of(key, value))}
-        if "rowTracking" in brought:
-            brought |= set(_ROW_TRACKING_FEATURES)
+        brought = with_needed(feature for key, value in self.values if (feature := feature_of(key, value)))
         protocol = basis.protocol.protocol()
         return tuple(sorted(feature for feature in brought if not protocol.has(feature)))
 
@@ -102,7 +101,7 @@ class SetProperties(Operation):
         return any(key.lower() == wanted.lower() and value.lower() == "true" for key, value in self.values)
 
     def _metadata(self, basis: Basis) -> MetadataChange:
-        sets = self.values
+        sets = tuple(pair for pair in self.values if not supported_by(*pair))  # such a key only adds a feature
         renews: tuple[str, ...] = ()
         tag: Literal["", "row tracking"] = ""
         if self._enables(keys.ROW_TRACKING):

@@ -1,0 +1,173 @@
+"""``constraints``: CHECK constraints and NOT NULL (delta-1.12, docs/constraints.md).
+
+A text is the expression of the CHECK constraint with the key's name, ``none`` no such constraint. ``not null`` and
+``nullable`` are about the column with the key's name. Delta reads all rows before it adds one, so an apply counts the
+rows in the way before it closes the gate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation
+from tablectl.attributes.value_types import Declared, NamedValues, ValueType
+from tablectl.delta import keys
+from tablectl.delta.dialects import dialect_of
+from tablectl.delta.expressions import equal, why_refused
+from tablectl.delta.names import NameSyntaxError, column_sql, parse_column
+from tablectl.model.operations import AddConstraint, DropConstraint, DropNotNull, SetNotNull
+from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
+from tablectl.model.text import is_cut
+
+NONE, NOT_NULL, NULLABLE = "none", "not null", "nullable"
+_WORDS = (NONE, NOT_NULL, NULLABLE)
+_OF_COLUMNS = frozenset({NOT_NULL, NULLABLE})
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
+_DELTAS_OWN = "__char_varchar_length_check_constraint__"
+
+
+def _why_not(name: str, value: str) -> tuple[str, str]:
+    if value in _OF_COLUMNS:
+        try:
+            parse_column(name)
+        except NameSyntaxError as error:
+            return f"`{name}` is not a column: {error}", ""
+        return "", ""
+    if _NAME.match(name) is None or name.lower() == _DELTAS_OWN:
+        return f"`{name}` is not a name of a constraint", "a name is made of letters, digits and _"
+    wrong = "" if value == NONE else why_refused(value)
+    return (f"the expression of `{name}` {wrong}", "for example `positive: amount > 0`") if wrong else ("", "")
+
+
+class Constraints(Attribute):
+    """The attribute ``constraints``."""
+
+    name = "constraints"
+    value_type = ValueType(
+        name=name,
+        description="CHECK constraints by name, each with its expression or `none`; columns that are `not null` or "
+        "`nullable`.",
+        named=NamedValues(
+            takes="names to expressions, `none`, `not null` or `nullable`",
+            example='{positive: "amount > 0", customer_id: not null}',
+            why_not=_why_not,
+            words=_WORDS,
+        ),
+    )
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """The expression of the CHECK constraint with this name. Without one, ``not null`` or ``nullable`` if there is
+        such a column, otherwise ``none``.
+        """
+        expression = _expression(live, key)
+        return expression if expression is not None else _nullability(live, key)
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """Compares expressions by their tokens. A column without a constraint of its name has ``none``."""
+        if declared == NONE:
+            return found in _WORDS
+        return found == declared or (isinstance(found, str) and isinstance(declared, str) and equal(found, declared))
+
+    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
+        items = declared.items() if isinstance(declared, Mapping) else ()
+        for key, value in sorted(items):
+            found = _nullability(live, key) if value in _OF_COLUMNS else _expression(live, key) or NONE
+            if not self.agrees(found, value, key):
+                replaced = NONE not in {found, value} and value not in _OF_COLUMNS
+                via = (NONE, NULLABLE, NOT_NULL) if replaced else ()
+                yield Change(attribute=self.name, key=key, before=found, after=value, via=via)
+
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+        """A column that is missing, or that is named like a CHECK constraint of the table."""
+        if change.after not in _OF_COLUMNS:
+            return None
+        column = live.schema.find(parse_column(change.key))
+        if column is None:
+            return Refusal(
+                change=change.id,
+                reason=f"the table has no column {change.key}",
+                fix="correct the name; the expression of a CHECK constraint is a text of its own",
+            )
+        if change.after == NOT_NULL and not dialect_of(target.dialect).sets_not_null:
+            return Refusal(
+                change=change.id,
+                reason="Spark refuses to make a column of an existing Delta table NOT NULL (delta-1.12)",
+                fix=f"declare a CHECK constraint, which does the same: `{column[0][-1]}_set: {change.key} IS NOT NULL`",
+            )
+        if _expression(live, change.key) is not None:
+            return Refusal(
+                change=change.id,
+                reason=f"{change.key} is a column, and the name of a CHECK constraint, too",
+                fix="give the constraint another name",
+            )
+        return None
+
+    def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
+        """A changed expression is dropped and added: Delta alters no constraint."""
+        before, after = str(change.before), str(change.after)
+        if after in _OF_COLUMNS:
+            column = parse_column(change.key)
+            if after == NOT_NULL:
+                made, back = SetNotNull(column), DropNotNull(column)
+                return (PlannedOperation(change.id, made, undo=back, id=f"not-null-{change.key}"),)
+            stays = "the column nullable: Spark does not make it NOT NULL again, and a CHECK constraint does the same"
+            return (PlannedOperation(change.id, DropNotNull(column), undo_note=stays, id=f"nullable-{change.key}"),)
+        steps = list[PlannedOperation]()
+        if before not in _WORDS:
+            drop = DropConstraint(change.key)
+            restored = None if is_cut(before) or why_refused(before) else AddConstraint(change.key, before)
+            note = "" if restored else f"the loss of the constraint {change.key}, whose text no statement repeats"
+            steps.append(
+                PlannedOperation(change.id, drop, undo=restored, undo_note=note, id=f"drop-constraint-{change.key}")
+            )
+        if after != NONE:
+            note = "" if basis.protocol.protocol().has("checkConstraints") else "the protocol feature checkConstraints"
+            add = AddConstraint(change.key, after)
+            key = (f"{keys.CONSTRAINTS}{change.key.lower()}",) if steps else ()
+            undo = DropConstraint(change.key)
+            steps.append(
+                PlannedOperation(
+                    change.id, add, needs=key, undo=undo, undo_note=note, id=f"add-constraint-{change.key}"
+                )
+            )
+        return steps
+
+    def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
+        """The CHECK constraints. That a column is not null is part of the schema, which no import declares."""
+        for key, value in sorted(live.properties.items()):
+            if key.lower().startswith(keys.CONSTRAINTS):
+                yield key[len(keys.CONSTRAINTS) :], value
+
+    def restored(self, before: LiveTable, after: LiveTable) -> Iterator[str]:
+        """The columns that differ in being nullable."""
+        for field in before.schema.fields:
+            if _nullability(before, field.name) != _nullability(after, field.name) and _NAME.match(field.name):
+                yield field.name
+
+    def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
+        """How much data is read."""
+        return NO_NEEDS if value in {NONE, NULLABLE} else Needs(size=True)
+
+
+def violated_by(change: Change) -> str:
+    """The SQL condition of the rows that violate what a change adds: false and NULL violate a CHECK constraint."""
+    if change.after == NOT_NULL:
+        return f"{column_sql(parse_column(change.key))} IS NULL"
+    return f"NOT coalesce(({change.after}), false)"
+
+
+def _expression(live: LiveTable, name: str) -> str | None:
+    return live.property(f"{keys.CONSTRAINTS}{name}")
+
+
+def _nullability(live: LiveTable, column: str) -> str:
+    try:
+        found = live.schema.find(parse_column(column))
+    except NameSyntaxError:
+        return NONE
+    if found is None:
+        return NONE
+    return NULLABLE if found[1].nullable else NOT_NULL

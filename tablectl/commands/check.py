@@ -1,0 +1,141 @@
+"""``tablectl check``: what is wrong or risky in a lake, without policies and without an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from tablectl.commands.advise import PastOptions, each_table, entry_of
+from tablectl.commands.command import command, function
+from tablectl.commands.options import Place, Reported
+from tablectl.commands.output import Output
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress
+from tablectl.commands.report_origin import context_here
+from tablectl.commands.selection import Selection, locate
+from tablectl.commands.table_reports import report_of
+from tablectl.commands.written_files import check_writable, write_file
+from tablectl.delta.names import parse_table
+from tablectl.insight.advice.facts import TableFacts
+from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, find_risks
+from tablectl.insight.advice.risks_document import document_of_risks
+from tablectl.lint_rules.rule import table_subject
+from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
+from tablectl.model.text import natural_key
+from tablectl.planning.diff import diff
+from tablectl.planning.lint import LintedTable, lint, with_own_rules
+from tablectl.policies.fields import ListOf, Text
+from tablectl.policies.settings import setting
+from tablectl.policies.spec import TableSpec
+from tablectl.policies.yaml_text import write_policies
+
+_WRITTEN = "Written by `tablectl check`: what mends the risks that it found. What no line names is not managed."
+
+
+@dataclass(frozen=True)
+class CheckOptions(PastOptions, Place):
+    """The places to check, and how much of their logs to read."""
+
+    places: Sequence[str] = setting(
+        (),
+        ListOf(
+            of=Text(),
+            description="A folder or an address (/data/lake, s3://lake/sales), a catalog, a table, or a pattern. "
+            "Default: the tables of the policies.",
+        ),
+        metavar="PLACE",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckCommandOptions(CheckOptions, Reported):
+    """The options of ``check``."""
+
+    out: Path | None = setting(
+        None,
+        Text(parse=Path, description="Write a new policy file with the lines that mend it."),
+        "--out",
+        metavar="FILE",
+    )
+
+
+@command(CheckCommandOptions)
+def check_command(options: CheckCommandOptions, out: Output) -> ExitCode:
+    """Say what is wrong or risky in a lake, the worst first. Needs no policy, no Java and no Spark.
+
+    Example: tablectl check /data/lake --report lake.html
+    """
+    reports = options.reports()
+    if options.out is not None and options.out.exists():
+        raise UsageError(f"{options.out} exists", "name a new file, and move what you want into your policies")
+    with options.open(out.note) as project, out.progress() as on_read:
+        reports.check()
+        if options.out is not None:
+            check_writable(options.out)
+        found = check_tables(project, options, on_read)
+    reports.write(report_of(found, document_of_risks, context_here()), out)
+    mended = [(each.table, [one for risk in each.risks for one in risk.declare]) for each in found.tables]
+    entries = [entry_of(project, parse_table(table), declared) for table, declared in mended if declared]
+    if options.out is not None and entries:
+        write_file(options.out, write_policies(entries, _WRITTEN).encode())
+        out.note(f"wrote {options.out}: review it, then run `tablectl plan {options.out}`")
+    elif options.out is not None:
+        out.note("there is nothing to declare: no file was written")
+    return found.exit_code
+
+
+@function(CheckOptions)
+def check(options: CheckOptions) -> LakeRisks:
+    """What is wrong or risky in the tables of ``places``, or of the policies (``tablectl check``). Changes nothing.
+
+    Options and errors as in ``plan``. A table that cannot be read is an entry with its error.
+    """
+    with options.open() as project:
+        return check_tables(project, options)
+
+
+def check_tables(project: Project, options: CheckOptions, on_read: OnRead = ignore_progress) -> LakeRisks:
+    """The risks of the tables. Raises as ``locate``, and ``UsageError`` if neither a place nor a policy names any."""
+    asked = [_catalog(each, project) for each in options.places]
+    specs, others = project.any_policies(), project.requested(asked)
+    if others is None and not specs.tables and not specs.patterns:
+        hint = "name a folder (`tablectl check /data/lake`), a catalog (`lake`), or a pattern (`'lake.sales.*'`)"
+        raise UsageError("no place is named, and no policy names a table", hint)
+    found = locate(others or specs, Selection(), project.open_catalog, project.stores)
+    tables = [
+        TableRisks(table=spec.name.text, location=where, error=one_line(made))
+        if isinstance(made, TablectlError)
+        else made
+        for spec, where, made in each_table(project, specs, found, options, partial(_checked, project), on_read)
+    ]
+    ordered = tuple(sorted(tables, key=lambda each: natural_key(each.table)))
+    return LakeRisks(tuple(options.places), ordered, found.failures, found.unmatched)
+
+
+def _catalog(place: str, project: Project) -> str:
+    """The pattern of a whole catalog for its name."""
+    known = {project.catalog, *(project.catalogs.names if project.catalogs else ())}
+    return f"{place}.*.*" if place in known else place
+
+
+def _checked(project: Project, spec: TableSpec, location: str, facts: TableFacts) -> TableRisks:
+    live, dialect = facts.live, project.dialect
+    changes = diff(spec.policy, live, dialect)
+    state = table_subject(spec.policy, live, changes, dialect, options=spec.options, runtime=project.runtime)
+    findings = lint(state, spec.name, "lint", with_own_rules(project.config.severities, project.own_rules, spec))
+    shown = project.mask.linted(LintedTable(spec.name.text, findings)).findings
+    risks = find_risks(facts, state, shown, project.mask.table_plan)
+    return TableRisks(
+        table=spec.name.text,
+        location=location,
+        files=live.files,
+        bytes=live.bytes,
+        risks=tuple(_unmasked(each, project) for each in risks),
+    )
+
+
+def _unmasked(risk: Risk, project: Project) -> Risk:
+    """A risk without the policy lines whose values reports hide."""
+    return replace(risk, declare=tuple(each for each in risk.declare if not project.mask.hides_value(*each[:2])))

@@ -1,0 +1,124 @@
+"""``check``: from a folder to what is wrong in it, without policies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.conftest import Cli, Repository
+from tests.insight.advice.job_log import JobLog
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+HOUR = {"delta.deletedFileRetentionDuration": "interval 1 hours"}
+
+
+@pytest.fixture
+def lake(repo: Repository) -> Repository:
+    """Tables with each kind of risk, in two layers of folders."""
+    repo.table("orders", properties=HOUR)
+    repo.table("returns", properties=HOUR)
+    repo.table(
+        "sales/items", properties={"delta.enableDeletionVectors": "true"}, features=["deletionVectors"], vectors=1
+    )
+    repo.table("sales/log", properties={"delta.enableExpiredLogCleanup": "false"})
+    repo.table("fine")
+    JobLog(repo.lake / "stock").regions(rounds=12)
+    return repo
+
+
+def harms(result_json: str) -> list[tuple[str, str, str]]:
+    found = json.loads(result_json)["tables"]
+    return [(Path(t["location"]).name, r["harm"], r["code"]) for t in found for r in t["risks"]]
+
+
+def test_a_folder_is_checked_without_policies_and_the_worst_comes_first(cli: Cli, lake: Repository) -> None:
+    ran = cli("check", lake.lake)
+    assert (ran.code, ran.err) == (0, "")
+    order = [
+        ran.out.index(each) for each in ("data or history at risk", "clients locked out", "writers at risk", "debt")
+    ]
+    assert order == sorted(order)
+    assert "`retention: {deleted_files: 7 days}`" in ran.out
+    assert "`partitioning: [region]`" in ran.out
+    assert "6 tables" in ran.out.splitlines()[-3]
+
+
+def test_equal_risks_of_two_tables_are_one_entry(cli: Cli, lake: Repository) -> None:
+    out = cli("check", lake.lake).out
+    assert out.count("deleted files are kept 1 hour only (L006)") == 1
+    assert "! 2 tables  data or history at risk\n  orders, returns\n" in out
+
+
+def test_the_folder_of_the_tables_stands_once(cli: Cli, lake: Repository) -> None:
+    out = cli("check", lake.lake).out
+    assert out.startswith(f"In {lake.lake}/:\n")
+    assert out.count(str(lake.lake)) == 2, "above the tables, and in the next command"
+
+
+def test_the_written_policies_mend_what_was_found(cli: Cli, lake: Repository) -> None:
+    assert cli("check", lake.lake, "--out", "fixes.yaml").code == 0
+    planned = json.loads(cli("plan", "fixes.yaml", "--format", "json").out)
+    assert {each["name"] for each in planned["tables"] if each["changes"] and not each["refusals"]} == {
+        lake.name("orders"),
+        lake.name("returns"),
+        lake.name("sales/log"),
+        lake.name("stock"),
+    }
+    assert cli("check", lake.lake, "--out", "fixes.yaml").code == 64, "no file is overwritten"
+
+
+def test_a_table_that_cannot_be_read_costs_the_others_nothing(cli: Cli, lake: Repository) -> None:
+    (lake.lake / "fine" / "_delta_log" / f"{0:020d}.json").write_text("not JSON\n")
+    ran = cli("check", lake.lake, "--format", "json")
+    assert ran.code == 1
+    found = {Path(each["location"]).name: each["error"] for each in json.loads(ran.out)["tables"]}
+    assert [name for name, error in found.items() if error] == ["fine"]
+
+
+def test_a_place_without_tables_is_one_error(cli: Cli, repo: Repository) -> None:
+    for place in (repo.lake, repo.lake / "typo"):
+        ran = cli("check", place)
+        assert ran.code == 1
+        assert ran.out.count("not looked up") == 1, ran.out
+
+
+def test_a_table_a_pattern_and_a_relative_folder_are_places(
+    cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lake.lake)
+    for place, count in (("./orders", 1), (f"{lake.lake}/*", 4), (".", 6), (lake.name("orders"), 1), ("./sales", 2)):
+        assert len(json.loads(cli("check", place, "--format", "json").out)["tables"]) == count, place
+
+
+def test_without_a_place_the_tables_of_the_policies_are_checked(cli: Cli, lake: Repository) -> None:
+    refused = cli("check")
+    assert (refused.code, "name a folder" in refused.err) == (64, True)
+    lake.policies({"orders": "{isolation: Serializable}"})
+    assert [each[0] for each in harms(cli("check", "--format", "json").out)] == ["orders"]
+
+
+def test_what_a_policy_declares_already_is_not_found_again(cli: Cli, lake: Repository) -> None:
+    lake.policies({"orders": "{retention: {deleted_files: 7 days}}"})
+    assert not harms(cli("check", lake.lake / "orders", "--format", "json").out)
+
+
+def test_masked_values_are_neither_shown_nor_written(cli: Cli, repo: Repository) -> None:
+    (repo.root / "tablectl.yaml").write_text("reports: {mask: [delta.appendOnly]}\n")
+    repo.table("ledger", properties={"delta.appendOnly": "TRUE"})
+    ran = cli("check", repo.lake, "--out", "fixes.yaml")
+    assert "the stored text" not in ran.out
+    assert "declare " not in ran.out
+    assert not Path("fixes.yaml").exists()
+
+
+@pytest.mark.parametrize("form", ["markdown", "html"])
+def test_the_report_says_what_the_text_says(cli: Cli, lake: Repository, form: str) -> None:
+    out = cli("check", lake.lake, "--format", form).out
+    assert "deleted files are kept 1 hour only (L006)" in out
+    assert "retention: {deleted_files: 7 days}" in out

@@ -1,0 +1,88 @@
+"""Names as people say them: the last part of a name, and places as a shell takes them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.commands.conftest import Cli, Repository
+
+SERIALIZABLE = "{isolation: Serializable}"
+
+
+@pytest.fixture
+def shop(repo: Repository) -> Repository:
+    for name in ("orders", "items", "eu/returns", "us/returns"):
+        repo.table(name)
+    repo.policies(dict.fromkeys(("orders", "items", "eu/returns", "us/returns"), SERIALIZABLE))
+    return repo
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("explain", "orders"),
+        ("conflicts", "orders"),
+        ("window", "show", "orders"),
+        ("explain", "ConcurrentAppendException", "--table", "orders"),
+        ("advise", "orders"),
+        ("check", "orders"),
+    ],
+    ids=" ".join,
+)
+def test_the_last_part_of_a_name_is_enough(cli: Cli, shop: Repository, line: tuple[str, ...]) -> None:
+    ran = cli(*line)
+    assert ran.code == 0, ran.err
+
+
+def test_a_path_needs_no_backticks(cli: Cli, shop: Repository) -> None:
+    assert cli("explain", f"{shop.lake}/orders").out == cli("explain", shop.name("orders")).out
+    assert cli("conflicts", f"{shop.lake}/orders").code == 0
+
+
+def test_an_ambiguous_last_part_is_refused_with_the_names(cli: Cli, shop: Repository) -> None:
+    ran = cli("conflicts", "returns")
+    assert ran.code == 64
+    assert f"several tables are called returns: {shop.name('eu/returns')}, {shop.name('us/returns')}" in ran.err
+
+
+def test_a_misspelt_last_part_gets_a_suggestion(cli: Cli, shop: Repository) -> None:
+    ran = cli("conflicts", "ordres")
+    assert (ran.code, "did you mean orders?" in ran.err) == (64, True)
+
+
+def test_a_pattern_names_a_table_if_it_leaves_one_name(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    repo.policies({"*": SERIALIZABLE})
+    assert repo.name("orders") in cli("explain", "orders", "--format", "json").out
+    repo.policies({"*": SERIALIZABLE, "*/*": SERIALIZABLE})
+    assert repo.name("orders") in cli("explain", "orders", "--format", "json").out, "one level names it, two do not"
+
+
+def test_statements_name_a_table_by_its_folder(cli: Cli, shop: Repository) -> None:
+    ran = cli("conflicts", "orders", "--between", "UPDATE orders SET kind = 'a'", "DELETE FROM orders WHERE id = 1")
+    assert ran.code == 0, ran.err
+    assert cli("conflicts", "orders", "--between", "UPDATE items SET kind = 'a'", "DELETE FROM orders").code != 0
+
+
+def test_a_word_selects_the_tables_that_are_called_so(cli: Cli, shop: Repository) -> None:
+    def planned(*more: str) -> list[str]:
+        return [each["name"] for each in json.loads(cli("plan", "--format", "json", *more).out)["tables"]]
+
+    assert planned("--select", "orders") == [shop.name("orders")]
+    assert planned("--select", "returns") == [shop.name("eu/returns"), shop.name("us/returns")]
+    assert shop.name("orders") not in planned("--exclude", "orders")
+    assert "--select 'order' matches no table" in cli("plan", "--select", "order").err
+
+
+def test_a_term_comes_before_a_table(cli: Cli, repo: Repository) -> None:
+    repo.table("gate")
+    repo.policies({"gate": SERIALIZABLE})
+    assert str(repo.lake) not in cli("explain", "gate").out
+
+
+def test_rename_takes_the_last_part_of_the_old_name(cli: Cli, shop: Repository) -> None:
+    assert cli("rename", "orders", f"{shop.lake}/sales", "--yes").code == 0
+    text = (shop.root / "policies" / "lake.yaml").read_text()
+    assert (f"{shop.lake}/sales`" in text, f"{shop.lake}/orders`" in text) == (True, False)

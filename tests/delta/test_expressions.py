@@ -1,0 +1,91 @@
+"""Which texts a policy may give as the expression of a CHECK constraint, and which of them are equal."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablectl.delta.expressions import equal, why_refused
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "amount > 0",
+        "`a b` <> 'x)' AND day >= DATE '2020-01-01'",
+        "address.city IN ('Bern', \"Basel\") OR tags[0] IS NULL",
+        "length(name) BETWEEN 1 AND 100",
+        "extract(year FROM day) > 2000",
+        "a <=> b",
+        "x -> 1",
+        "v:field = 1",
+        "CASE WHEN a THEN b ELSE c END",
+        "price * 1.5e3 < 10L",
+        "random_code = 'x'",
+    ],
+)
+def test_an_expression_over_one_row_is_taken(text: str) -> None:
+    assert why_refused(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "needs an expression"),
+        ("   ", "needs an expression"),
+        ("a > 0) OR (1 = 1", "closes nothing"),
+        ("a > 0); DROP TABLE t --", "has a comment"),
+        ("a > 0; DROP TABLE t", "not part of an expression"),
+        ("(a > 0", "is not closed"),
+        ("a[0) > 1", "closes nothing"),
+        ("a /* x */ > 0", "has a comment"),
+        ("a = '--'", "has a comment, or text that reads as one"),
+        ("a = 'x", "not part of an expression"),
+        ("a = 'x\\'", "not part of an expression"),
+        ("a = '${env:HOME}'", "Spark replaces"),
+        ("a\x00 > 0", "control characters"),
+        ("id IN (SELECT id FROM other)", "takes no query"),
+        ("EXISTS (VALUES (1))", "takes no query"),
+        ("reflect('java.lang.System', 'exit', 1) = 1", "runs code"),
+        ("`reflect`('java.lang.System', 'exit', 1) = 1", "runs code"),
+        ("rand() > 0.5", "changes from one reading"),
+        ("day <= current_date", "changes from one reading"),
+        ("day <= current_date()", "changes from one reading"),
+        ("a" * 5_000, "more than 4,000 characters"),
+        ("(" * 51 + "a" + ")" * 51, "more than 50 deep"),
+    ],
+)
+def test_what_could_leave_the_clause_or_the_row_is_refused(text: str, why: str) -> None:
+    assert why in why_refused(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("amount>0", "amount  >  0"),
+        ("Amount > 0 AND b", "amount > 0 and B"),
+        ("(amount > 0)", "amount > 0"),
+        ("a == 1", "a = 1"),
+        ("a != 1", "a <> 1"),
+    ],
+)
+def test_spellings_of_one_expression_are_equal(one: str, other: str) -> None:
+    assert equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a > 0", "a >= 0"),
+        ("name = 'A'", "name = 'a'"),
+        ("`A` > 0 OR b", "`a` > 0 OR b"),
+        ("(a) OR (b)", "a OR b"),
+        ("a > 0 --", "a > 0  --"),
+    ],
+)
+def test_other_expressions_are_not(one: str, other: str) -> None:
+    assert not equal(one, other)
+
+
+def test_a_long_hostile_text_is_refused_in_linear_time() -> None:
+    assert why_refused("'" + "\\a" * 1_900) != ""
+    assert why_refused("`" + "``" * 1_900) != ""

@@ -1,0 +1,40 @@
+"""Tables by path: their folder stands once above them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablectl.reports.document import Card, Cell, Document, Grid, Row
+from tablectl.reports.document_text import document_text
+from tablectl.reports.short_names import shared_folder, with_short_names
+from tablectl.reports.style import Style
+
+
+@pytest.mark.parametrize(
+    ("names", "folder"),
+    [
+        (("delta.`/lake/orders`", "delta.`/lake/items`"), "/lake/"),
+        (("delta.`/lake/sales/orders`", "delta.`/lake/items`"), "/lake/"),
+        (("delta.`/lake/or`", "delta.`/lake/orders`"), "/lake/"),
+        (("delta.`s3://bucket/a`", "delta.`s3://bucket/b`"), "s3://bucket/"),
+        (("delta.`s3://one/a`", "delta.`s3://two/a`"), ""),
+        (("delta.`/a`", "delta.`/b`"), ""),
+        (("delta.`/lake/orders`", "lake.sales.items"), ""),
+        (("delta.`/lake/orders`",), ""),
+        (("lake.sales.orders", "lake.sales.items"), ""),
+    ],
+)
+def test_the_folder_is_whole_and_shared_by_all(names: tuple[str, ...], folder: str) -> None:
+    assert shared_folder(names) == folder
+
+
+def test_a_report_shows_names_below_the_folder() -> None:
+    names = ("delta.`/lake/orders`", "delta.`/lake/sales/items`")
+    rows = (Row(((Cell(names[0], code=True),),)),)
+    card = Card(names=names, state="same", tone="", mark="~")
+    shown = with_short_names(Document("Plan", None, overview=Grid("", ("Table",), rows), cards=(card,)))
+    assert shown.folder == "/lake/"
+    assert shown.cards[0].names == ("orders", "sales/items")
+    assert shown.overview is not None
+    assert shown.overview.rows[0].cells[0][0].text == "orders"
+    assert document_text(shown, Style()) == "In /lake/:\n\n~ 2 tables  same\n  orders, sales/items\n"
