@@ -188,9 +188,9 @@ class SqlEndpoint(SqlCatalog):
         try:
             self._check_text()
             self._check_private()
-        except EngineError:
+        except Exception as error:  # whatever the driver raises is the endpoint's answer
             self.close()
-            raise
+            raise engine_error(error) from error
         return self
 
     def _check_text(self) -> None:
@@ -252,7 +252,11 @@ class SqlEndpoint(SqlCatalog):
     def stamp_of(self, statement: str) -> str:
         """As ``KnowsStatements.stamp_of``: by the ids of this engine's statements, else by the tags in the history."""
         if statement not in self._stamps:
-            tags = self._endpoint.tags_of(statement)
+            try:
+                tags = self._endpoint.tags_of(statement)
+            except Exception as error:  # whatever the SDK raises: the history does not answer
+                message = f"the history does not answer who sent the statement {statement}: {error}"[:300]
+                raise EngineError(message, self._endpoint.hint, unanswered=True) from error
             if tags is None:
                 if any(not each.statement for each in [*self._sent.values()]):
                     message = f"the history does not show yet who sent the statement {statement}"

@@ -71,7 +71,9 @@ def running(spark: Any) -> list[str]:
 
 def test_the_server_ends_a_statement_after_the_bound(spark: Any, thrift_server: str, tmp_path: Path) -> None:
     table = create(spark, tmp_path / "t", "id BIGINT")
-    engine = connect(thrift_server, bound=1.0)
+    engine = connect(thrift_server, bound=1234.0)
+    assert engine.row("SET spark.sql.thriftServer.queryTimeout")[1] == "1234"
+    engine.execute("SET spark.sql.thriftServer.queryTimeout=1")  # of the connection that is used next
     with pytest.raises(EngineError, match=r"took too long \(`engine.statement_bound`\)") as caught:
         engine.execute(slow(table), "run-1")
     assert (caught.value.unanswered, engine.interrupt("run-1")) == (True, None), "it may go on for a moment"
@@ -139,17 +141,6 @@ def test_the_server_ends_the_statement_of_a_client_that_was_killed(
     while running(spark):
         wait.wait(0.1)
     assert read_commits(str(tmp_path / "t"), after=0) == ()
-
-
-def test_a_server_with_one_session_for_all_is_refused(spark: Any, thrift_server: str) -> None:
-    """There, the commits of others would carry the stamp of this run."""
-    first = connect(thrift_server)
-    connections = [each for each, _ in first._idle]
-    first._endpoint.connect = lambda: connections[0]  # type: ignore[method-assign]
-    shared = SqlEndpoint(first._endpoint, EndpointOptions())
-    with pytest.raises(EngineError, match="share one session"):
-        shared.open()
-    first.close()
 
 
 def test_a_server_that_is_not_there_is_one_sentence() -> None:

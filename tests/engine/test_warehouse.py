@@ -116,10 +116,11 @@ def test_another_run_ends_the_statement_of_a_dead_one_by_its_tag(
     assert read_commits(str(tmp_path / "t"), after=0) == ()
 
 
-def test_the_warehouse_ends_a_statement_after_the_bound(spark: Any, tmp_path: Path) -> None:
+def test_the_warehouse_ends_a_statement_after_the_bound(spark: Any, workspace: WarehouseServer, tmp_path: Path) -> None:
     table = create(spark, tmp_path / "t", "id BIGINT")
-    engine = connect(bound=1.0)
-    assert engine.bound == 1
+    engine = connect(bound=1234.0)
+    assert "SET STATEMENT_TIMEOUT = 1234" in [each.sql for each in workspace.service.statements.values()]
+    engine.execute("SET STATEMENT_TIMEOUT = 1")  # of the connection that is used next
     with pytest.raises(EngineError, match="ended the statement") as caught:
         engine.execute(SLOW.format(table=table.sql), "tablectl-run-slow")
     assert caught.value.unanswered
