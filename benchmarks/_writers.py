@@ -60,6 +60,10 @@ class Writer:
         old = self.random.sample(sorted(self.rows), min(ROWS // 4, len(self.rows))) if self.kind == "merge" else []
         return {key: self.random.randrange(1_000_000) for key in [*old, *new]}
 
+    def write(self, session: Any, place: str, batch: dict[int, int]) -> None:
+        """The transaction itself."""
+        _write(session, place, self, batch)
+
 
 @dataclass
 class Run:
@@ -85,7 +89,7 @@ class Run:
             with self.guard(writer):
                 started = time.monotonic()
                 try:
-                    _write(session, self.place, writer, batch)
+                    writer.write(session, self.place, batch)
                 finally:
                     ended = time.monotonic()
         except Exception as error:

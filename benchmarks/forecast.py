@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from _forecast_replay import report, run
 from _forecast_writers import (
     DAY,
     HOUR,
@@ -39,6 +40,7 @@ from _results import FOLDER, append, next_seed, read, small_spark
 
 import tablectl
 from tablectl.model.expected_loss import HOURS, TableLoss, hour_of_week
+from tablectl.model.plan import Basis, ProtocolFact
 
 RESULTS = FOLDER / "forecast.jsonl"
 SIMULATED = RESULTS.with_name("forecast-simulated.jsonl")
@@ -49,6 +51,19 @@ START = datetime(2026, 10, 5, tzinfo=UTC).timestamp()
 FUTURE = START + WEEKS * 7 * DAY
 HALF = 0.5
 """Added to predicted and counted failures, because either can be zero."""
+BASIS = Basis(
+    protocol=ProtocolFact(reader=1, writer=2),
+    partitioned=False,
+    clustered=False,
+    identity=False,
+    schema_writers=False,
+    overwrites=False,
+    clients=(),
+    vectors=0,
+    files=1,
+    bytes=1,
+)
+"""Of the replayed tables."""
 POLICY = "version: 1\ntables:\n  delta.`{place}`:\n    properties: {{owner.round: '{number}'}}\n"
 
 
@@ -191,7 +206,11 @@ def main() -> int:
         "--simulated", action="store_true", help="without Spark: each transaction in flight counts as failed"
     )
     parser.add_argument("--results", type=Path)
+    parser.add_argument("--replay", action="store_true", help="the sixty tables of _forecast_tables.py, without Spark")
     asked = parser.parse_args()
+    if asked.replay:
+        say(machine() + "\n\n" + report(run(BASIS)))
+        return 0
     results = asked.results or (SIMULATED if asked.simulated else RESULTS)
     first = asked.first or next_seed(results)
     if asked.seeds:

@@ -225,6 +225,9 @@ NOT_DRAWN: Mapping[Feature, str] = MappingProxyType(
         Feature.UNDO: "a round checks that no setting takes a value again that it had before",
         Feature.MANAGED: "it needs a catalog server: `make test-unity`",
         Feature.RUNTIME: "Databricks does not run here",
+        Feature.CONSTRAINT: "tests/scenarios/test_features.py adds constraints on real Spark",
+        Feature.DROPPED: "it is the kind of table `dropped`",
+        Feature.UPKEEP: "its own benchmark shows it on real tables: benchmarks/upkeep.py",
         Feature.EMPTY_PATTERN: "the command ends with 1, which a round takes for unfinished",
     }
 )

@@ -1,7 +1,7 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``plan``, ``apply``, ``drift``, ``status``, ``check``, ``advise``, ``lint``, ``import_tables``, ``explain`` and
-``conflict_report`` (``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``,
+``plan``, ``apply``, ``create``, ``drift``, ``status``, ``check``, ``advise``, ``lint``, ``import_tables``, ``explain``
+and ``conflict_report`` (``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``,
 ``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the tables.
 """
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.commands.apply import apply as apply
     from tablectl.commands.check import check as check
     from tablectl.commands.conflicts import conflict_report as conflict_report
+    from tablectl.commands.create import create as create
     from tablectl.commands.drift import drift as drift
     from tablectl.commands.explain import explain as explain
     from tablectl.commands.import_tables import import_tables as import_tables
@@ -39,6 +40,7 @@ __all__ = [
     "advise",
     "apply",
     "conflict_report",
+    "create",
     "drift",
     "explain",
     "guard",
@@ -68,6 +70,7 @@ def __getattr__(name: str) -> Any:
         "import_tables": "commands.import_tables",
         "conflict_report": "commands.conflicts",
         "advise": "commands.advise",
+        "create": "commands.create",
         "check": "commands.check",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",

@@ -161,6 +161,10 @@ class WindowSettings:
     """Seconds for which tables whose window could not be opened are retried."""
     canary: CanaryTerms | None = None
     """The tables that are changed first; ``None`` to start all alike."""
+    upkeep: float = 120.0
+    """Seconds for which a guarded writer waits at most for upkeep."""
+    quiet_limit: float = 0.1
+    """The expected number of failed writes below which upkeep runs although writers have no guard."""
 
     def drain_of(self, table: TablePlan) -> float:
         """Seconds that the writers of a table get: its own ``window.drain``, or that of the configuration."""

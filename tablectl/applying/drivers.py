@@ -1,4 +1,6 @@
-"""The drivers of a run: which one runs each table, and when a table may leave one (docs/window.md, "Several drivers").
+"""The drivers of a run: which one runs each table, and when a table may leave one.
+
+docs/many-tables.md, "Several drivers", says it to users.
 
 A table stays on one driver. It leaves it only if that driver does not answer any more (the heartbeat says so) and none
 of its statements there can still commit: the engine says that it does not run, or its bound has passed, as the next

@@ -12,14 +12,13 @@ from tablectl.applying.calendar_check import opening_of
 from tablectl.applying.context import QuietTerms, RunContext, TableJob
 from tablectl.applying.run_report import QuietStart, RunOutcome, TableRun
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
-from tablectl.conflicts.past_writers import PastWriters, loss_of, past_writers
+from tablectl.conflicts.past_writers import KnownJob, PastWriters, known_jobs, loss_of, loss_within, past_writers
 from tablectl.leases.guards import newest_beats, read_guard
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.errors import TablectlError, WindowError, one_line
 from tablectl.model.expected_loss import (
     DAYS,
     HOUR,
-    LEAST_WRITES,
     ExpectedLoss,
     Period,
     WeekOfLoss,
@@ -29,8 +28,10 @@ from tablectl.model.expected_loss import (
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import LOOK_BACK, Depth
 from tablectl.planning.derive_statements import derive_table
+from tablectl.planning.upkeep import UpkeepTable
 from tablectl.storage.records import RecordStore
 from tablectl.support.frozen import frozen
+from tablectl.writers.trace import KEPT, traces
 
 RECENT = 600.0
 """Seconds: the commits of the last ten minutes show what happens right now."""
@@ -42,6 +43,9 @@ _STILL_QUIET = 60.0
 _LONGEST_UNREAD = 600.0
 """Seconds for which tables that cannot be read are read again."""
 _WEEK = timedelta(days=7)
+_FEW = 3
+_STEP = 600.0
+"""Seconds between two moments that are compared. Usual times begin and end at any minute."""
 _DEEP = Depth(LOOK_BACK, losses=lambda _live: True)
 _HINT = "wait longer (`--within`), set a higher `window.quiet`, or leave out `--when quiet`"
 
@@ -56,14 +60,23 @@ class QuietForecast:
     """By the writes of the last ten minutes."""
     unknown: str = ""
     """Why the loss is unknown; empty if it is known."""
+    jobs: tuple[KnownJob, ...] = ()
+    """The writers with usual times of the day."""
+    rest: WeekOfLoss = ()
+    """For each hour of the week, without these writers; empty if there are none."""
 
-    def at(self, moment: datetime) -> ExpectedLoss:
+    def running(self, moment: datetime, now: datetime) -> KnownJob | None:
+        """A job of which a run may be in flight at a moment."""
+        return next((each for each in self.jobs if each.may_run(moment.timestamp(), now.timestamp())), None)
+
+    def at(self, moment: datetime, now: datetime) -> ExpectedLoss:
         """By the past writes alone."""
-        return self.week[hour_of_week(moment.timestamp())] if self.week else ExpectedLoss()
+        week = self.rest if self.rest and not self.running(moment, now) else self.week
+        return week[hour_of_week(moment.timestamp())] if week else ExpectedLoss()
 
     def now(self, now: datetime) -> ExpectedLoss:
         """By the past writes or by the last ones: the higher loss."""
-        past = self.at(now)
+        past = self.at(now, now)
         return past if past.failed >= self.recent.failed else self.recent
 
 
@@ -146,14 +159,18 @@ def forecast_of(window: RunContext, plan: TablePlan, records: RecordStore) -> Qu
     """The forecast of a planned table, from its log and the guards of its writers. Raises ``TablectlError`` if the log
     cannot be read.
     """
-    made = derive_table(plan.changes, plan.basis, plan.table, window.engine.dialect).commits()
+    upkeep = isinstance(plan, UpkeepTable)
+    made = plan.made if upkeep else derive_table(plan.changes, plan.basis, plan.table, window.engine.dialect).commits()
     failing = [made[each.id] for each in plan.statements if each.fails and each.id in made]
     if not failing:
         return HARMLESS
     live = window.reader.read(plan.table, plan.location, _DEEP)
     history, now = live.writes or live.past, window.clock.utc().timestamp()
     past = past_writers(history.commits if history else (), plan.basis, window.engine.dialect, now)
-    return judged(past, failing, now, guarded_names(records))
+    names = guarded_names(records)
+    if upkeep and (names := names | traced_names(records, now)) and past is not None:
+        past = past.named()  # where writers use guards, commits without a name count as theirs
+    return judged(past, failing, now, names)
 
 
 def judged(
@@ -163,11 +180,24 @@ def judged(
     if past is None:
         return QuietForecast((), ExpectedLoss(), f"no commit of the last {DAYS} days has a usable time")
     others = past.without(guarded)
-    recent = loss_of(others.within(Period(now - RECENT, now)), failing)[0]
-    if past.writes < LEAST_WRITES:
-        counted = f"{past.writes} write{'' if past.writes == 1 else 's'}"
-        return QuietForecast((), recent, f"{counted} in {DAYS} days; an estimate needs {LEAST_WRITES} writes")
-    return QuietForecast(loss_of(others, failing), recent)
+    recent = loss_within(others, failing, Period(now - RECENT, now))
+    if not past.writes:
+        return QuietForecast((), recent, f"no writes in {DAYS} days")
+    jobs, new = known_jobs(others, failing), _new_writers(others, now)
+    usual = {id(each.writer) for each in jobs}
+    rest = replace(others, writers=tuple(each for each in others.writers if id(each) not in usual))
+    return QuietForecast(loss_of(others, failing), recent, new, jobs, loss_of(rest, failing) if jobs else ())
+
+
+def _new_writers(past: PastWriters, now: float) -> str:
+    """Why the loss is unknown if a writer began to write just now: it may be a long load."""
+    new = [
+        each for each in past.writers if len(each.writes) < _FEW and max(one.end for one in each.writes) > now - RECENT
+    ]
+    count = sum(len(each.writes) for each in new)
+    return (
+        f"a writer made {count} write{'' if count == 1 else 's'} in {DAYS} days, the last one just now" if new else ""
+    )
 
 
 def guarded_names(records: RecordStore) -> frozenset[str]:
@@ -180,6 +210,15 @@ def guarded_names(records: RecordStore) -> frozenset[str]:
     return frozenset(filter(None, (*texts, *(text.split(", ")[0] for text in texts))))
 
 
+def traced_names(records: RecordStore, now: float) -> frozenset[str]:
+    """The names of the writers that came with a guard in the last days; none if they cannot be read."""
+    try:
+        found = traces(records, datetime.fromtimestamp(now, UTC).date() - timedelta(days=KEPT))
+    except WindowError:
+        return frozenset()
+    return frozenset(name for each in found for name in (each.writer, each.writer.split(", ")[0]) if name)
+
+
 Opening = Callable[[datetime], datetime | None]
 """The first moment from a moment on at which the calendar permits work on some tables."""
 
@@ -190,12 +229,13 @@ def decide(
     """When the window of some tables may open. ``until`` is the last moment."""
     until = max(now, until)
     reachable = list(_moments(now, until, opening))
-    moment = _first_quiet(forecasts, reachable, terms.limit)
+    moment = _first_quiet(forecasts, reachable, now, terms.limit)
     if moment is None:
         return _no_quiet_hour(forecasts, reachable, (now, until), terms, opening)
     if moment > now:
-        words = f"the next quiet moment is {_text(moment)}; now: {_expected(forecasts, now, now).text()}"
-        return WaitUntil(moment, words)
+        job = _running(forecasts, now, now)
+        why = f"; {job.text}" if job else f"; now: {_expected(forecasts, now, now).text()}"
+        return WaitUntil(moment, f"the next quiet moment is {_text(moment)}{why}")
     if _is_calm(forecasts, now, terms.limit):
         return GO
     again = now + timedelta(seconds=_POLL)
@@ -205,30 +245,37 @@ def decide(
 
 
 def _moments(now: datetime, until: datetime, opening: Opening) -> Iterator[datetime]:
-    """The first moment of each hour that the calendar permits."""
+    """The first moment of each ten minutes that the calendar permits."""
     moment = now
     while moment <= until:
         opens = opening(moment)
         if opens is None or opens > until:
             return
         yield opens
-        moment = datetime.fromtimestamp((opens.timestamp() // HOUR + 1) * HOUR, UTC)
+        moment = datetime.fromtimestamp((opens.timestamp() // _STEP + 1) * _STEP, UTC)
 
 
-def _past_loss(forecasts: Sequence[QuietForecast], moment: datetime) -> ExpectedLoss:
-    return sum((each.at(moment) for each in forecasts), ExpectedLoss())
+def _running(forecasts: Sequence[QuietForecast], moment: datetime, now: datetime) -> KnownJob | None:
+    return next(filter(None, (each.running(moment, now) for each in forecasts)), None)
+
+
+def _past_loss(forecasts: Sequence[QuietForecast], moment: datetime, now: datetime) -> ExpectedLoss:
+    return sum((each.at(moment, now) for each in forecasts), ExpectedLoss())
 
 
 def _expected(forecasts: Sequence[QuietForecast], moment: datetime, now: datetime) -> ExpectedLoss:
     """Of a moment; what was committed last counts for now."""
     if moment > now:
-        return _past_loss(forecasts, moment)
+        return _past_loss(forecasts, moment, now)
     return sum((each.now(now) for each in forecasts), ExpectedLoss())
 
 
-def _first_quiet(forecasts: Sequence[QuietForecast], moments: Iterable[datetime], limit: float) -> datetime | None:
-    """The first of some moments that is in a quiet hour by the past writes."""
-    return next((each for each in moments if _past_loss(forecasts, each).failed < limit), None)
+def _first_quiet(
+    forecasts: Sequence[QuietForecast], moments: Iterable[datetime], now: datetime, limit: float
+) -> datetime | None:
+    """The first of some moments at which no known job runs, and that is quiet by the past writes."""
+    quiet = (each for each in moments if _past_loss(forecasts, each, now).failed < limit)
+    return next((each for each in quiet if not _running(forecasts, each, now)), None)
 
 
 def _is_calm(forecasts: Sequence[QuietForecast], now: datetime, limit: float) -> bool:
@@ -245,19 +292,20 @@ def _no_quiet_hour(
     terms: QuietTerms,
     opening: Opening,
 ) -> End:
-    """No hour in time is quiet by the past writes, so that waiting cannot help: the best hour, and what to set."""
+    """No moment in time is quiet by the past writes, so that waiting cannot help: the best hour, and what to set."""
     said = f"no quiet moment within {duration_text(terms.within)}: "
     if not reachable:
         return End(RunOutcome.NO_WINDOW, f"{said}the calendar permits none of them", _HINT)
     now, until = between
     best = min(reachable, key=lambda moment: _expected(forecasts, moment, now).failed)
     least = _expected(forecasts, best, now)
-    message = (
-        f"{said}in no hour are fewer than {terms.limit:g} failed writes expected; "
-        f"the best is {_hour(best)} with {least.text()}"
-    )
+    job = _running(forecasts, best, now)
+    why = f"in no hour are fewer than {terms.limit:g} failed writes expected"
+    if job:
+        why = f"a run may always be in flight ({job.text})"
+    message = f"{said}{why}; the best is {_hour(best)} with {least.text()}"
     start = until - timedelta(seconds=terms.within)
-    later = _first_quiet(forecasts, _moments(until, start + _WEEK, opening), terms.limit)
+    later = _first_quiet(forecasts, _moments(until, start + _WEEK, opening), now, terms.limit)
     others = f"set `window.quiet: {_above(least.failed)}` in tablectl.yaml, or leave out `--when quiet`"
     if later is None:
         return End(
@@ -266,7 +314,7 @@ def _no_quiet_hour(
             f"no hour of the week is below the limit: guard the writers, so that they wait; {others}",
         )
     hours = (later - start) // timedelta(hours=1) + 1
-    loss = _past_loss(forecasts, later).failed
+    loss = _past_loss(forecasts, later, now).failed
     return End(
         RunOutcome.NO_WINDOW, message, f"wait until {_hour(later)} ({loss:.1f}) with `--within {hours}h`; {others}"
     )

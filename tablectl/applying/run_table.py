@@ -17,21 +17,20 @@ from tablectl.applying.remaining import (
     check_allowed,
     error_text,
     is_missing,
-    is_too_young,
     planned_phase,
     remaining_statements,
-    separate_commits,
     why_waiting,
 )
 from tablectl.applying.rewrite import check_rewritable, check_rewrites
-from tablectl.applying.run_report import RunOutcome, StatementRun, TableRun
+from tablectl.applying.run_report import RunOutcome, TableRun
+from tablectl.applying.run_upkeep import run_upkeep
+from tablectl.applying.send_statement import send
 from tablectl.applying.statement import (
     Landed,
     LandedElsewhere,
     NotLanded,
     Sent,
     UnknownOutcome,
-    announced,
     check_bound,
     check_name,
     check_target,
@@ -50,12 +49,13 @@ from tablectl.delta.schema import Schema, own_metadata
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.model.errors import EngineError, TablectlError, WindowError, is_conflict
+from tablectl.model.errors import EngineError, TablectlError, is_conflict
 from tablectl.model.one_table import error_of, no_panic
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.diff import ChangeState, change_state, why_stale
+from tablectl.planning.upkeep import UpkeepTable
 from tablectl.support.frozen import frozen
 
 _TRIES = 5
@@ -95,7 +95,7 @@ def _run_session(session: TableSession) -> TableRun:
                 session.hooks.settle()
                 check_name(window, plan)
                 window.approve(plan)
-                reached = _run_statements(session)
+                reached = run_upkeep(session) if isinstance(plan, UpkeepTable) else _run_statements(session)
                 session.gate.finish()
         except Exception:
             session.gate.open()
@@ -361,43 +361,16 @@ def _most_tries(statement: Statement) -> int:
 
 
 def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTable) -> EngineError | None:
-    clock, phase = session.window.clock, planned_phase(session.plan, statement)
-    session.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
-    started, at = clock.monotonic(), milliseconds(clock.utc())
-    error: EngineError | None = None
-    place = session.plan.table if statement.repartition is None else target(session.window, session.plan)
-    with announced(session, sent) as may_send:
-        try:
-            if statement.repartition is None:
-                session.window.engine.execute(statement.sql, sent.tag, may_send)
-            else:
-                columns = own_metadata(live.schema.text)
-                session.window.engine.overwrite(place, columns, statement.repartition, sent.tag, may_send)
-        except EngineError as raised:
-            error = raised
-        except WindowError:  # by ``may_send``: nothing was sent
-            statement_over(session)
-            raise
-    if error and is_too_young(statement, error.condition):
-        session.wait_for(statement, "history is not old enough yet to be given up")
-        error = None
-    session.sent.append(
-        StatementRun(
-            id=statement.id,
-            sql=statement.sql,
-            phase=phase,
-            milliseconds=round((clock.monotonic() - started) * 1000),
-            at=at,
-            error=error.message if error else "",
-            condition=error.condition if error else "",
-            fails=statement.fails,
-            separate=separate_commits(statement),
-        )
+    engine, partitions = session.window.engine, statement.repartition
+    if partitions is None:
+        return send(session, statement, sent, lambda may_send: engine.execute(statement.sql, sent.tag, may_send))
+    place, columns = target(session.window, session.plan), own_metadata(live.schema.text)
+    return send(
+        session,
+        statement,
+        sent,
+        lambda may_send: engine.overwrite(place, columns, partitions, sent.tag, may_send),
     )
-    if phase is Phase.CLOSED and statement.fails and error is None:
-        session.exposed.append(clock.monotonic())
-    session.tell(f"after {statement.id}")
-    return error
 
 
 def _read_again(session: TableSession, failed: _Failed) -> LiveTable:

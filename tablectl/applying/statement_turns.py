@@ -36,7 +36,10 @@ LONGEST_WITH_SHUT_GATE = 5.0
 _LOOK_EVERY = 0.5
 _TURN = Awaited("turn", "for a turn")
 
-_DATA_VERBS = frozenset({"OVERWRITE", "DROP FEATURE", "REORG", "OPTIMIZE", "REMOVE COLUMN MAPPING", "UPGRADE UNIFORM"})
+_DATA_VERBS = frozenset(
+    {"OVERWRITE", "DROP FEATURE", "REORG", "OPTIMIZE", "REMOVE COLUMN MAPPING", "UPGRADE UNIFORM"}
+    | {"ADD CONSTRAINT", "SET NOT NULL"}  # they read all rows
+)
 
 
 class Lane(IntEnum):

@@ -152,6 +152,11 @@ class Attribute(ABC):
         del change, live, target
         return None
 
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+        """Every reason why the change cannot be made on this table; by default at most the one of ``check``."""
+        found = self.check(change, live, target)
+        return () if found is None else (found,)
+
     def rejected_together(self, declared: Mapping[str, Value]) -> tuple[str, ...]:
         """The keys of an attribute with several keys whose declared values Delta rejects together on every table; none
         if it takes them.
@@ -181,6 +186,17 @@ class Attribute(ABC):
         """The table properties that follow from a declaration, for rules that look at more than one attribute."""
         del declared
         return NOTHING_PLANNED
+
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """What a new table needs to agree with a declaration from its first commit on: by default the properties that
+        follow from it.
+        """
+        values = tuple((key, value) for key, value in self.planned(declared).items() if value is not None)
+        return (SetProperties(values),) if values else ()
+
+    def check_birth(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+        """Why no new table can have the value: ``live`` is a table that has its columns, and nothing else."""
+        return self.check(change, live, target)
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """What a value depends on. ``live`` is ``None`` for the value of a change, which differs from the table's."""

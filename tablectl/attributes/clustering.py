@@ -14,11 +14,18 @@ for ``full`` also files clustered by other columns. New data does not count: its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 
 from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation, is_true
 from tablectl.attributes.catalog_entry import why_no_catalog_setting
-from tablectl.attributes.column_lists import STATS_KEYS, folded, has_order, has_statistics, paths_of, resolved
+from tablectl.attributes.column_lists import (
+    STATS_KEYS,
+    folded,
+    has_order,
+    has_statistics,
+    no_column,
+    paths_of,
+    resolved,
+)
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
@@ -26,7 +33,7 @@ from tablectl.delta.names import (
     column_text,
     parse_column,
 )
-from tablectl.model.operations import PARTITIONS, ClusterBy, OptimizeData, Repartition, ReplacePartitions
+from tablectl.model.operations import PARTITIONS, ClusterBy, Operation, OptimizeData, Repartition, ReplacePartitions
 from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
 from tablectl.model.table import ClusteringState, FileGroup, LiveTable
 from tablectl.model.table_options import TableOptions
@@ -86,6 +93,11 @@ class Clustering(Attribute):
         if isinstance(spelled, tuple) and live.marks and _left(live, live.marks, spelled).files:
             yield Change(attribute=self.name, key=DATA, before="outdated", after="clustered", columns=facts)
 
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+        if change.key != DATA and isinstance(change.after, tuple):
+            yield from filter(None, (_check_column(change, text, live, target) for text in change.after))
+        yield from super().refusals(change, live, target)
+
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         if change.key == DATA:
             return _check_data(change, live, target)
@@ -100,9 +112,7 @@ class Clustering(Attribute):
                 "(`rewrite: allowed`) or, on newer versions of Databricks Runtime, changes it in place",
                 condition="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
             )
-        if not isinstance(change.after, tuple):
-            return None
-        return next(filter(None, (_check_column(change, text, live, target) for text in change.after)), None)
+        return None
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """One ``CLUSTER BY``, which does not change data files; for ``data`` one ``OPTIMIZE``."""
@@ -127,6 +137,12 @@ class Clustering(Attribute):
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
         """The mode AUTO. Named columns end it."""
         return {keys.CLUSTER_BY_AUTO: "true" if declared == AUTO else None}
+
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """``CLUSTER BY``. Without it, no new table is clustered."""
+        if isinstance(declared, tuple):
+            return (ClusterBy(paths_of(declared)),)
+        return (ClusterBy((), automatic=True),) if declared == AUTO else ()
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """How the data is clustered, if it must follow the columns or if they change."""
@@ -210,13 +226,8 @@ def _optimize(change: Change, basis: Basis) -> PlannedOperation:
 def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:
     found = live.schema.find(parse_column(text))
     if found is None:
-        near = ", ".join(field.name for field in islice(live.schema.fields, 8))
-        return Refusal(
-            change=change.id,
-            reason=f"the table has no column {text}",
-            fix=f"name a column of the table ({near}{', …' if len(live.schema.fields) > 8 else ''})",
-            condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
-        )
+        reason, fix, condition = no_column(text, live.schema)
+        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
     path, field = found
     if not has_order(field):
         return Refusal(

@@ -5,6 +5,7 @@ collects statistics for a column.
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from itertools import islice
 from typing import TypeVar
 
@@ -41,6 +42,21 @@ def resolved(declared: str | tuple[str, ...], schema: Schema) -> tuple[Value, tu
         if found:
             facts.append(ColumnFact(column=spelled[-1], type=found[1].type))
     return tuple(spelled), tuple(facts)
+
+
+_COMPARED = 200
+"""How many names of a schema are compared with a misspelt one."""
+_SHOWN = 8
+
+
+def no_column(text: str, schema: Schema) -> tuple[str, str, str]:
+    """Why a name that the table does not have is refused, the name that is probably meant, and Delta's error class."""
+    every = {column_text(path).casefold(): column_text(path) for path, _ in islice(schema.every_field(), _COMPARED)}
+    near = get_close_matches(text.casefold()[:_COMPARED], every, n=1)
+    names = [field.name for field in islice(schema.fields, _SHOWN)]
+    listed = f"name a column of the table ({', '.join(names)}{', …' if len(schema.fields) > _SHOWN else ''})"
+    fix = f"did you mean {every[near[0]]}?" if near else listed
+    return f"the table has no column {text}", fix, "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"
 
 
 STATS_KEYS = (keys.INDEXED_COLUMNS, keys.STATISTICS_COLUMNS)

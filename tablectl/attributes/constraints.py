@@ -16,7 +16,14 @@ from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.expressions import equal, why_refused
 from tablectl.delta.names import NameSyntaxError, column_sql, parse_column
-from tablectl.model.operations import AddConstraint, DropConstraint, DropNotNull, SetNotNull
+from tablectl.model.operations import (
+    AddConstraint,
+    DropConstraint,
+    DropNotNull,
+    Operation,
+    SetNotNull,
+    SetProperties,
+)
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -134,6 +141,18 @@ class Constraints(Attribute):
                 )
             )
         return steps
+
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """A CREATE TABLE takes CHECK constraints as properties (``validateConfigurations`` in Delta 4.4.0's
+        ``DeltaConfig.scala``), and NOT NULL in its columns.
+        """
+        items = sorted(declared.items()) if isinstance(declared, Mapping) else ()
+        checks = tuple((f"{keys.CONSTRAINTS}{name.lower()}", str(text)) for name, text in items if text not in _WORDS)
+        if checks:
+            yield SetProperties(checks)
+        for name, text in items:
+            if text in _OF_COLUMNS:
+                yield SetNotNull(parse_column(name)) if text == NOT_NULL else DropNotNull(parse_column(name))
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         """The CHECK constraints. That a column is not null is part of the schema, which no import declares."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back
-from tablectl.attributes.column_lists import folded, has_order, has_statistics, paths_of, resolved
+from tablectl.attributes.column_lists import folded, has_order, has_statistics, no_column, paths_of, resolved
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath, column_text, fold_column
@@ -56,10 +56,10 @@ class DataSkipping(Attribute):
             spelled, facts = resolved(declared, live.schema)
             yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
         """Refuses columns that Delta rejects, and a list that leaves clustering columns without statistics."""
-        reason, fix, condition = next(_problems(change, live, target), ("", "", ""))
-        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition) if reason else None
+        for reason, fix, condition in _problems(change, live, target):
+            yield Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """Sets or unsets one property. Files are not read again."""
@@ -89,7 +89,7 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
         text = column_text(path)
         found = live.schema.find(path)
         if found is None:
-            yield f"the table has no column {text}", "name columns of the table", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"
+            yield no_column(text, live.schema)
             continue
         if len(path) == 1 and path[0].casefold() in partitions:
             condition = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"

@@ -17,7 +17,7 @@ from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import PROTECTION
 from tablectl.delta.table_features import FEATURES, SUPPORT, TableFeature, find_feature, with_needed
-from tablectl.model.operations import DropConstraint, DropFeature, SetProperties
+from tablectl.model.operations import DropConstraint, DropFeature, Operation, SetProperties
 from tablectl.model.operations.drop_feature import WIDENED
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
@@ -112,6 +112,17 @@ class Features(Attribute):
         """The keys that add features."""
         items = declared.items() if isinstance(declared, Mapping) else ()
         return {f"{SUPPORT}{name}": value for name, value in items if value == "supported"}
+
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """The features that the table has to have."""
+        items = declared.items() if isinstance(declared, Mapping) else ()
+        added = (find_feature(name) for name, value in sorted(items) if value == "supported")
+        values = tuple((each.support, "supported") for each in added if each)
+        return (SetProperties(values),) if values else ()
+
+    def check_birth(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+        """A new table can have every feature: also catalog commits, which open-source Delta gives to no other."""
+        return None
 
     def restored(self, before: LiveTable, after: LiveTable) -> Iterator[str]:
         """The features that were dropped. Those that were added stay, as the undo says."""

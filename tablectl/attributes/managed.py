@@ -16,7 +16,7 @@ from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS
 from tablectl.delta.protocol import Protocol
-from tablectl.model.operations import SetManaged, UnsetManaged
+from tablectl.model.operations import Operation, SetManaged, UnsetManaged
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -71,6 +71,10 @@ class Managed(Attribute):
             note = f"{_LOST}; {_STAYS}" if truncates else _STAYS
             return (PlannedOperation(change.id, SetManaged(truncates), undo=UnsetManaged(), undo_note=note),)
         return (PlannedOperation(change.id, UnsetManaged(), undo=SetManaged(), undo_note=_STAYS),)
+
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """Unity Catalog owns the storage of each table that is created without a location."""
+        return (UnsetManaged(),) if declared == "false" else ()
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         del key, value, options, live

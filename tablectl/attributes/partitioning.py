@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tablectl.attributes.base import Attribute, ChangeTarget, Needs, PlannedOperation
+from tablectl.attributes.column_lists import no_column
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
@@ -16,7 +17,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import NameSyntaxError, column_text, fold_column, parse_column
 from tablectl.delta.properties import parse_columns
 from tablectl.delta.schema import Column, Schema, columns_of
-from tablectl.model.operations import ClusterBy, Repartition, ReplacePartitions
+from tablectl.model.operations import ClusterBy, Operation, Repartition, ReplacePartitions
 from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -81,15 +82,22 @@ class Partitioning(Attribute):
         spelled, facts = _resolve(declared, live.schema)
         yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        reason, fix, condition = next(_problems(change, live, target), ("", "", ""))
-        if not reason:
-            return None
-        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+        for reason, fix, condition in _problems(change, live, target):
+            yield Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         back = Repartition(_names(change.before))
         return (PlannedOperation(change.id, Repartition(_names(change.after)), undo=back),)
+
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """The partition columns. Without them, a new table has no partitions."""
+        return (Repartition(_names(declared)),) if isinstance(declared, tuple) else ()
+
+    def check_birth(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+        """A new table has no data to rewrite: only its columns count."""
+        reason, fix, condition = next(_bad_columns(change, live), ("", "", ""))
+        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition) if reason else None
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         if live.partition_columns:
@@ -162,12 +170,7 @@ def _bad_columns(change: Change, live: LiveTable) -> Iterator[_Problem]:
     for name in names:
         found = live.schema.find((name,))
         if found is None:
-            near = ", ".join(each.name for each in live.schema.fields[:8])
-            yield (
-                f"the table has no column {name}",
-                f"name a column of the table ({near})",
-                "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
-            )
+            yield no_column(name, live.schema)
         elif not (found[1].type in _TYPES or found[1].type.startswith(("decimal", "char", "varchar"))):
             kind = found[1].type
             yield f"Delta cannot partition by column {name} of type {kind}", "choose a column of a plain type", ""
@@ -185,8 +188,13 @@ def _lost_by_rewrite(change: Change, live: LiveTable, target: ChangeTarget) -> I
         yield f"the table is clustered by {columns}, which a rewrite removes", "declare `clustering: none` too", ""
     yield from _against_statistics(change, live)
     if (target.property(live, keys.APPEND_ONLY) or "").lower() == "true":
-        fix = f"declare {keys.APPEND_ONLY}: null under `properties`"
-        yield "the table is append-only: Delta takes no overwrite", fix, "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+        condition = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+        if (live.property(keys.APPEND_ONLY) or "").lower() == "true":
+            fix = f"declare {keys.APPEND_ONLY}: null under `properties`"
+            yield "the table is append-only: Delta takes no overwrite", fix, condition
+        else:
+            fix = f"apply `partitioning` first, and declare {keys.APPEND_ONLY} after that"
+            yield "the same policy makes the table append-only: Delta takes no overwrite then", fix, condition
     if (target.property(live, keys.ROW_TRACKING) or "").lower() == "true":
         yield "row tracking is on, and the rewritten rows would get new row ids", "turn row tracking off first", ""
     unknown = sorted((live.protocol.reader_features | live.protocol.writer_features) - _KEPT)

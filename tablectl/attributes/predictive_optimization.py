@@ -14,7 +14,7 @@ from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, P
 from tablectl.attributes.catalog_entry import UNKNOWN, why_no_catalog_setting
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta.dialects import DATABRICKS
-from tablectl.model.operations import OptimizationWord, SetOptimization
+from tablectl.model.operations import Operation, OptimizationWord, SetOptimization
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -69,6 +69,10 @@ class PredictiveOptimization(Attribute):
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         undo = SetOptimization(_WORDS[change.before]) if change.before in _WORDS else None
         return (PlannedOperation(change.id, SetOptimization(_WORDS[change.after]), undo=undo),)
+
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """A new table inherits the setting: any other needs a statement of its own."""
+        return () if declared == "inherit" else (SetOptimization(_WORDS[str(declared)]),)
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         found = self.read(live, "")

@@ -77,6 +77,12 @@ class Properties(Attribute):
         items = declared.items() if isinstance(declared, Mapping) else ()
         return {key: value for key, value in items if key.lower().startswith("delta.")}
 
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """All keys that are set, those of users too."""
+        items = declared.items() if isinstance(declared, Mapping) else ()
+        values = tuple((key, str(value)) for key, value in items if value is not None)
+        return (SetProperties(values),) if values else ()
+
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """Symlink manifests exclude deletion vectors, old ones too."""
         return Needs(vectors=key == keys.MANIFEST and str(value).lower() == "true")

@@ -25,9 +25,10 @@ from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
-UniformValue = Literal["iceberg_v1", "iceberg_v2", "none"]
+UniformValue = Literal["iceberg_v1", "iceberg_v2", "iceberg_v3", "none"]
 
 _BEGUN = " begun"
+_NEWEST = 3
 _VIOLATION = "DELTA_ICEBERG_COMPAT_VIOLATION"
 _NOT_IN_V1 = frozenset({"array", "map", "void"})
 _IN_V2 = frozenset(
@@ -43,18 +44,20 @@ class Uniform(WordAttribute):
     value_type = ValueType(
         name=name,
         description="`iceberg_v1`, `iceberg_v2`: readable as Iceberg; maps columns by name and turns deletion vectors "
-        "off, and V2 rewrites all files. `none`: not readable as Iceberg.",
+        "off, and V2 rewrites all files. `iceberg_v3`: keeps deletion vectors, and turns row tracking on; Delta does "
+        "not turn it off again. `none`: not readable as Iceberg.",
         words=get_args(UniformValue),
     )
     keys = (keys.UNIFORM_FORMATS, *keys.ICEBERG_COMPATS)
     contradictions = tuple(
         (version, *other)
-        for version in ("iceberg_v1", "iceberg_v2")
+        for version in ("iceberg_v1", "iceberg_v2", "iceberg_v3")
         for other in (
-            ("deletion_vectors", "enabled"),
+            ("row_tracking", "disabled") if version == "iceberg_v3" else ("deletion_vectors", "enabled"),
             ("column_mapping", "none"),
             ("column_mapping", "dropped"),
             (f"properties.{MANIFEST}", "true"),
+            *((("row_tracking", "dropped"),) if version == "iceberg_v3" else ()),
         )
     )
 
@@ -69,6 +72,11 @@ class Uniform(WordAttribute):
         """The states between the commits. A state ``begun`` satisfies neither the old nor the new declaration."""
         between = () if declared == "none" else (f"{declared}{_BEGUN}",)
         return (f"{found}{_BEGUN}", *between) if (found, declared) == ("iceberg_v1", "iceberg_v2") else between
+
+    def leaves_out(self, change: Change, declared: Declared | None, live: LiveTable) -> bool:
+        """V3 maps columns and turns row tracking on in its own statement: Delta refuses it after row tracking."""
+        by_v3 = change.id in {"row_tracking", "column_mapping"} and declared == "iceberg_v3"
+        return by_v3 and change.before != "suspended" and not is_true(live.property(keys.iceberg_compat(3)))
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         problems = _against_any(change, live) if change.after == "none" else _against_upgrade(change, live, target)
@@ -86,6 +94,8 @@ class Uniform(WordAttribute):
                 "and deletion vectors off"
             )
             return (PlannedOperation(change.id, UnsetProperties(unset), undo=undo, undo_note=stays),)
+        if after == _NEWEST:
+            return (_to_v3(change, basis, begun=begun),)
         steps: list[PlannedOperation] = []
         if change.before == "iceberg_v1" and after > before:
             # Without this, a run that stops before the files are rewritten would look complete.
@@ -110,12 +120,35 @@ class Uniform(WordAttribute):
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
         """The compatibility. The upgrade also disables deletion vectors and maps columns by name."""
-        found = {keys.iceberg_compat(each): "true" if declared == f"iceberg_v{each}" else None for each in (1, 2)}
+        found = {keys.iceberg_compat(each): "true" if declared == f"iceberg_v{each}" else None for each in (1, 2, 3)}
+        if declared == "iceberg_v3":
+            return {**found, keys.ROW_TRACKING: "true"}
         return found if declared == "none" else {**found, keys.DELETION_VECTORS: "false"}
 
+    def born(self, declared: Declared) -> Iterable[Operation]:
+        """The compatibility with what it requires, and the format, which an upgrade sets in steps."""
+        if declared == "none":
+            return ()
+        more = ((keys.COLUMN_MAPPING, "name"), (keys.UNIFORM_FORMATS, "iceberg"))
+        set_ = tuple((key, value) for key, value in self.planned(declared).items() if value is not None)
+        return (SetProperties((*set_, *more)),)
+
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
-        """V1 rewrites no file and needs a table without vectors; V2 rewrites all files."""
-        return Needs(vectors=value == "iceberg_v1", size=value == "iceberg_v2")
+        """V1 rewrites no file and needs a table without vectors; V2 rewrites all files, and V3 commits them again."""
+        return Needs(vectors=value == "iceberg_v1", size=value in {"iceberg_v2", "iceberg_v3"})
+
+
+def _to_v3(change: Change, basis: Basis, *, begun: bool) -> PlannedOperation:
+    """One SET: Delta gives the files row ids, and then commits all keys at once (delta-1.10)."""
+    formats = (keys.UNIFORM_FORMATS, "iceberg")
+    hidden = UnsetProperties((keys.UNIFORM_FORMATS,))
+    if begun:
+        return PlannedOperation(change.id, SetProperties((formats,)), undo=hidden)
+    mapped = () if basis.mapping != "none" else ((keys.COLUMN_MAPPING, "name"),)
+    values = (*mapped, (keys.ROW_TRACKING, "true"), (keys.iceberg_compat(_NEWEST), "true"), formats)
+    stays = "Iceberg compatibility V3, which Delta does not turn off, with row tracking and the column mapping"
+    needs = (keys.MANIFEST, keys.ROW_TRACKING_SUSPENDED)
+    return PlannedOperation(change.id, SetProperties(values), needs=needs, undo=hidden, undo_note=stays)
 
 
 def _undo(before: int, after: int, *, begun: bool) -> Operation:
@@ -149,7 +182,7 @@ def _formats(live: LiveTable) -> set[str]:
 
 
 def _against_any(change: Change, live: LiveTable) -> Iterator[Refusal]:
-    if _version(change.before) == len(keys.ICEBERG_COMPATS):
+    if _version(change.before) == _NEWEST != _version(change.after):
         yield Refusal(
             change=change.id,
             reason="the table has Iceberg compatibility V3, which Delta does not turn off again",
@@ -167,7 +200,9 @@ def _against_any(change: Change, live: LiveTable) -> Iterator[Refusal]:
 def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
     yield from _against_any(change, live)
     version = _version(change.after)
-    if (live.property(keys.COLUMN_MAPPING) or "").lower() == "id":
+    if version == _NEWEST and not str(change.before).endswith(_BEGUN):
+        yield from _against_v3(change, live)
+    elif (live.property(keys.COLUMN_MAPPING) or "").lower() == "id":
         yield Refusal(
             change=change.id,
             reason="the table maps its columns by id, and the upgrade would set `name`",
@@ -199,6 +234,21 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
             "the deleted rows; Delta 4.4 does not notice",
             fix="declare `deletion_vectors: purged` and apply that first; or `uniform: iceberg_v2`",
             condition=f"{_VIOLATION}.DELETION_VECTORS_NOT_PURGED",
+        )
+
+
+def _against_v3(change: Change, live: LiveTable) -> Iterator[Refusal]:
+    if is_true(live.property(keys.ROW_TRACKING)):
+        yield Refusal(
+            change=change.id,
+            reason="the table has row tracking, and Delta turns on Iceberg compatibility V3 only together with it",
+            fix="apply `row_tracking: disabled` first: the rows get new ids then",
+        )
+    if change.before != "none":
+        yield Refusal(
+            change=change.id,
+            reason=f"the table is {change.before}, and Delta turns on V3 only on a table without another version",
+            fix="apply `uniform: none` first",
         )
 
 

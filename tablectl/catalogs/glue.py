@@ -16,7 +16,7 @@ from tablectl.catalogs.port import CatalogTable, Listed, Operation
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import TableName, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
-from tablectl.model.errors import LiveError, TablectlError
+from tablectl.model.errors import LiveError, MissingError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.one_table import of_table
 from tablectl.storage.access import TemporaryCredentials
@@ -158,7 +158,7 @@ class GlueCatalog:
         except ClientError as error:
             code = str(error.response.get("Error", {}).get("Code", ""))
             if code == "EntityNotFoundException":
-                raise LiveError(f"{what} does not exist", "check the name and `catalogs` in tablectl.yaml") from None
+                raise MissingError(f"{what} does not exist", "check the name and `catalogs` in tablectl.yaml") from None
             hint = _RIGHTS if "AccessDenied" in code else ""
             raise LiveError(f"{what}: AWS Glue answers: {str(error)[:400]}", hint) from None
         except BotoCoreError as error:

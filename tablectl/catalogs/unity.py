@@ -19,7 +19,7 @@ from tablectl.catalogs.unity_tables import catalog_entry, managed_table, parse_l
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import TableName, canonical_location, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
-from tablectl.model.errors import LiveError, TablectlError
+from tablectl.model.errors import LiveError, MissingError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.one_table import of_table
 from tablectl.storage.access import TemporaryCredentials
@@ -185,7 +185,7 @@ class UnityCatalog:
                 sizes.pop(0)
             except AnswerError as error:
                 if error.status == 404 and error.kind:
-                    raise LiveError(
+                    raise MissingError(
                         f"{what} does not exist", "check the name and `catalogs` in tablectl.yaml"
                     ) from None
                 raise LiveError(f"{what}: {error.message}", error.hint or _no_unity(error)) from None
@@ -295,7 +295,7 @@ def _no_unity(error: AnswerError) -> str:
 
 
 def _missing(name: TableName) -> LiveError:
-    return LiveError(f"{name.text} does not exist", "check the name and `catalogs` in tablectl.yaml")
+    return MissingError(f"{name.text} does not exist", "check the name and `catalogs` in tablectl.yaml")
 
 
 def _not_vended(table: CatalogTable, error: AnswerError) -> LiveError:

@@ -1,26 +1,35 @@
-"""The note of a merge request on GitLab: one per project and merge request, edited with each plan.
+"""The note of a merge request on GitLab: one per project and merge request, edited with each plan; and the plan that it
+shows, to apply after the merge.
 
-Fields of the API: https://docs.gitlab.com/api/notes/#merge-requests and https://docs.gitlab.com/api/users/.
+Fields of the API: https://docs.gitlab.com/api/notes/#merge-requests, https://docs.gitlab.com/api/users/,
+https://docs.gitlab.com/api/commits/#list-merge-requests-associated-with-a-commit,
+https://docs.gitlab.com/api/merge_requests/#list-merge-request-pipelines, https://docs.gitlab.com/api/jobs/ and
+https://docs.gitlab.com/api/job_artifacts/#download-a-single-artifact-file-by-job-id (read 23 November 2026).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
-from tablectl.ci.comment import DEFAULT, addition, body_of, marker
+from tablectl.ci.comment import DEFAULT, addition, body_of, digest_in, marker
 from tablectl.ci.rest_api import HostedRepository, open_gitlab
 from tablectl.commands.plan_files import read_plan
-from tablectl.model.errors import ExitCode, LiveError, TablectlError
+from tablectl.commands.written_files import write_file
+from tablectl.model.errors import ExitCode, LiveError, PlanFileError, TablectlError
 from tablectl.model.output_escapes import escape_output
-from tablectl.planning.plan_file import digest_of
+from tablectl.planning.plan_file import MAX_BYTES, digest_of, load_plan
 from tablectl.support.frozen import frozen
 
 REPORT = "plan.md"
 PLAN = "plan.json"
 _NUMBER = re.compile(r"[0-9]{1,19}\Z")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
+_MOST_PIPELINES = 20
+_BY_HAND = "run a pipeline of the default branch by hand: it plans again, and its apply runs that plan"
 
 
 @frozen
@@ -29,6 +38,8 @@ class Note:
 
     number: int
     body: str
+    written: str = ""
+    """When it was last edited, as the API writes times."""
 
 
 def note_step(environ: Mapping[str, str], log: TextIO) -> int:
@@ -49,6 +60,62 @@ def note_step(environ: Mapping[str, str], log: TextIO) -> int:
     except TablectlError as error:
         return _tell(log, f"no note could be written: {error.message}. The artifacts of this job have the report")
     return _tell(log, made)
+
+
+def reviewed_step(environ: Mapping[str, str], log: TextIO) -> int:
+    """Write ``plan.json``: the plan that the note of the merged merge request shows. Returns the exit code."""
+    try:
+        data, number = _reviewed(environ)
+        write_file(Path(PLAN), data, private=True)  # a plan can hold values that reports hide
+    except TablectlError as error:
+        _tell(log, f"error: {error}")
+        return error.exit_code
+    return _tell(log, f"applying the plan that the note of !{number} shows")
+
+
+def _reviewed(environ: Mapping[str, str]) -> tuple[bytes, int]:
+    """The reviewed plan and the number of its merge request. Raises ``PlanFileError``, with what to do, if there is
+    none, and ``LiveError``.
+    """
+    project, commit = environ.get("CI_PROJECT_ID", ""), environ.get("CI_COMMIT_SHA", "")
+    if not _NUMBER.match(project) or not _COMMIT.match(commit) or not environ.get("NOTE_TOKEN", "").strip():
+        raise PlanFileError("the reviewed plan is found with NOTE_TOKEN, in a job of GitLab (docs/ci.md)", _BY_HAND)
+    gitlab, branch = open_gitlab(environ, project), environ.get("CI_DEFAULT_BRANCH", "")
+    merged = [
+        each
+        for each in gitlab.pages(f"repository/commits/{commit}/merge_requests")
+        if each.get("state") == "merged"
+        and each.get("target_branch") == branch
+        and commit in {each.get("merge_commit_sha"), each.get("squash_commit_sha"), each.get("sha")}
+    ]
+    if not merged:
+        raise PlanFileError(f"no merge request was merged as {commit[:10]}, so no plan of it was reviewed", _BY_HAND)
+    number, mark = int(merged[0]["iid"]), marker("plan", DEFAULT)
+    note = _find(gitlab, f"merge_requests/{number}/notes", mark)
+    digest = digest_in(note.body, mark) if note else ""
+    if note is None or not digest:
+        raise PlanFileError(f"no note of !{number} by the account of this token shows a plan", _BY_HAND)
+    if note.written >= str(merged[0].get("merged_at") or ""):
+        raise PlanFileError(f"the note with the plan of !{number} was written after the merge", _BY_HAND)
+    for job in _plan_jobs(gitlab, project, number):
+        try:
+            data = gitlab.download(f"jobs/{job}/artifacts/{PLAN}", MAX_BYTES)
+            if digest_of(load_plan(data, f"the plan of job {job}")) == digest:
+                return data, number
+        except LiveError:  # the artifacts are no longer kept
+            continue
+    raise PlanFileError(f"no job of !{number} keeps the plan {digest[:12]}… that its note shows", _BY_HAND)
+
+
+def _plan_jobs(gitlab: HostedRepository, project: str, number: int) -> Iterator[int]:
+    """The jobs of this project that planned a merge request, the newest first."""
+    ours = (
+        each for each in gitlab.pages(f"merge_requests/{number}/pipelines") if str(each.get("project_id")) == project
+    )
+    for pipeline in islice(ours, _MOST_PIPELINES):
+        for job in gitlab.pages(f"pipelines/{int(pipeline['id'])}/jobs"):
+            if job.get("name") == "plan" and job.get("status") == "success":
+                yield int(job["id"])
 
 
 def _put(gitlab: HostedRepository, path: str, job: str) -> str:
@@ -75,7 +142,7 @@ def _find(gitlab: HostedRepository, path: str, mark: str) -> Note | None:
         author, body, number = each.get("author"), each.get("body"), each.get("id")
         ours = isinstance(author, dict) and author.get("id") == account and not each.get("system")
         if ours and isinstance(number, int) and isinstance(body, str) and body.rstrip().endswith(mark):
-            return Note(number, body)
+            return Note(number, body, str(each.get("updated_at") or ""))
     return None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tablectl.catalogs.http_client import AnswerError
 from tablectl.ci.base_branch import save_base
 from tablectl.ci.comment import DEFAULT, addition, body_of, find_comment, marker, put_comment
-from tablectl.ci.gitlab import note_step
+from tablectl.ci.gitlab import note_step, reviewed_step
 from tablectl.ci.job import CiJob, CommandResult
 from tablectl.ci.rest_api import open_github
 from tablectl.ci.reviewed import (
@@ -253,6 +253,7 @@ STEPS: Mapping[str, Callable[[CiJob], int]] = {
     "apply": apply_step,
     "drift": drift_step,
     "note": lambda job: note_step(job.environ, job.log),
+    "reviewed": lambda job: reviewed_step(job.environ, job.log),
 }
 
 

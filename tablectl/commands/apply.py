@@ -104,11 +104,11 @@ def apply_command(options: ApplyCommandOptions, out: Output) -> ExitCode:
         context = replace(plan_context(plan, project, target.paths, out, reports), plan=plan)
         with out.display() as notify:
             control = Control(notify=notify)
-            with _signals(control, out) as install_handlers:
+            with stop_on_signals(control, out) as install_handlers:
                 report = run(project, plan, replace(control, on_engine=install_handlers), options, approve)
     make = partial(document_of_run, mask=project.mask, context=context)
     try:
-        return _reported(report, out, reports, report_of(report, make, context, verbose=options.verbose))
+        return write_run(report, out, reports, report_of(report, make, context, verbose=options.verbose))
     finally:
         owners = {table.name: table.owner for table in plan.tables}
         send_notification(
@@ -204,7 +204,7 @@ def _failures_told(project: Project, out: Output) -> Iterator[None]:
         raise
 
 
-def _reported(report: RunReport, out: Output, reports: ReportFiles, render: Render) -> ExitCode:
+def write_run(report: RunReport, out: Output, reports: ReportFiles, render: Render) -> ExitCode:
     """The exit code, once the report is written. Committed changes count and are reported even if the report fails."""
     before = out.results
     try:
@@ -253,7 +253,7 @@ def _agreed(plan: Plan, out: Output, project: Project, options: ApplyCommandOpti
 
 
 @contextmanager
-def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
+def stop_on_signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
     """On the first SIGINT, SIGTERM or SIGHUP, end the run cleanly: no further statement starts, and leases are
     released.
 

@@ -74,7 +74,7 @@ def check_declared(plan: Plan, specs: Specs) -> Mapping[str, TableSpec]:
         wrong.append("`tables`: a table is in the plan twice")
     if wrong:
         more = [f"and {len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
-        raise PlanFileError("; ".join([*wrong[:_MOST_TOLD], *more]), _PLAN_AGAIN)
+        raise PlanFileError("\n".join([*wrong[:_MOST_TOLD], *more]), _PLAN_AGAIN)
     return found
 
 

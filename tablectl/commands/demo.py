@@ -79,11 +79,6 @@ _TABLES = {
         ('delta.isolationLevel' = 'Serializable', 'delta.deletedFileRetentionDuration' = 'interval 14 days')""",
         "SELECT id, CAST(id AS DECIMAL(10,2)) FROM range(1000)",
     ),
-    "refunds": (
-        """(refund_id BIGINT, return_id BIGINT) USING delta
-        TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')""",
-        "SELECT id, id * 3 FROM range(1000)",
-    ),
     "visits": (
         "(visit_id BIGINT, day DATE, month STRING) USING delta PARTITIONED BY (day)",
         "SELECT id, DATE'2026-01-01' + CAST(id % 12 AS INT), '2026-01' FROM range(1000)",
@@ -141,14 +136,13 @@ def _remove(path: Path) -> None:
 
 
 def build_lake(engine: Engine, lake: Path, on_table: Callable[[str, int], None] = lambda _name, _count: None) -> None:
-    """Create the tables with data, each named before. Rows of two are deleted with deletion vectors."""
+    """Create the tables with data, each named before. Rows of ``returns`` are deleted with deletion vectors."""
     for count, (name, (columns, rows)) in enumerate(_TABLES.items(), 1):
         on_table(name, count)
         table = f"delta.{quote_name(str(lake / name))}"
         engine.execute(f"CREATE TABLE {table} {columns}")
         engine.execute(f"INSERT INTO {table} {rows}")
-    for name in ("returns", "refunds"):
-        engine.execute(f"DELETE FROM delta.{quote_name(str(lake / name))} WHERE return_id % 10 = 3")  # noqa: S608  # quoted
+    engine.execute(f"DELETE FROM delta.{quote_name(str(lake / 'returns'))} WHERE return_id % 10 = 3")  # noqa: S608  # quoted
 
 
 def demo_policies() -> Path:

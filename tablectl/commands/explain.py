@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
 
 from tablectl.attributes.policy import OWNED_KEYS, VALUE_TYPES, declarable_keys
 from tablectl.commands.command import command, function
@@ -25,6 +27,7 @@ from tablectl.insight.terms.term_document import document_of_fact, document_of_t
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.products import needs_of_value
 from tablectl.model.errors import ExitCode, UsageError
+from tablectl.model.text import Code
 from tablectl.planning.explain_property import explain_property
 from tablectl.policies.effective_policy import Explanation, is_word
 from tablectl.policies.effective_policy import explain as explain_table
@@ -34,7 +37,7 @@ from tablectl.policies.own_rules import documentation_of, own_rules
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.suggestions import nearest, shown
-from tablectl.reports.document import Document
+from tablectl.reports.document import Document, Listing, page
 from tablectl.reports.explain_document import (
     CodeExplanation,
     RuntimeNeed,
@@ -45,6 +48,8 @@ from tablectl.reports.explain_document import (
 
 _CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
 _FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)
+_PAGE = re.compile(r"(?:docs/)?([A-Za-z0-9][\w-]*(?:/[A-Za-z0-9][\w-]*){0,2})\.md(?:#.*)?\Z")
+"""A page that a message names."""
 _PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
 """A table known by its path has backticks around it."""
 
@@ -57,7 +62,7 @@ class ExplainOptions(Place):
         REQUIRED,
         Text(
             description="A table identifier, as in policies; or an exception, a DELTA_… error class, an isolation "
-            "level, a property or the code of a finding."
+            "level, a property, the code of a finding, or a page that a message names (docs/ci.md)."
         ),
         metavar="TABLE | WORD",
     )
@@ -105,6 +110,8 @@ def _explained(options: ExplainCommandOptions, out: Output) -> Document:
         return _property(word, options, out)
     if _FACT.match(word):
         return _fact(word)
+    if named := _PAGE.match(word):
+        return _page(named[1])
     own = find_tool_term(word)
     if own is not None:
         return document_of_word(own)
@@ -146,6 +153,23 @@ def _fact(id: str) -> Document:  # noqa: A002
         near = nearest(id, fact_ids())
         raise UsageError(f"there is no fact {shown(id)}", f"did you mean {near}?" if near else "see docs/reference")
     return document_of_fact(fact)
+
+
+def _page(name: str) -> Document:
+    """A page of the documentation, which messages name: ``docs/ci.md``. It lies next to the package in an installation,
+    at the root of a checkout.
+    """
+    package = Path(str(resources.files("tablectl")))
+    folder = package / "_docs" if (package / "_docs").is_dir() else package.parent / "docs"
+    try:
+        text = (folder / f"{name}.md").read_text(encoding="utf-8")
+    except OSError:
+        near = nearest(name, [each.relative_to(folder).as_posix().removesuffix(".md") for each in folder.rglob("*.md")])
+        raise UsageError(
+            f"there is no page {name}.md", f"did you mean {near}.md?" if near else "see README.md"
+        ) from None
+    code = Code("markdown", tuple(text.rstrip("\n").split("\n")))
+    return page(f"docs/{name}.md", Listing((code,)), record={"page": f"docs/{name}.md", "text": text})
 
 
 def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, Field
 from functools import partial
 from importlib import import_module
@@ -11,9 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from tablectl.commands.command import CliCommand, options_of
-from tablectl.model.errors import UsageError
+from tablectl.model.errors import TablectlError, UsageError
 from tablectl.policies.config import OVERRIDDEN
 from tablectl.policies.fields import ListOf, MapOf, Text, Word, number_text
 from tablectl.policies.settings import Setting, settings_of
@@ -106,7 +109,14 @@ def _parameter(each: Field[Any], about: Setting, record: type[Any]) -> click.Par
         several = isinstance(takes, ListOf)
         read = partial(_read, about, about.metavar)
         shown = about.metavar if required or about.metavar.startswith("[") else f"[{about.metavar}]"
-        return click.Argument([each.name], metavar=shown, nargs=-1 if several else 1, required=required, callback=read)
+        return click.Argument(
+            [each.name],
+            metavar=shown,
+            nargs=-1 if several else 1,
+            required=required,
+            callback=read,
+            shell_complete=_tables if each.name in _TABLES else None,
+        )
     more: dict[str, Any] = {} if required else {"default": None}  # the library's own default would count as given
     return click.Option(
         [each.name, *about.flags],
@@ -116,8 +126,25 @@ def _parameter(each: Field[Any], about: Setting, record: type[Any]) -> click.Par
         **more,
         is_eager=each.name == _FORMAT,  # the format of errors
         callback=partial(_read, about, about.flags[0]),
+        shell_complete=_tables if each.name in _TABLES else None,
         **_kind(each, about),
     )
+
+
+_TABLES = ("table", "tables", "places", "select", "exclude", "live", "old")
+"""The parameters that take names of tables."""
+
+
+def _tables(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The tables that the policies name and that go on like this, as people call them if that is enough."""
+    from tablectl.commands.project import Project  # noqa: PLC0415  # no command but a completion needs it here
+
+    with suppress(TablectlError):
+        own = [each.table for each in Project.open().any_policies().declarations.named if each.table]
+        counts = Counter(each.last for each in own)
+        names = (each.last if counts[each.last] == 1 else each.text for each in own)
+        return [CompletionItem(name) for name in sorted(names) if name.startswith(begun)]
+    return []
 
 
 def _kind(each: Field[Any], about: Setting) -> dict[str, Any]:

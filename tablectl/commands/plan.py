@@ -113,7 +113,7 @@ def plan_command(options: PlanCommandOptions, out: Output) -> ExitCode:
         else:
             with out.progress() as on_read:
                 plan = make_plan(project, specs, selection, on_read)
-        sources = lines_of_plan(plan, specs) if reports.names_lines else {}
+        sources = lines_of_plan(plan, specs, everything=reports.names_lines)
         context = started.timed(Context(pending_fails=options.detailed_exitcode, sources=sources))
         if options.shown_as:
             _note_default_levels(specs, project.dialect, opened.dialect, out)

@@ -69,9 +69,10 @@ def plan_context(
     return replace(context, digest=digest_of(plan))
 
 
-def lines_of_plan(plan: Plan, specs: Specs) -> Sources:
-    """The lines of the policies for the tables that a plan reports."""
-    return policy_lines_of(specs, [*(each.name for each in plan.tables), *(each.name for each in plan.failures)])
+def lines_of_plan(plan: Plan, specs: Specs, *, everything: bool = True) -> Sources:
+    """The lines of the policies for the tables that a plan reports, or for those alone that it does not change."""
+    shown = (each for each in plan.tables if everything or each.refusals)
+    return policy_lines_of(specs, [each.name for each in (*shown, *plan.failures)])
 
 
 def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:

@@ -46,6 +46,7 @@ from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import STATEMENT_ID, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.planning.plan_file import digest_of
+from tablectl.planning.upkeep import UpkeepTable
 from tablectl.policies.config import RunSettings, WindowConfig
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import Text, Word, duration, number
@@ -216,7 +217,8 @@ def run(
     ``UsageError`` if nothing that is seen of the first tables would stop the others.
     """
     canary = _canary(project.config.window, plan)
-    stamp = Stamp(uuid4().hex[:12], digest_of(plan), options.proceed, options.override)
+    by = str(current_owner(project.environ, __version__))
+    stamp = Stamp(uuid4().hex[:12], digest_of(plan), options.proceed, options.override, by)
     # A run that was killed can have unfinished hooks on tables that now match their policies.
     asked = [parse_table(name) for name in plan.unchanged] if project.config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)
@@ -237,6 +239,9 @@ def run(
         terms = _terms(project, options, canary)
         context = replace(_context(project, engine, stamp, control, terms), approve=approve)
         schedule = replace(_schedule(project, stamp), drivers=drivers)
+        if any(isinstance(table, UpkeepTable) for table in plan.tables):
+            # Sizes of files are settings of the session, which all tables of a driver share.
+            schedule = replace(schedule, parallel=1, together=())
         report = run_plan(context, schedule, plan, tuple(_places(project, asked, context)))
         return replace(report, notes=(*opened.notes, *report.notes))
     finally:
@@ -310,6 +315,8 @@ def _terms(project: Project, options: RunOptions, canary: CanaryTerms | None) ->
         wait=options.wait * 60,
         quiet=None if options.quiet is None else QuietTerms(options.quiet, window.quiet),
         canary=canary,
+        upkeep=window.upkeep,
+        quiet_limit=window.quiet,
     )
 
 
@@ -389,6 +396,9 @@ class _NoEngine:
         raise EngineError(f"no engine was started to write {table.text}")
 
     def row(self, sql: str) -> tuple[str | None, ...]:
+        raise EngineError(f"no engine was started to run {sql}")
+
+    def count(self, sql: str) -> int:
         raise EngineError(f"no engine was started to run {sql}")
 
     def close(self) -> None:

@@ -254,7 +254,8 @@ jobs:
           overwrite: true
 """
 
-_GITLAB = """# A merge request gets a plan. The pipeline of the default branch plans again; a person starts the apply.
+_GITLAB = """# A merge request gets a plan, as a note. After the merge a person starts the apply of exactly that plan.
+# A pipeline by hand on the default branch plans again, and its apply runs that plan. A schedule finds drift.
 stages: [plan, apply, drift]
 
 default:
@@ -293,12 +294,11 @@ plan:
   rules:
     - if: $CI_PIPELINE_SOURCE == "merge_request_event"
       changes: [policies/**/*, tablectl.yaml, requirements/*]
-    - if: $CI_PIPELINE_SOURCE != "schedule" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
-      changes: [policies/**/*, tablectl.yaml]
+    - if: $CI_PIPELINE_SOURCE == "web" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
 
 apply:
   stage: apply
-  needs: [plan]
+  needs: [{job: plan, optional: true}]
   environment: production
   resource_group: tablectl # one apply at a time
   interruptible: false
@@ -306,11 +306,15 @@ apply:
     - apt-get update -qq && apt-get install -qq --yes openjdk-17-jre-headless
     - pip install --require-hashes -r requirements/tablectl-apply.lock
     - pip install --no-deps --no-build-isolation -r requirements/tablectl.txt
-    - tablectl apply plan.json
+    - '[ -f plan.json ] || python -P -m tablectl.ci reviewed' # the plan that the note of the merge request shows
+    - tablectl apply plan.json --report run.md --report run.html
+  artifacts: {when: always, paths: [run.md, run.html]}
   rules:
-    - if: $CI_PIPELINE_SOURCE != "schedule" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
+    - if: $CI_PIPELINE_SOURCE == "push" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
       changes: [policies/**/*, tablectl.yaml]
-      when: manual # what is applied is the plan that this pipeline shows
+      when: manual
+    - if: $CI_PIPELINE_SOURCE == "web" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
+      when: manual
 
 drift:
   stage: drift

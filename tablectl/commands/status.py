@@ -30,10 +30,11 @@ from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
-from tablectl.model.text import natural_key, value_text
+from tablectl.model.text import natural_key, time_text, value_text
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.planning.lint import lint, with_own_rules
+from tablectl.planning.upkeep import due_tasks
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
@@ -187,7 +188,8 @@ def _depth(spec: TableSpec, live: LiveTable, *, debt: bool) -> Depth:
     made = replace(depth_for(spec, LOOK_BACK)(live), look_back=LOOK_BACK)
     if not debt:
         return made
-    return replace(made, counts=True, marks=made.marks or ("incremental" if live.clustering else None))
+    marks = made.marks or ("incremental" if live.clustering else None)
+    return replace(made, counts=True, marks=marks, upkeep=spec.upkeep)
 
 
 def _unreadable(name: str, error: str, policy: str, location: str = "") -> TableStatus:
@@ -213,6 +215,7 @@ def _row(project: Project, found: _Found) -> TableStatus:
         locked_out=_locked_out(spec, live),
         findings=_findings(project, found),
         unclustered_bytes=_unclustered(live),
+        **_upkeep(spec, live),
     )
     if blamed is None:
         return row
@@ -255,7 +258,7 @@ def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
         version=live.version,
         applied_at=_time(applied),
         applied_run=stamp.run if stamp else "",
-        written_at=_time(live.history[0]) if live.history else None,
+        written_at=_time(next((each for each in live.history if not read_stamp(each.user_metadata)), None)),
         reader=live.protocol.reader,
         writer=live.protocol.writer,
         features=tuple(sorted(live.protocol.features)),
@@ -268,6 +271,20 @@ def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
         log_retention=live.property(keys.LOG_RETENTION) or _default(DEFAULT_LOG_RETENTION),
         file_retention=live.property(keys.DELETED_FILE_RETENTION) or _default(DEFAULT_FILE_RETENTION),
     )
+
+
+def _upkeep(spec: TableSpec, live: LiveTable) -> dict[str, Any]:
+    """What upkeep is due, if it was read."""
+    if live.upkeep is None or spec.upkeep is None:
+        return {}
+    tasks = due_tasks(spec.upkeep, live, int(time() * 1000))
+    due = (f"{each.kind}{f' since {time_text(each.since)}' if each.since else ''}" for each in tasks if each.due)
+    return {
+        "upkeep": tuple(due),
+        "small_files": live.upkeep.small_files,
+        "vacuum_bytes": next((each.bytes for each in tasks if each.kind == "vacuum"), None),
+        "log_files": live.upkeep.log,
+    }
 
 
 def _default(interval: str) -> str:
@@ -325,6 +342,7 @@ def _arrow(status: LakeStatus) -> Any:
         **dict.fromkeys(("table", "location", "state", "policy", "changed_by", "applied_run"), pa.string()),
         **dict.fromkeys(("isolation", "log_retention", "file_retention", "error", "env", "owner"), pa.string()),
         **dict.fromkeys(("version", "files", "bytes", "file_bytes", "vectors", "unclustered_bytes"), pa.int64()),
+        **dict.fromkeys(("small_files", "vacuum_bytes", "log_files"), pa.int64()),
         **dict.fromkeys(("reader", "writer"), pa.int32()),
         **dict.fromkeys(("differences", "features", "locked_out", "findings"), texts),
         **dict.fromkeys(("changed_at", "applied_at", "written_at", "read_at"), time),

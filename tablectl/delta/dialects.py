@@ -44,6 +44,8 @@ class Dialect:
     """Whether it is known when its Connect server ends the statement of a client that is gone."""
     statement_timeout: str = ""
     """The setting of a Connect session that ends each of its statements after some seconds; empty if there is none."""
+    session_settings: bool = False
+    """Whether OPTIMIZE and VACUUM take file sizes, batches and logging from settings of the session."""
     catalog_settings: bool = False
     """Whether it has automatic clustering, predictive optimization and SET MANAGED."""
     sets_not_null: bool = False
@@ -58,6 +60,7 @@ OPEN_SOURCE = Dialect(
     # It honours a stored WriteSerializable and rejects setting it (delta-1.2).
     settable_levels=frozenset({"Serializable"}),
     rewrite_measured=True,
+    session_settings=True,
 )
 DATABRICKS = Dialect(
     name="databricks",

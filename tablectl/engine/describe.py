@@ -12,7 +12,7 @@ from typing import Any
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import quote_name, split_parts
 from tablectl.engine.errors import engine_error
-from tablectl.model.errors import EngineError, LiveError
+from tablectl.model.errors import EngineError, LiveError, MissingError
 
 UNGUARDED = "_tablectl_unguarded"
 """An attribute of the sessions of an apply: its own statements never wait at its gate (docs/guards.md)."""
@@ -75,9 +75,9 @@ def not_found(what: str, error: EngineError) -> LiveError | None:
     """The ``LiveError`` that something does not exist, if the engine's error says so; else ``None``."""
     if error.condition in _MISSING_CATALOG:
         hint = "configure it under engine.conf as spark.sql.catalog.NAME, or check its name"
-        return LiveError(f"{what} does not exist: the engine has no such catalog", hint)
+        return MissingError(f"{what} does not exist: the engine has no such catalog", hint)
     if error.condition in _MISSING:
-        return LiveError(f"{what} does not exist", "check the name and engine.catalog in tablectl.yaml")
+        return MissingError(f"{what} does not exist", "check the name and engine.catalog in tablectl.yaml")
     return None
 
 

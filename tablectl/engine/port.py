@@ -122,6 +122,10 @@ class Engine(CommitDriver, Protocol):
         """The first row of a query, with its values as strings."""
         ...
 
+    def count(self, sql: str) -> int:
+        """The number of rows of a statement."""
+        ...
+
     def close(self) -> None:
         """Release the session. Idempotent."""
         ...

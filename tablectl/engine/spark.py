@@ -245,9 +245,23 @@ class SparkEngine(SqlCatalog):
         asked = partial(link.checked, may_send, lambda: _tagged(self._session, tag, work))
         return watched(asked, self.alive, link.why_dead)
 
+    def count(self, sql: str) -> int:
+        """The number of rows of a statement."""
+        return self._run(lambda: int(self._session.sql(sql).count()))
+
     def rows(self, sql: str) -> list[Any]:
         """All rows of a query."""
         return self._run(lambda: rows_of(self._session, sql))
+
+    def schema(self, columns: str) -> str:
+        """The Spark schema, in JSON, of columns in SQL. Raises ``EngineError``."""
+
+        def parsed() -> str:
+            if is_connect(self._session):
+                return str(self._session.createDataFrame([], columns).schema.json())
+            return str(import_module("pyspark.sql.types").StructType.fromDDL(columns).json())
+
+        return self._run(parsed)
 
     def on_executors(self, work: RemoteWork, parts: Sequence[str]) -> tuple[str, ...]:
         """As ``Executors.on_executors``, by ``mapInPandas``."""

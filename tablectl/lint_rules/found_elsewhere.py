@@ -122,8 +122,8 @@ PROPERTY_IS_UNKNOWN = LintRule(
     name="PropertyIsUnknown",
     severity="note",
     title="A property is unknown to tablectl",
-    breaks="Concurrent writes fail once, as with every property of which nothing is known. Nobody has checked whether "
-    "the engine takes the value.",
+    breaks="Concurrent writes fail once, as with every property of which nothing is known. Whether the engine takes "
+    "the value was not checked.",
     why="The policy declares the key with its engine, or a pattern of `engine.extra_properties` admits it. Spark "
     "stores such a key without looking at it.",
     fix="Check key and value in the documentation of that engine.",

@@ -177,6 +177,30 @@ CLIENT_STANDS_OUTSIDE = LintRule(
 )
 
 
+def _catalog_commits_begin(table: LintedState) -> Found:
+    if (
+        "features.catalogManaged" in table.changed
+        and (table.declared.features or {}).get("catalogManaged") == "supported"
+    ):
+        yield "from this commit on every reader and writer must go through Unity Catalog", "features.catalogManaged"
+
+
+CATALOG_COMMITS_BEGIN = LintRule(
+    code="D006",
+    name="CatalogCommitsBegin",
+    severity="warning",
+    title="Catalog commits change how clients reach the table",
+    breaks="Jobs that use the table's path fail for good, and so do clients that do not know catalogManaged. "
+    "Open-source Delta Spark refuses OPTIMIZE, REORG, VACUUM and DROP FEATURE on such a table.",
+    why="With catalogManaged, the newest commits are known to the catalog first. Writes in flight may be retried or "
+    "cancelled while it is turned on.",
+    fix="Move each job to the table's name first. `clients:` refuses the change if it locks one of them out.",
+    source="https://docs.databricks.com/gcp/en/delta/catalog-managed-commits; delta-1.11",
+    seen=("plan",),
+    check=_catalog_commits_begin,
+)
+
+
 def _clients(table: LintedState) -> list[ClientData]:
     named = [find_client(name) for name in table.clients]
     seen = [find_engine(each.client.engine) for each in table.history]

@@ -8,10 +8,12 @@ missing, incomplete, left over from an earlier table at the same location, or a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
+from math import inf
 from sys import intern
 from types import MappingProxyType
 from typing import Any, Self
@@ -41,6 +43,9 @@ from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 
 _FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
+_ADD = _FILES[0]
+_WRITTEN = re.compile(rb'"modificationTime":([0-9]{1,15})[,}]')
+_TIMED = 1000
 _KINDS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "domainMetadata", "commitInfo", "txn"})
 
 _FILE_KINDS = frozenset({"add", "remove", "cdc"})
@@ -63,6 +68,7 @@ there.
 _ENTRIES_LIMIT = 100
 _JOB = frozenset({"job", "notebook", "clusterId", STATEMENT_ID})
 _NUMBER_LIMIT = 2**63
+_BINS_LIMIT = 1000
 
 
 class CommitSyntaxError(ValueError):
@@ -82,6 +88,9 @@ class _Gathered:
     transactions: list[AppTransaction] = field(default_factory=list)
     files: list[FileAction] = field(default_factory=list)
     changes_data: bool = False
+    first_file: int = 0
+    timed: int = 0
+    """How many lines were searched for the time of a new file."""
     counted: int = 0
     """The bytes of all lines that do not concern files."""
 
@@ -90,6 +99,14 @@ class _Gathered:
         self.counted += len(line)
         if self.counted > ACTION_BYTES:
             raise BudgetError(f"the actions that are not about files have more than {ACTION_BYTES >> 20} MiB")
+
+    def time(self, line: bytes) -> None:
+        """Notes when a new file was written. A part of the files is enough for the time of the first."""
+        if self.timed < _TIMED and line.startswith(_ADD):
+            self.timed += 1
+            found = _WRITTEN.search(line)
+            if found is not None:
+                self.first_file = min(self.first_file or int(found[1]), int(found[1]))
 
     def take(self, kind: str, value: object, *, with_files: bool) -> None:
         match kind:
@@ -177,6 +194,7 @@ def parse_commit(
         if not line.strip():
             continue
         last = line
+        gathered.time(line)
         if not with_files and _is_file_line(line):
             gathered.changes_data |= not line.startswith(b'{"cdc":')
             continue
@@ -243,6 +261,7 @@ def _summary(version: int, gathered: _Gathered) -> Commit:
         isolation=_text(info.get("isolationLevel")),
         blind_append=blind if isinstance(blind, bool) else None,
         transactions=tuple(gathered.transactions),
+        first_file=gathered.first_file,
         job=_job(info),
     )
 
@@ -316,6 +335,16 @@ def parse_client(engine_info: str) -> Client:
 
 
 @frozen
+class SizeBin:
+    """The files of a version from one size to another."""
+
+    until: float
+    """The size in bytes that these files do not reach; infinite for the last bin."""
+    files: int
+    bytes: int
+
+
+@frozen
 class Checksum:
     """The contents of a ``.crc`` file."""
 
@@ -327,6 +356,8 @@ class Checksum:
     files: int
     bytes: int
     vectors: int | None
+    histogram: tuple[SizeBin, ...] | None = None
+    """The sizes of the files; ``None`` if the file does not have them, or if they do not add up."""
 
     @property
     def clustering(self) -> DomainMetadata | None:
@@ -346,17 +377,33 @@ def parse_checksum(raw: bytes) -> Checksum | None:
         domains, vectors, txn_id = value.get("domainMetadata"), value.get("numDeletionVectorsOpt"), value.get("txnId")
         if domains is not None and not isinstance(domains, list):
             return None
+        files, size = expect_integer(value.get("numFiles"), "numFiles"), value.get("tableSizeBytes")
         return Checksum(
             txn_id=txn_id if isinstance(txn_id, str) else "",
             protocol=parse_protocol(value.get("protocol")),
             metadata=parse_metadata(value.get("metadata")),
             domains=None if domains is None else tuple(parse_domain(domain) for domain in domains),
-            files=expect_integer(value.get("numFiles"), "numFiles"),
-            bytes=expect_integer(value.get("tableSizeBytes"), "tableSizeBytes"),
+            files=files,
+            bytes=expect_integer(size, "tableSizeBytes"),
             vectors=None if vectors is None else expect_integer(vectors, "numDeletionVectorsOpt"),
+            histogram=_histogram(value.get("fileSizeHistogram") or value.get("histogramOpt"), files),
         )
     except ValueError:
         return None
+
+
+def _histogram(value: object, files: int) -> tuple[SizeBin, ...] | None:
+    """The bins, if they are whole numbers in order and hold so many files. Another histogram is ignored."""
+    keys = ("sortedBinBoundaries", "fileCounts", "totalBytes")
+    lists = [value.get(key) for key in keys] if isinstance(value, dict) else []
+    if not lists or not all(isinstance(each, list) and 0 < len(each) <= _BINS_LIMIT for each in lists):
+        return None
+    if any(_number(item) is None for each in lists for item in each) or len({len(each) for each in lists}) > 1:
+        return None
+    starts, counts, sizes = lists
+    if sum(counts) != files or sorted(starts) != starts:
+        return None
+    return tuple(SizeBin(*each) for each in zip((*starts[1:], inf), counts, sizes, strict=True))
 
 
 def belongs(checksum: Checksum, commit: ParsedCommit) -> bool:

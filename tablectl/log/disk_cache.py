@@ -26,7 +26,7 @@ from tablectl.model.table import NOTHING_SET, AppTransaction, Commit
 from tablectl.support.json_text import read_json, write_json
 
 FILE = "tables.sqlite"
-_FORMAT = 2
+_FORMAT = 3
 """Written into the file; a file of another format is replaced."""
 _MOST_BYTES = 4 * 1024 * 1024
 """The maximum size of an entry."""
@@ -281,13 +281,16 @@ def _row(commit: Commit) -> list[Any]:
         commit.read_version,
         commit.blind_append,
         [[each.app_id, each.version] for each in commit.transactions],
+        commit.first_file,
         dict(commit.job),
     ]
 
 
 def _commit(row: Any) -> Commit:
     """The commit of a row. Raises ``TypeError`` or ``ValueError`` for any other form."""
-    version, timestamp, operation, user, client, stamp, flags, parameters, metrics, read, blind, streams, job = row
+    version, timestamp, operation, user, client, stamp, flags, parameters, metrics, read, blind, streams, first, job = (
+        row
+    )
     metadata, data, overwrites, schema = (_exactly(bool, each) for each in flags)
     return Commit(
         version=_exactly(int, version),
@@ -305,6 +308,7 @@ def _commit(row: Any) -> Commit:
         read_version=None if read is None else _exactly(int, read),
         blind_append=None if blind is None else _exactly(bool, blind),
         transactions=tuple(AppTransaction(_exactly(str, app), _exactly(int, batch)) for app, batch in streams),
+        first_file=_exactly(int, first),
         job=_texts(job),
     )
 

@@ -123,7 +123,7 @@ def measure_layout(
     """The layout of a version by its partition columns; ``None`` without files, and with more than ``most`` files."""
     sizes: Counter[Partition] = Counter()
     files = 0
-    for file in islice(_files(log, segment), most + 1):
+    for file in islice(live_files(log, segment), most + 1):
         sizes[file.partition] += file.size
         files += 1
     if not files or files > most:
@@ -137,7 +137,7 @@ def measure_layout(
     )
 
 
-def _files(log: TableLog, segment: Segment) -> Iterator[FileAction]:
+def live_files(log: TableLog, segment: Segment) -> Iterator[FileAction]:
     """Each file of the version once, by its newest action."""
     seen: set[tuple[str, str]] = set()
     for version in range(segment.version, segment.base, -1):

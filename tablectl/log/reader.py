@@ -28,6 +28,7 @@ from tablectl.log.state import (
 )
 from tablectl.log.table_cache import KnownState, NoCache, TableCache
 from tablectl.log.truncation import find_truncation
+from tablectl.log.upkeep_facts import read_upkeep_facts
 from tablectl.log.write_history import read_write_history
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
@@ -410,8 +411,9 @@ def _interpreted(name: TableName, history: History, state: State) -> LiveTable:
     unknown = unknown_features(state.protocol)
     # A feature may change what the log says of files and domains. It cannot change what the protocol and the metadata
     # of a commit are: a client has to read those to learn of the feature.
-    found = None if unknown else state.clustering
-    clustering = read_clustering(state.protocol, state.metadata, found, schema, log.location)
+    clustering = (
+        None if unknown else read_clustering(state.protocol, state.metadata, state.clustering, schema, log.location)
+    )
     files, size, vectors = (None, None, None) if unknown else _counted(state)
     return LiveTable(
         name=name,
@@ -460,6 +462,8 @@ def _deepened(table: LiveTable, depth: Depth, history: History, cache: TableCach
         table = replace(table, marks=find_clustering_state(history), optimize=depth.marks)
     if depth.truncation:
         table = replace(table, truncation=find_truncation(table, history, depth.truncation))
+    if depth.upkeep is not None:
+        table = replace(table, upkeep=read_upkeep_facts(table, history, depth.upkeep))
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
     if depth.writers and depth.writers(table):

@@ -7,9 +7,9 @@ with the same versions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from types import MappingProxyType
 
 from tablectl.log.commits import CommitSyntaxError
@@ -41,43 +41,49 @@ _NOTHING: Mapping[int, Commit] = MappingProxyType({})
 def read_write_history(table: LiveTable, history: History, cache: TableCache) -> WriteHistory:
     """The write history of a table. Raises ``LiveError`` if the log cannot be read."""
     deep = history.relisted(_listed(history))
-    top, files = history.segment.version, deep.segment.files.commits
-    first = max(top - MOST_COMMITS + 1, 0)
+    first = max(history.segment.version - MOST_COMMITS + 1, 0)
     known = _believed(deep, cache.load(table.location, table.table_id), first)
     found: dict[int, Commit] = {}
-    damaged = False
+    whole = False  # nothing is known of a damaged commit, nor of those before it
     try:
-        found.update((commit.version, commit) for commit in _recent(_newest_first(deep, known, first)))
+        whole = _read_recent(_newest_first(deep, known, first), found)
     except LiveError as error:
         if not isinstance(error, OversizeError) and not isinstance(error.__cause__, CommitSyntaxError):
             raise
-        damaged = True  # nothing is known of a damaged commit, nor of those before it
     if found.keys() - known.keys():
         cache.store(table.location, table.table_id, found)
-    cut = damaged or (len(found) == MOST_COMMITS and first - 1 in files)
-    return WriteHistory(tuple(found.values()), cut)
+    return WriteHistory(tuple(found.values()), cut=not whole)
 
 
-def _recent(commits: Iterator[Commit]) -> Iterator[Commit]:
-    """The commits of the last 30 days, and always the newest twenty.
+def _read_recent(commits: Iterator[Commit], found: dict[int, Commit]) -> bool:
+    """Adds the commits of the last 30 days, and always the newest twenty. Returns whether these are all of them.
 
     The clocks of writers differ. So the newest time is the median of the newest commits, and the days end only where
     twenty commits in a row are older.
     """
-    head = list(islice(commits, _ALWAYS))
-    yield from head
-    times = sorted(commit.timestamp for commit in head[:_NEWEST] if commit.timestamp)
+    found.update((commit.version, commit) for commit in islice(commits, _ALWAYS))
+    times = sorted(commit.timestamp for commit in list(found.values())[:_NEWEST] if commit.timestamp)
     oldest = times[len(times) // 2] - _MILLISECONDS if times else 0
     older: list[Commit] = []
     for commit in commits:
         if commit.timestamp and commit.timestamp < oldest:
             older.append(commit)
             if len(older) == _ALWAYS:
-                return
+                break
         else:
-            yield from older
+            found.update((each.version, each) for each in (*older, commit))
             older.clear()
-            yield commit
+    return bool(older) or not found or 0 in found or _reaches(list(found.values()), oldest)
+
+
+def _reaches(commits: Sequence[Commit], oldest: int) -> bool:
+    """Whether commits, newest first, whose older ones were cleaned up, reach back to a time.
+
+    The commit before the last one is not there. It was probably as far away as the others are from each other.
+    """
+    times = [commit.timestamp for commit in commits if commit.timestamp]
+    gap = max((abs(after - before) for after, before in pairwise(times)), default=0)
+    return bool(times) and times[-1] - gap <= oldest
 
 
 def _listed(history: History) -> LogFiles:
@@ -140,6 +146,7 @@ def summary(commit: Commit) -> Commit:
         transactions=tuple(
             replace(each, app_id=each.app_id[:_TEXT], last_updated=0) for each in commit.transactions[:_STREAMS]
         ),
+        first_file=commit.first_file,
         job=_some(commit.job, _JOB),
     )
 

@@ -132,6 +132,10 @@ class LiveError(TablectlError):
     """One table cannot be read: it is missing, not a Delta table, corrupt, or has an unknown protocol."""
 
 
+class MissingError(LiveError):
+    """A catalog has no such table, schema or catalog."""
+
+
 class BrokenTableError(LiveError):
     """One table is there and cannot be handled: by an unexpected error, or because its catalog says nonsense of it."""
 

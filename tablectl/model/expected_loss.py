@@ -17,15 +17,12 @@ HOURS = 168
 """The hours of a week. Hour 0 is Monday, 00:00 to 01:00 UTC."""
 DAYS = 30
 """The days before the newest commit whose writes count."""
-LEAST_WRITES = 30
-"""With fewer writes, an expected loss is unknown."""
 LONGEST_WRITE = 86_400.0
 """The longest duration of a write, in seconds. Longer ones are wrong clocks."""
 _MONDAY = 72
 """1970-01-01 was a Thursday."""
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _LONG = 2 * HOUR
-_WHOLE = HOUR - 1
 _DAY = 24
 _NEIGHBOURS = 3
 _SAME = 0.0005
@@ -39,7 +36,9 @@ class PastWrite:
     end: float
     """The time of its commit, in seconds since the epoch."""
     seconds: float
-    """Its duration: at least 0, at most ``LONGEST_WRITE``."""
+    """Its duration: at least 0, at most ``LONGEST_WRITE``. An estimate if ``at_most`` is set."""
+    at_most: float | None = None
+    """The longest duration that the log permits, for a write whose commit records none."""
 
 
 @frozen
@@ -97,61 +96,12 @@ def hour_text(hour: int) -> str:
     return f"{_DAYS[day]} {start:02}:00–{(start + 1) % _DAY:02}:00 UTC"
 
 
-def week_of_loss(writes: Iterable[PastWrite], period: Period, window: CommitWindow) -> WeekOfLoss:
-    """The expected loss for a window that opens at a random moment of each hour of the week.
-
-    An hour of the week that the period does not contain as a whole has the mean of the same hour of other days, or of
-    the whole period. The loss is additive over writes, and grows with the number and the distance of the commits.
-    """
-    failed, seconds = [0.0] * HOURS, [0.0] * HOURS
-    if window.commits > 0:
-        for write in writes:
-            _count(write, period, window, failed, seconds)
-    exposed = _exposure(period)
-    rates = zip(_rates(failed, exposed), _rates(seconds, exposed), strict=True)
-    return tuple(ExpectedLoss(*each) for each in rates)
-
-
-def _count(write: PastWrite, period: Period, window: CommitWindow, failed: list[float], seconds: list[float]) -> None:
-    """Add the moments at which a window would have failed the write, as seconds, to the hours in which they were."""
-    if not period.start <= write.end <= period.end:
-        return
-    for hour, length in hours_between(max(write.end - write.seconds, period.start), write.end):
-        failed[hour] += length
-        seconds[hour] += length * write.seconds
-    later = (window.commits - 1) * min(write.seconds, max(window.spacing, 0.0))
-    hour = hour_of_week(write.end)
-    failed[hour] += later
-    seconds[hour] += later * write.seconds
-
-
 def hours_between(start: float, end: float) -> Iterable[tuple[int, float]]:
     """The hours of the week between two times, and how many seconds of each are between them."""
     while start < end:
         upto = min((math.floor(start / HOUR) + 1) * HOUR, end)
         yield hour_of_week(start), upto - start
         start = upto
-
-
-def _exposure(period: Period) -> list[float]:
-    exposed = [0.0] * HOURS
-    for hour, length in hours_between(period.start, period.end):
-        exposed[hour] += length
-    return exposed
-
-
-def _rates(sums: Sequence[float], exposed: Sequence[float]) -> list[float]:
-    """The sums per second of exposure. Hours without enough of it get the mean of their hour of the day, or of all."""
-    whole = _rate(sums, exposed, range(HOURS), 0.0)
-    days = [_rate(sums, exposed, range(hour, HOURS, _DAY), whole) for hour in range(_DAY)]
-    return [_rate(sums, exposed, (hour,), days[hour % _DAY]) for hour in range(HOURS)]
-
-
-def _rate(sums: Sequence[float], exposed: Sequence[float], hours: Iterable[int], otherwise: float) -> float:
-    chosen = tuple(hours)
-    length = sum(exposed[hour] for hour in chosen)
-    enough = length >= _WHOLE or (len(chosen) == HOURS and length > 0)
-    return sum(sums[hour] for hour in chosen) / length if enough else otherwise
 
 
 def summed(weeks: Iterable[WeekOfLoss]) -> WeekOfLoss:
@@ -210,6 +160,8 @@ class TableLoss:
     """The expected number of failed writes, for 168 hours from Monday 00:00 UTC; empty if unknown."""
     seconds: tuple[float, ...] = ()
     """The expected seconds of work of these writes, for the same hours."""
+    jobs: tuple[str, ...] = ()
+    """The writers with usual times of the day, and these times in UTC."""
     statements: tuple[StatementLoss, ...] = ()
     """The loss of each such statement alone. One write that two statements fail counts once in the table's loss."""
 

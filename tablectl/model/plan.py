@@ -43,6 +43,7 @@ Verb = Literal[
     "DROP CONSTRAINT",
     "SET NOT NULL",
     "DROP NOT NULL",
+    "VACUUM",
 ]
 """The kind of a statement."""
 

@@ -34,6 +34,10 @@ class ReportMethods:
         count = len(getattr(self, "tables", ()))
         return f"{type(self).__name__}({count} table{'s' * (count != 1)})"
 
+    def __str__(self) -> str:
+        """The report as text, for ``print``."""
+        return repr(self) if self.reports is None else self.reports.report(self, "text")
+
     def to_markdown(self) -> str:
         """The report for a pull request."""
         return self._reports().report(self, "markdown")

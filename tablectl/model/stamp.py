@@ -10,6 +10,8 @@ LONGEST_REASON = 500
 """Maximum length of an operator's reason, in characters. User metadata read back from a log is cut to a fixed length,
 and a stamp must be complete."""
 
+LONGEST_OWNER = 300
+
 
 @dataclass(frozen=True)  # writers read stamps, also on Python 3.9, which ``@frozen`` does not support
 class Stamp:
@@ -22,10 +24,12 @@ class Stamp:
     """The reason given with ``--proceed``, to continue despite writers that did not finish in time."""
     override: str = ""
     """The reason given with ``--override``, to run outside the calendar."""
+    by: str = ""
+    """Who applied, on which machine, in which CI job."""
 
     def text(self) -> str:
         """The stamp as the JSON text of ``commitInfo.userMetadata``."""
-        reasons = {"proceed": self.proceed, "override": self.override}
+        reasons = {"proceed": self.proceed, "override": self.override, "by": self.by[:LONGEST_OWNER]}
         body = {"plan": self.plan, "run": self.run, **{name: why for name, why in reasons.items() if why}}
         # Spark replaces ${env:NAME} in the value of a setting when Delta reads it (``ConfigReader.scala``).
         return write_json({"tablectl": body}, sort=True).replace("$", "\\u0024")
@@ -35,7 +39,7 @@ def read_stamp(user_metadata: str) -> Stamp | None:
     """The stamp in a commit's user metadata; ``None`` if the commit was not made by an apply."""
     try:
         body = read_json(user_metadata).get("tablectl")
-        reasons = (str(body.get(name, "")) for name in ("proceed", "override"))
+        reasons = (str(body.get(name, "")) for name in ("proceed", "override", "by"))
         return Stamp(str(body["run"]), str(body["plan"]), *reasons)
     except (ValueError, AttributeError, KeyError, TypeError):
         return None

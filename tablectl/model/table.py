@@ -12,6 +12,7 @@ from tablectl.delta.schema import Schema
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table_options import Optimize
+from tablectl.model.upkeep import UpkeepFacts, UpkeepPolicy
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN, in_json
 
@@ -72,6 +73,8 @@ class Commit:
     blind_append: bool | None = field(default=None, metadata=UNWRITTEN)
     """Whether the commit only added files and read none; ``None`` if unknown."""
     transactions: tuple[AppTransaction, ...] = field(default=(), metadata=UNWRITTEN)
+    first_file: int = field(default=0, metadata=UNWRITTEN)
+    """When the first of its new files was written, in milliseconds since the epoch; 0 if unknown."""
     job: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """The job, notebook and cluster of the commit, as Databricks records them: ``jobId``, ``jobName``, ``runId``, …,
     ``notebookId``, ``clusterId``; and ``STATEMENT_ID``.
@@ -102,7 +105,7 @@ class WriteHistory:
     commits: tuple[Commit, ...]
     """Newest first, without the contents that do not describe the writer."""
     cut: bool = False
-    """Whether older commits of these days were not read, because there are too many or one is damaged."""
+    """Whether older commits of these days are unknown: there are too many, one is damaged, or the log was cleaned."""
 
 
 @frozen(kw_only=True)
@@ -197,6 +200,10 @@ class Depth:
     """Decides from the table with its history whether to read the commits of the last 30 days, up to 2,000 files."""
     losses: Callable[[LiveTable], bool] | None = None
     """The same, if ``writers`` does not read them: only to tell what statements are expected to cost the writers."""
+    upkeep: UpkeepPolicy | None = None
+    """The upkeep that the facts are read for; ``None`` to read none. The cost grows with the commits since the last
+    one, and with the number of files of a partitioned table.
+    """
     entry: bool = False
     """Whether to ask the table's catalog for its entry. The depth is then asked for again with the answer."""
     partly: bool = False
@@ -274,6 +281,8 @@ class LiveTable:
     """Set only if the table's commits go through its catalog."""
     entry: CatalogEntry | None = None
     """What the catalog says about the table itself. Read on request; ``None`` if it was not read."""
+    upkeep: UpkeepFacts | None = None
+    """Read on request; ``None`` if it was not read."""
 
     @property
     def known_commits(self) -> tuple[Commit, ...]:

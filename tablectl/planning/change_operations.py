@@ -62,12 +62,12 @@ def refusals_for(
     planned = operations_for(changes, basis) if operations is None else operations
     ids = frozenset(change.id for change in changes)
     target = ChangeTarget(dialect, _properties_after(planned), options, ids, tuple(each.operation for each in planned))
-    found = (
-        attribute(change.attribute).check(change, live, target)
-        or _rewrite_refusal([each for each in planned if each.change == change.id], basis)
-        for change in changes
-    )
-    return tuple(refusal for refusal in found if refusal is not None)
+    found: list[Refusal] = []
+    for change in changes:
+        found += attribute(change.attribute).refusals(change, live, target)
+        consent = _rewrite_refusal([each for each in planned if each.change == change.id], basis)
+        found += [consent] if consent else []
+    return tuple(dict.fromkeys(found))
 
 
 def _not_known(changes: Sequence[Change], live: LiveTable) -> tuple[Refusal, ...]:

@@ -140,6 +140,12 @@ def _groups(operations: list[PlannedOperation]) -> Iterable[list[PlannedOperatio
     yield from ([each] for each in rest)
 
 
+def statement_of(planned: PlannedOperation, basis: Basis, table: TableName, dialect: str) -> Statement:
+    """The statement of one operation that belongs to no change, in the phase that its commits ask for."""
+    phase = phase_of(planned.operation.commits(basis), basis, dialect).phase
+    return _statement([replace(planned, phase=phase)], planned.operation, basis, table, dialect)
+
+
 def _statement(
     group: list[PlannedOperation], operation: Operation, basis: Basis, table: TableName, dialect: str
 ) -> Statement:

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
-from tablectl.conflicts.past_writers import PastWriters, loss_of, past_writers
+from tablectl.conflicts.past_writers import PastWriters, known_jobs, loss_of, past_writers
 from tablectl.conflicts.statement_phases import depends_on_writers, phase_of
 from tablectl.model.expected_loss import (
     DAYS,
-    LEAST_WRITES,
     StatementLoss,
     TableLoss,
     failed_writes,
@@ -28,6 +27,7 @@ from tablectl.planning.derive_statements import DerivedTable
 from tablectl.planning.diff import diff
 
 _A_DAY = 86_400.0 - 60
+_MOST_JOBS = 5
 
 
 def fails_writers(policy: Policy, live: LiveTable, dialect: str, options: TableOptions = NO_OPTIONS) -> bool:
@@ -55,8 +55,8 @@ def table_loss(derived: DerivedTable, live: LiveTable, dialect: str) -> TableLos
     if history is None or not failing:
         return None
     past = past_writers(history.commits, derived.basis, dialect)
-    if past is None or past.writes < LEAST_WRITES:
-        return TableLoss(writes=past.writes if past else 0, since=_since(past), unknown=too_few(past))
+    if past is None or not past.writes:
+        return TableLoss(writes=0, since=_since(past), unknown=f"no writes in {DAYS} days")
     week = loss_of(past, failing.values())
     return TableLoss(
         writes=past.writes,
@@ -64,18 +64,12 @@ def table_loss(derived: DerivedTable, live: LiveTable, dialect: str) -> TableLos
         quietest=quietest_hour(week) if past.period.seconds >= _A_DAY else None,
         failed=failed_writes(week),
         seconds=lost_seconds(week),
+        jobs=tuple(each.text for each in known_jobs(past, failing.values()))[:_MOST_JOBS],
         statements=tuple(
             StatementLoss(statement=name, failed=failed_writes(alone), seconds=lost_seconds(alone))
             for name, alone in ((name, loss_of(past, [commits])) for name, commits in failing.items())
         ),
     )
-
-
-def too_few(past: PastWriters | None) -> str:
-    """Why so few writes give no estimate."""
-    count = past.writes if past else 0
-    counted = f"{count} write{'' if count == 1 else 's'}" if count else "no writes"
-    return f"{counted} in {DAYS} days; an estimate needs {LEAST_WRITES} writes"
 
 
 def _since(past: PastWriters | None) -> int:

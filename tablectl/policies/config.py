@@ -14,6 +14,7 @@ from tablectl.delta.credentials import find_credentials, server_text
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS, dialect_of
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
+from tablectl.delta.properties import parse_interval
 from tablectl.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
@@ -230,6 +231,9 @@ def _why_no_engine(made: EngineConfig) -> str:
 # Window
 
 
+_SHORTEST_UPKEEP, _LONGEST_UPKEEP = 10.0, 86_400.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
     """Settings of the window that a flag of ``apply`` and a parameter of ``tablectl.apply`` override."""
@@ -263,6 +267,13 @@ class RunSettings:
         "--stop-if-silent",
         metavar="N",
     )
+
+
+def _upkeep_seconds(text: str) -> float:
+    seconds = parse_interval(text) / 1_000_000
+    if not _SHORTEST_UPKEEP <= seconds <= _LONGEST_UPKEEP:
+        raise ValueError("needs an interval from 10 seconds to 1 day, such as '2 minutes'")
+    return seconds
 
 
 _RULES = Section(
@@ -311,6 +322,16 @@ class WindowConfig(RunSettings):
             0.001,
             1_000_000,
             "The expected number of failed writes below which a moment is quiet, for `--when quiet`.",
+        ),
+    )
+    upkeep: float = setting(
+        120.0,
+        Text(
+            parse=_upkeep_seconds,
+            noun="an interval",
+            values={"type": "string", "examples": ["2 minutes"]},
+            example="2 minutes",
+            description="How long a guarded writer waits at most for `tablectl upkeep`; default: 2 minutes.",
         ),
     )
     allow: tuple[Rule, ...] = setting(

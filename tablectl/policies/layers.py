@@ -22,6 +22,8 @@ from tablectl.support.frozen import frozen
 MOST_MATCHING = 64
 """The maximum number of patterns that may match one table. Each is a layer in which every value is looked up."""
 _NO_PATTERNS = PatternIndex({}, {})
+_MAINTAINED = ("predictive_optimization", "enabled")
+"""Databricks maintains such a table by itself, so nothing else does."""
 
 Declared = Mapping[str, GivenValue]
 """The declarations of a map, flattened: ``isolation``, ``properties.owner.team``, ``tags``, ``location``."""
@@ -280,6 +282,8 @@ def exclusive_pairs(resolved: Sequence[ResolvedValue]) -> Iterator[tuple[Resolve
     for pair in (*CONTRADICTIONS, *_within(resolved)):
         if all(each in said for each in pair):
             yield tuple(said[each] for each in pair)
+    kept_up = (each for each in resolved if each.key.startswith("upkeep.") and each.given)
+    yield from ((said[_MAINTAINED], each) for each in kept_up if _MAINTAINED in said)
     listing = {each.key: each for each in resolved if _lists(each)}
     yield from (tuple(listing[name] for name in pair) for pair in EXCLUSIVE if all(name in listing for name in pair))
 
@@ -304,7 +308,8 @@ def _within(resolved: Sequence[ResolvedValue]) -> Iterator[tuple[tuple[str, Any]
 def _contradiction(one: ResolvedValue, other: ResolvedValue) -> Problem:
     first, second = (f"`{each.key}: {each.given and each.given.shown()}`" for each in (one, other))
     message = f"{first} and {second} exclude each other, and {second} stands at {other.source}"
-    return one.source.problem(message, f"change one; `unmanaged: [{other.key}]` cancels an inherited one")
+    name = "upkeep" if other.key.startswith("upkeep.") else other.key
+    return one.source.problem(message, f"change one; `unmanaged: [{name}]` cancels an inherited one")
 
 
 def _lists(resolved: ResolvedValue) -> bool:

@@ -31,7 +31,8 @@ from tablectl.policies.fields import (
 )
 from tablectl.policies.identifiers import read_column, read_location
 from tablectl.policies.property_values import PropertiesField
-from tablectl.policies.suggestions import did_you_mean, nearest, shown
+from tablectl.policies.suggestions import cut, did_you_mean, nearest, shown
+from tablectl.policies.upkeep_fields import UPKEEP
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE
 from tablectl.policies.window_fields import TABLE_WINDOW
@@ -196,7 +197,7 @@ class NamedValuesField(YamlField):
             return text
         if self.named.names and entry.key not in self.named.names and (near := nearest(entry.key, self.named.names)):
             hint = f"did you mean `{near}`?"
-        reading.report(entry.source, reason if reason.isprintable() else shown(reason), hint)
+        reading.report(entry.source, cut(reason) if reason.isprintable() else shown(reason), hint)
         return None
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
@@ -421,6 +422,7 @@ INHERITED: Mapping[str, YamlField] = MappingProxyType(
     {
         **ATTRIBUTE_FIELDS,
         **OPTIONS,
+        "upkeep": UPKEEP,
         "window": TABLE_WINDOW,
         "owner": OWNER,
         "locked": LOCK,

@@ -117,7 +117,7 @@ def refused_hint(key: str, hint: str, dialect: str) -> str:
     if hint or not key.lower().startswith("delta."):
         return hint
     near = nearest(key, declarable_keys(dialect))
-    return f"did you mean `{near}`? {how_to_declare(key)}" if near else f"check its spelling; {how_to_declare(key)}"
+    return f"did you mean `{near}`?" if near else f"check its spelling; {how_to_declare(key)}"
 
 
 def _check_key(entry: Entry, reading: ValueReader, engine: str) -> bool:

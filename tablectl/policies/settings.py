@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.model.errors import UsageError
-from tablectl.policies.fields import ListOf, Section, Text, Word, YamlField, number_text
+from tablectl.policies.fields import ListOf, MapOf, Section, Text, Word, YamlField, number_text
 
 _SETTING = "setting"
 
@@ -53,6 +53,10 @@ class Setting:
             return (value,)
         if isinstance(takes, ListOf) and isinstance(value, Iterable):
             return tuple(value)
+        if isinstance(takes, ListOf) and isinstance(value, int | float):
+            raise UsageError(f"{name}={value!r}: it takes a text or a list of texts")
+        if isinstance(takes, MapOf) and not isinstance(value, Mapping):
+            raise UsageError(f"{name}={value!r}: it takes a dictionary")
         if isinstance(takes, Word) and value not in {*takes.words, *takes.meaning.values()}:
             raise UsageError(f"{name}={value!r}: it takes {takes.takes}")
         if isinstance(takes, Text) and isinstance(value, str | int | float) and value != "":

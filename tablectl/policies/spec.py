@@ -14,6 +14,7 @@ from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import TablePattern
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.model.upkeep import UpkeepPolicy
 from tablectl.policies.layers import (
     MOST_MATCHING,
     Declarations,
@@ -29,6 +30,7 @@ from tablectl.policies.layers import (
 )
 from tablectl.policies.policy_fields import options_of, window_of
 from tablectl.policies.suggestions import shown
+from tablectl.policies.upkeep_fields import upkeep_of
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form, write_json
@@ -56,6 +58,8 @@ class TableSpec:
     """The table's own window settings; ``None`` for those of the configuration alone."""
     owner: str = ""
     """Who is responsible for the table; empty if no policy says."""
+    upkeep: UpkeepPolicy | None = None
+    """What ``tablectl upkeep`` does with the table; ``None`` for nothing."""
 
 
 @frozen
@@ -117,6 +121,7 @@ def _effective(spec: TableSpec) -> dict[str, object]:
         "tags": spec.tags,
         **({"window": json_form(spec.window)} if spec.window else {}),
         **({"owner": spec.owner} if spec.owner else {}),
+        **({"upkeep": json_form(spec.upkeep)} if spec.upkeep else {}),
     }
 
 
@@ -230,6 +235,7 @@ def _spec(name: TableName, resolved: Sequence[ResolvedValue], declared: SourceFi
         policy=policy_of(values),
         options=options_of(values),
         window=window_of(values),
+        upkeep=upkeep_of(values),
         owner=str(values["owner"].value) if "owner" in values else "",
         location=str(location.value) if location else None,
         tags=tuple(tags.value or ()) if tags else (),

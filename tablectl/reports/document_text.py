@@ -208,6 +208,8 @@ def _listing(block: Listing, style: Style, indent: int) -> list[str]:
 
 
 def _code(line: str, code: Code, style: Style) -> str:
+    if code.language == "markdown":  # a page of the documentation
+        return line
     if code.language != "diff":
         return style.paint(line, "bold")
     return style.paint(line, {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], ""))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # see above
     from tablectl.planning.drift import Drift
     from tablectl.planning.lint import Linted
     from tablectl.reports.status import LakeStatus
+    from tablectl.reports.upkeep import LakeUpkeep
 
 
 from tablectl.applying.run_report import RunReport
@@ -142,6 +143,15 @@ def document_of_status(status: LakeStatus, mask: Mask) -> Document:
     masked = mask.status(status)
     end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --report FILE.html</code> writes all rows.")
     return replace(status_document(masked), record=masked, comment=lambda: end)
+
+
+def document_of_upkeep(upkeep: LakeUpkeep, mask: Mask) -> Document:
+    """What upkeep is due."""
+    from tablectl.reports.upkeep_document import upkeep_document  # noqa: PLC0415  # see the module docstring
+
+    end = CommentEnd("<!-- tablectl upkeep -->", "<code>tablectl upkeep</code> prints all of it.")
+    masked = mask.upkeep(upkeep)
+    return replace(upkeep_document(masked), record=masked, comment=lambda: end)
 
 
 def _plan_json(plan: Plan, masked: Plan, mask: Mask, context: Context) -> str:

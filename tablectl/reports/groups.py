@@ -50,6 +50,7 @@ _PATH = re.compile(r"\S*/\S*")
 _KINDS: Sequence[Kind] = ("bad", "pending", "good")
 _STAYS = frozenset({"never", "truncating", "with history"})
 _FULL_REWRITE_REASONS: Mapping[Verb, str] = {
+    "DROP FEATURE": "files may have columns in a narrower type",
     "OVERWRITE": "the partition columns of existing data change in no other way",
     "REPLACE PARTITIONED BY": "the partition columns of existing data change in no other way",
     "REMOVE COLUMN MAPPING": "existing files name their columns by the mapping that is removed",
@@ -96,6 +97,8 @@ class Effect:
     kind: Kind
     lasting: bool = False
     """Whether it is still so after the apply."""
+    about: str = ""
+    """The id of a change that is refused for this reason."""
 
 
 @frozen
@@ -290,7 +293,7 @@ def _refused(table: TablePlan) -> list[Effect]:
     for each in table.refusals:
         error = f" ({each.condition})" if each.condition else ""
         found += [
-            Effect(f"refused: {each.change}: {each.reason}{error}", "bad"),
+            Effect(f"refused: {each.change}: {each.reason}{error}", "bad", about=each.change),
             Effect(f"fix: {each.fix}", "good"),
         ]
     return found
@@ -401,7 +404,16 @@ def _rewrite_effects(tables: Sequence[TablePlan]) -> list[Effect]:
     backfills = [each.backfill for table in tables for each in table.statements if each.backfill]
     if backfills:
         found.append(Effect(_backfilled(backfills), "pending"))
+    if scanned := [table for table in tables if any(each.effect.scans for each in table.statements)]:
+        found.append(Effect(_scanned(scanned), "pending"))
     return found
+
+
+def _scanned(tables: Sequence[TablePlan]) -> str:
+    sizes = [table.basis.bytes for table in tables]
+    known = [size for size in sizes if size is not None]
+    amount = size_text(sum(known)) if len(known) == len(sizes) else "an unknown number of bytes"
+    return f"reads all rows while writers wait: {amount}; an apply counts the rows in the way before"
 
 
 def _amount(rewrites: Sequence[Rewrite]) -> str:

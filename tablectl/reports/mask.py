@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # records of other commands, which a plan does not load
     from tablectl.planning.undo import PastRun, PastRuns, RunUndo, ValueUndo
     from tablectl.policies.adopt import AdoptableValue
     from tablectl.reports.status import LakeStatus, TableStatus
+    from tablectl.reports.upkeep import LakeUpkeep
 
 _Record = TypeVar("_Record")
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
@@ -116,6 +117,10 @@ class Mask(MaskedKeys):
         if not self.patterns:
             return status
         return self._by_value(replace(status, tables=tuple(map(self._table_status, status.tables))))
+
+    def upkeep(self, upkeep: LakeUpkeep) -> LakeUpkeep:
+        """What upkeep is due for display: it names no property, so only the values of masked keys are hidden."""
+        return self._by_value(upkeep) if self.patterns else upkeep
 
     def _table_status(self, table: TableStatus) -> TableStatus:
         return replace(

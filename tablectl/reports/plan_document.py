@@ -26,7 +26,7 @@ from tablectl.reports.document import (
     Row,
     Tone,
 )
-from tablectl.reports.groups import FailureGroup, Group, PolicyConsent, Weight, failure_groups, plan_groups
+from tablectl.reports.groups import Effect, FailureGroup, Group, PolicyConsent, Weight, failure_groups, plan_groups
 from tablectl.reports.plan_wording import (
     all_unchanged,
     forecast,
@@ -49,6 +49,7 @@ from tablectl.reports.wording import (
     unclustered_of_table,
 )
 
+_NOTHING = Context()
 _MOST_PLACES = 3
 _LASTING = "After the apply"
 _PASSING = "During the apply"
@@ -68,7 +69,7 @@ def plan_document(
     if each_table:
         failures = tuple(FailureGroup((each.name,), each) for each in plan.failures)
         groups = tuple(chain.from_iterable(_separate(group) for group in groups))
-    cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
+    cards = (*(failure_card(each, context) for each in failures), *(_card(group, context) for group in groups))
     rows = [_failure_row(group, index) for index, group in enumerate(failures)]
     rows += [_row(group, context, len(failures) + index) for index, group in enumerate(groups)]
     parts = plan_parts(plan, groups)
@@ -157,10 +158,11 @@ def _tail(plan: Plan) -> Iterator[Block]:
         yield Names(f"{plural(len(plan.unchanged), 'table')} unchanged", plan.unchanged)
 
 
-def failure_card(group: FailureGroup) -> Card:
+def failure_card(group: FailureGroup, context: Context = _NOTHING) -> Card:
     """The part of tables that cannot be read."""
-    failure = group.failure
+    failure, place = group.failure, context.place(group.names[0])
     said = [("error", failure.message), *([("hint", failure.hint)] if failure.hint else [])]
+    said += [("policy", f"`{place}`")] if place and len(group.names) == 1 else []
     return Card(
         names=group.names,
         state="not readable",
@@ -240,6 +242,8 @@ def _card(group: Group, context: Context) -> Card:
     about = facts_text(table) if alone else f"{plural(len(group.tables), 'table')} with equal changes"
     refused = group.weight is Weight.REFUSED
     stays, passes = _effects(group, context)
+    if refused:
+        passes = tuple(_placed(each, group, context) for each in group.effects)
     permitted = tuple(("consent", _consent(each, group, context)) for each in group.consents)
     permitted += tuple(("stream", line) for line in _stream_lines(group, context))
     details: list[Block] = [] if alone else [*_every_table(group)]
@@ -255,6 +259,13 @@ def _card(group: Group, context: Context) -> Card:
         brief=(Paragraph(about, "quiet"), Changes(rows), *((Facts(permitted),) if permitted else ())),
         details=(*details, *_after(group)),
     )
+
+
+def _placed(effect: Effect, group: Group, context: Context) -> Cell:
+    """A reason for a refusal, with the line of the policy."""
+    places = _places(group, context, effect.about) if effect.about else ()
+    named = ", ".join(f"`{cell.text}`" if cell.code else cell.text for cell in places)
+    return Cell(f"{effect.text}{f' ({named})' if named else ''}", tone=effect.kind)
 
 
 def _stream_lines(group: Group, context: Context) -> Iterator[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tablectl.model.expected_loss import DAYS, LEAST_WRITES, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
+from tablectl.model.expected_loss import DAYS, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
 from tablectl.model.streams import StreamState, StreamWriter
 from tablectl.model.text import size_text
@@ -80,8 +81,29 @@ def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> Verd
     if any(table.refusals for table in plan.tables):
         return Verdict("bad", "Refused in part" if todo else "Refused", parts)
     if todo:
-        return Verdict("pending", "Changes pending", parts)
+        return Verdict("pending", _title(groups), parts)
     return Verdict("good", "No changes", (all_unchanged(plan),))
+
+
+_TITLES: Mapping[Weight, str] = MappingProxyType(
+    {
+        Weight.LOCKOUT: "Locks out a client",
+        Weight.IRREVERSIBLE: "Cannot be undone",
+        Weight.BLOCKING: "Concurrent writes fail once",
+        Weight.PARTIAL: "Rewrites some data",
+        Weight.SAFE: "Safe to apply",
+    }
+)
+
+
+def _title(groups: Sequence[Group]) -> str:
+    """What matters most about the changes."""
+    worst = min(each.weight for each in groups)
+    if worst is not Weight.REWRITE:
+        return _TITLES[worst]
+    count = sum(len(each.tables) for each in groups if each.weight is worst)
+    lost = any(each.lost for each in groups)
+    return f"Rewrites all data of {plural(count, 'table')}{', and cannot be undone' if lost else ''}"
 
 
 def forecast(plan: Plan) -> list[str]:
@@ -132,9 +154,12 @@ def _statements(tables: Sequence[TablePlan]) -> str:
     return plural(sum(len(table.statements) for table in tables), "statement")
 
 
+_JOBS = 3
+_FEW = 30
+"""With fewer writes, a plan says how many it knows."""
 _NOTHING = 0.05
 """Fewer failed writes are written as 0.0."""
-_TOO_FEW = f"fewer than {LEAST_WRITES} writes in {DAYS} days"
+_NO_WRITES = f"no writes in {DAYS} days"
 
 
 def statement_loss(table: TablePlan, statement: Statement, now: datetime | None) -> str:
@@ -149,15 +174,19 @@ def statement_loss(table: TablePlan, statement: Statement, now: datetime | None)
 def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
     """What all statements of some tables are expected to cost; empty if none fails a write, or if nothing was read.
 
-    Of tables some of which have too few writes, the known losses are added up, and the number of the others is said.
+    Of tables some of which have no known writes, the known losses are added up, and the number of the others is said.
     """
     losses = [each.loss for each in tables if each.applies and each.loss is not None]
     known = [each for each in losses if not each.unknown]
     if not known:
         reasons = {each.unknown for each in losses}
-        return f"unknown: {reasons.pop() if len(reasons) == 1 else _TOO_FEW}" if reasons else ""
+        return f"unknown: {reasons.pop() if len(reasons) == 1 else _NO_WRITES}" if reasons else ""
     observed = all(each.quietest is not None for each in known)
     text = _week_text(summed(each.week for each in known), now, observed=observed)
+    writes = sum(each.writes for each in known)
+    text += f", from {plural(writes, 'write')} in the log" if writes < _FEW else ""
+    jobs = tuple(dict.fromkeys(job for each in known for job in each.jobs))
+    text += f"; usual runs: {'; '.join(jobs[:_JOBS])}" if jobs else ""
     others = len(tables) - len(known)
     return f"{text}; unknown for {others:,} of the {len(tables):,} tables" if others else text
 

@@ -67,11 +67,12 @@ def plan_results(plan: Plan, refused: str = "") -> Iterator[Result]:
 
 
 def _of_table(table: TablePlan) -> Iterator[Result]:
+    reasons: dict[str, list[str]] = {}
     for refusal in table.refusals:
-        if refusal.condition in RULES:  # its finding says the same
-            continue
-        message = _with_hint(f"{refusal.change}: {refusal.reason}", refusal.fix)
-        yield Result("refused", table.name, refusal.change, message)
+        if refusal.condition not in RULES:  # otherwise its finding says the same
+            reasons.setdefault(refusal.change, []).append(_with_hint(refusal.reason, refusal.fix))
+    for change, said in reasons.items():  # one for each change, which is what a tool knows again
+        yield Result("refused", table.name, change, "\n".join((f"{change}: {said[0]}", *said[1:])))
     yield from (_of_finding(each, table.name) for each in table.findings)
 
 

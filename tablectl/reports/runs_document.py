@@ -59,7 +59,7 @@ def _runs(found: PastRuns, most: int | None) -> Document:
 def _run(run: PastRun, most: int | None) -> Card:
     began, ended = time_text(run.began) or "at an unknown time", time_text(run.ended)
     facts = [("until", ended)] if ended and ended != began else []
-    facts += [("by", ", ".join(run.users)), ("plan", run.stamp.plan[:12])]
+    facts += [("by", "; ".join(filter(None, (run.stamp.by, *run.users)))), ("plan", run.stamp.plan[:12])]
     facts += [(name, why) for name, why in (("proceed", run.stamp.proceed), ("override", run.stamp.override)) if why]
     facts += [("table", f"{table.table}: {_commits(table.commits)}") for table in run.tables[:most]]
     if most is not None and len(run.tables) > most:

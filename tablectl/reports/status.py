@@ -57,7 +57,7 @@ class TableStatus:
     """The newest commit of an apply among the commits that were read."""
     applied_run: str = ""
     written_at: int | None = None
-    """The newest commit."""
+    """The newest commit of others, among the commits that were read."""
     reader: int | None = None
     writer: int | None = None
     features: tuple[str, ...] = ()
@@ -79,6 +79,14 @@ class TableStatus:
     error: str = ""
     owner: str = field(default="", metadata=OMITTED)
     """Who is responsible for the table, by its policy."""
+    upkeep: tuple[str, ...] = field(default=(), metadata=OMITTED)
+    """What upkeep is due by the policy: ``vacuum since 2026-11-21 11:00:00 UTC``; read with ``--debt`` only."""
+    small_files: int | None = field(default=None, metadata=OMITTED)
+    """Files that an OPTIMIZE by the policy would merge, as above."""
+    vacuum_bytes: int | None = field(default=None, metadata=OMITTED)
+    """The bytes that a VACUUM would delete, by the metrics of commits, as above."""
+    log_files: int | None = field(default=None, metadata=OMITTED)
+    """The commits in the log, as above."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -127,6 +127,13 @@ def _debt(table: TableStatus) -> Iterator[Cell]:
         yield Cell(plural(table.vectors, "deletion vector"), tone="pending")
     if table.unclustered_bytes:
         yield Cell(f"{size_text(table.unclustered_bytes)} not clustered", tone="pending")
+    yield from (Cell(f"due: {each}", tone="pending") for each in table.upkeep)
+    if table.small_files:
+        yield Cell(plural(table.small_files, "small file"), tone="pending")
+    if table.vacuum_bytes:
+        yield Cell(f"{size_text(table.vacuum_bytes)} to vacuum", tone="pending")
+    if table.log_files:
+        yield Cell(f"{plural(table.log_files, 'commit')} in the log", tone="quiet")
 
 
 def _retention(table: TableStatus) -> Iterator[Cell]:

@@ -133,6 +133,9 @@ class Guard:
         self._on_entry = on_entry
         self._entries: list[_Hold] = []
 
+    def __repr__(self) -> str:
+        return f"Guard({self._terms.target.text!r}, {str(self._terms.mode)!r})"
+
     def __enter__(self) -> Self:
         hold = self._enter()
         self._entries.append(hold)

@@ -119,13 +119,17 @@ class _Tokens:
         return key, self.text()
 
 
+_SETTING = "SET spark.databricks.delta."
 _DATABRICKS = frozenset({"OPTIMIZATION", "MANAGED", "REPLACE PARTITIONS"})
 
 
 def parse_sql(sql: str) -> Sql:
     """A statement as Spark would read it; anything but the four forms fails the test."""
     tokens = _Tokens(sql)
-    if tokens.next_is("OPTIMIZE"):
+    if tokens.next_is("VACUUM"):
+        tokens.words("VACUUM")
+        parsed = Sql("VACUUM", tokens.name())
+    elif tokens.next_is("OPTIMIZE"):
         tokens.words("OPTIMIZE")
         parsed = Sql("OPTIMIZE", tokens.name())
         if tokens.next_is("FULL"):
@@ -467,6 +471,12 @@ class FakeEngine:
     violations: int = 0
     """Rows that violate a constraint."""
     asked: list[str] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
+    """What SET gave the session, without the prefix of Delta."""
+    unused: int = 0
+    """The files that a VACUUM deletes."""
+    batches: int = 1
+    """The commits of an OPTIMIZE of small files."""
 
     def opens(self, scheme: str) -> bool | None:
         return scheme not in self.unknown
@@ -490,14 +500,21 @@ class FakeEngine:
     def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
         self.on_send()
         may_send()
+        if sql.startswith(_SETTING):
+            key, _, value = sql.removeprefix(_SETTING).partition(" = ")
+            self.settings[key] = value
+            return
         parsed = parse_sql(sql)
         self.tags.append(tag)
         table = self._find(parsed.table[1:] if parsed.table[0] == "delta" else parsed.table)
         with self.lake.lock:
             self.sent.append(sql)
             self.before(table, sql)
-            effect = self._on_databricks if parsed.verb in _DATABRICKS or parsed.automatic else self._run
-            effect(table, parsed)
+            if table.live.upkeep is not None and parsed.verb in {"OPTIMIZE", "VACUUM"}:
+                (self._compact if parsed.verb == "OPTIMIZE" else self._vacuum)(table)
+            else:
+                effect = self._on_databricks if parsed.verb in _DATABRICKS or parsed.automatic else self._run
+                effect(table, parsed)
             self.after(table, sql)
 
     def overwrite(
@@ -538,6 +555,12 @@ class FakeEngine:
         parts = tuple(part.strip("`") for part in table.split("`.`"))
         found = self._find(parts[1:] if parts[0] == "delta" else parts)
         return (str(found.rows[int(version)]),) * (2 * sql.count("count("))
+
+    def count(self, sql: str) -> int:
+        """``VACUUM … DRY RUN``."""
+        self.asked.append(sql)
+        assert sql.endswith(" DRY RUN")
+        return self.unused
 
     def close(self) -> None:
         self.closed += 1
@@ -666,6 +689,34 @@ class FakeEngine:
         files, size = sum(part.files for part in taken), sum(part.bytes for part in taken)
         done = FileGroup(columns=columns, files=files, bytes=size)
         self._commit(table, "OPTIMIZE", marks=ClusteringState(parts=(*kept, done)))
+
+    def _compact(self, table: FakeTable) -> None:
+        """Small files in equal batches, each a commit; ``midway`` may end it in between."""
+        facts = table.live.upkeep
+        assert facts is not None
+        assert facts.small_files is not None
+        left, each = facts.small_files, -(-facts.small_files // self.batches)
+        while left > 1:
+            removed = min(each, left)
+            left -= removed
+            metrics = {"numRemovedFiles": str(removed), "numRemovedBytes": str(removed * 1000), "numAddedFiles": "1"}
+            table.commit("OPTIMIZE", "apply", self.stamp.text())
+            table.history[-1] = replace(table.history[-1], metrics=metrics, timestamp=self.now())
+            done = replace(facts, small_files=left, small_bytes=left * 1000, optimized_at=self.now())
+            table.states[-1] = replace(table.live, upkeep=replace(done, optimized_by_us=True))
+            self.midway(table)
+
+    def _vacuum(self, table: FakeTable) -> None:
+        facts = table.live.upkeep
+        assert facts is not None
+        for operation, metrics in (
+            ("VACUUM START", {"numFilesToDelete": str(self.unused), "sizeOfDataToDelete": str(self.unused * 1000)}),
+            ("VACUUM END", {"numDeletedFiles": str(self.unused)}),
+        ):
+            table.commit(operation, "apply", self.stamp.text())
+            table.history[-1] = replace(table.history[-1], metrics=metrics, timestamp=self.now(), changes_data=False)
+            self.midway(table)
+        table.states[-1] = replace(table.live, upkeep=replace(facts, vacuumed_at=self.now(), removed=()))
 
     def _drop(self, table: FakeTable, sql: Sql) -> None:
         """Commit by commit, and between any two of them the process may be killed (delta-1.3)."""

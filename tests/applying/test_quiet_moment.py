@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -17,9 +17,11 @@ from tablectl.applying.quiet_moment import (
     decide,
     duration_text,
     guarded_names,
+    judged,
 )
 from tablectl.applying.run_report import QuietStart, RunOutcome, TableRun
 from tablectl.applying.waits import GO, End
+from tablectl.conflicts.past_writers import past_writers
 from tablectl.delta.protocol import Client
 from tablectl.leases.guards import GuardMode
 from tablectl.model.calendar import Calendar, Rule
@@ -28,11 +30,14 @@ from tablectl.model.table import Commit
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes
 from tests.applying.writers import FakeGuard
+from tests.conflicts.test_past_writers import BASIS, SET
 from tests.leases.lease_fakes import MemoryRecords
 
 HOUR = 3600.0
 NOW = datetime(2026, 8, 22, 10, 16, 40, tzinfo=UTC)
 """When the clock of the tests starts: a Saturday."""
+AFTER = datetime(2026, 8, 22, 13, 50, tzinfo=UTC)
+"""Twenty minutes after the usual end of the jobs of the day."""
 SPARK = Client("delta-spark", (4, 4, 0))
 
 
@@ -102,7 +107,7 @@ def test_a_busy_table_waits_for_its_quiet_hour_and_a_quiet_one_does_not() -> Non
     times = started(both)
     report = both.apply()
     assert (outcomes(report), report.exit_code) == ({"a": "applied", "b": "applied"}, 0)
-    assert times == {"b": NOW, "a": datetime(2026, 8, 22, 14, tzinfo=UTC)}
+    assert times == {"b": NOW, "a": AFTER}
 
 
 def test_nothing_is_held_while_a_table_waits() -> None:
@@ -119,7 +124,7 @@ def test_the_report_tells_expected_and_actual() -> None:
     writes(one(busy), daytime)
     table = only(busy.apply(), "a")
     assert table.quiet == QuietStart(
-        waited_ms=13_400_000, limit=0.1, failed=0.0, seconds=0.0, actual=len(table.possible_failures)
+        waited_ms=12_800_000, limit=0.1, failed=0.0, seconds=0.0, actual=len(table.possible_failures)
     )
 
 
@@ -129,7 +134,9 @@ def test_what_waits_is_reported() -> None:
     busy.apply()
     words = {event.words for event in busy.told if event.step == "quiet"}
     assert len(words) == 1
-    assert words.pop().startswith("the next quiet moment is 2026-08-22 14:00 UTC; now: 0.")
+    assert words.pop() == (
+        "the next quiet moment is 2026-08-22 13:50 UTC; MERGE by etl: 21 runs, each between 06:00 and 13:30 UTC"
+    )
 
 
 def test_without_a_quiet_moment_the_table_is_not_started() -> None:
@@ -139,12 +146,12 @@ def test_without_a_quiet_moment_the_table_is_not_started() -> None:
     table = only(report, "a")
     assert (outcomes(report), report.exit_code) == ({"a": "no window"}, 4)
     assert table.message == (
-        "no quiet moment within 2 h: in no hour are fewer than 0.1 failed writes expected; "
-        "the best is Saturday 10:00–11:00 UTC with 0.2 failed writes, 421 s of work"
+        "no quiet moment within 2 h: a run may always be in flight (MERGE by etl: 21 runs, each between 06:00 and "
+        "13:30 UTC); the best is Saturday 10:00–11:00 UTC with 0.5 failed writes, 882 s of work"
     )
     assert table.hint == (
-        "wait until Saturday 14:00–15:00 UTC (0.0) with `--within 4h`; "
-        "set `window.quiet: 0.3` in tablectl.yaml, or leave out `--when quiet`"
+        "wait until Saturday 13:00–14:00 UTC (0.0) with `--within 4h`; "
+        "set `window.quiet: 0.6` in tablectl.yaml, or leave out `--when quiet`"
     )
     assert (busy.engine.sent, busy.kinds("a"), busy.clock.now) == ([], [], 1000)
 
@@ -156,15 +163,15 @@ def test_a_steady_stream_ends_at_once_because_no_hour_is_below_the_limit() -> No
     table = only(report, "a")
     assert (outcomes(report), steady.clock.now, steady.engine.sent) == ({"a": "no window"}, 1000, [])
     assert "in no hour are fewer than 0.1 failed writes expected; the best is " in table.message
-    assert table.message.endswith("failed writes, 1,683 s of work")
+    assert table.message.endswith("with 1.0 failed writes, 3,588 s of work")
     assert table.hint == (
         "no hour of the week is below the limit: guard the writers, so that they wait; "
-        "set `window.quiet: 0.6` in tablectl.yaml, or leave out `--when quiet`"
+        "set `window.quiet: 1.1` in tablectl.yaml, or leave out `--when quiet`"
     )
 
 
 def test_the_limit_of_the_hint_starts_a_steady_stream() -> None:
-    steady = run(limit=0.6)
+    steady = run(limit=1.1)
     writes(one(steady), lambda _hour: True, minutes=60)
     times = started(steady)
     assert (outcomes(steady.apply()), times["a"]) == ({"a": "applied"}, NOW)
@@ -213,8 +220,9 @@ def test_too_short_a_history_starts_once_nothing_was_written_for_ten_minutes() -
     times = started(new)
     table = only(new.apply(), "a")
     assert (table.outcome, times["a"] - NOW) == (RunOutcome.APPLIED, timedelta(minutes=6))
+    assert new.told[0].words == "writes were committed in the last 10 minutes"
     assert table.quiet is not None
-    assert (table.quiet.failed, table.quiet.unknown) == (None, "1 write in 30 days; an estimate needs 30 writes")
+    assert (table.quiet.failed, table.quiet.unknown) == (0.0, "")
 
 
 def test_the_calendar_bounds_it() -> None:
@@ -223,7 +231,7 @@ def test_the_calendar_bounds_it() -> None:
     writes(one(busy), daytime)
     times = started(busy)
     assert outcomes(busy.apply()) == {"a": "applied"}
-    assert times["a"] == datetime(2026, 8, 22, 14, tzinfo=UTC)
+    assert times["a"] == AFTER
 
 
 def test_a_calendar_that_never_meets_a_quiet_hour_ends_it() -> None:
@@ -268,13 +276,13 @@ def test_a_writer_with_a_guard_does_not_count() -> None:
 
 
 def test_tables_that_share_a_window_wait_for_a_moment_that_is_quiet_for_all() -> None:
-    both = run("ab")
+    both = run("ab", within=7 * HOUR)
     both.together = ("/lake/*",)
     writes(one(both), daytime)
     writes(one(both, "b"), lambda hour: hour in {14, 15})
     times = started(both)
     assert outcomes(both.apply()) == {"a": "applied", "b": "applied"}
-    assert set(times.values()) == {datetime(2026, 8, 22, 16, tzinfo=UTC)}
+    assert set(times.values()) == {datetime(2026, 8, 22, 16, 20, tzinfo=UTC)}  # b is late
 
 
 def test_a_stopped_run_changes_nothing() -> None:
@@ -294,7 +302,7 @@ def test_one_failed_read_starts_no_table_in_a_busy_hour() -> None:
     busy.clock.later(1, lambda: setattr(one(busy), "broken", ""))
     times = started(busy)
     assert outcomes(busy.apply(plan)) == {"a": "applied"}
-    assert times["a"] == datetime(2026, 8, 22, 14, tzinfo=UTC)
+    assert times["a"] == AFTER
     words = [event.words for event in busy.told if event.step == "quiet"]
     assert words[0] == "whether this moment is quiet is unknown: /lake/a: 503"
 
@@ -410,3 +418,73 @@ def test_a_retried_table_keeps_its_moment() -> None:
     first = TableRun(name="a", outcome=RunOutcome.NO_WINDOW, epoch=1, quiet=QuietStart(waited_ms=5, limit=0.1))
     again = TableRun(name="a", outcome=RunOutcome.NO_WINDOW)
     assert again.following(first).quiet == first.quiet
+
+
+# The jobs that a quiet moment protects
+
+
+def asked(history: Sequence[Commit], moment: datetime) -> object:
+    """What an apply decides at a moment from the commits until then."""
+    commits = tuple(each for each in reversed(history) if each.timestamp <= moment.timestamp() * 1000)
+    past = past_writers(commits, BASIS, "oss", moment.timestamp())
+    forecast = judged(past, [SET], moment.timestamp(), frozenset())
+    return decide([forecast], moment, moment + timedelta(hours=24), QuietTerms(24 * HOUR, 0.1), always)
+
+
+def nightly_merge(runs: int, days: Collection[int] = range(7), hours: float = 4) -> list[Commit]:
+    """A MERGE from 01:00 on, until the night before a Monday."""
+    history: list[Commit] = []
+    monday = datetime(2026, 8, 24, tzinfo=UTC)
+    for day in range(30, 0, -1):
+        start = monday - timedelta(days=day) + timedelta(hours=1)
+        if start.weekday() in days and day <= runs * 7 / len(days):
+            history.append(merge(start + timedelta(hours=hours), hours * 60))
+    return history
+
+
+def merge(at: datetime, minutes: float) -> Commit:
+    """A MERGE that ends at a moment."""
+    version = round(at.timestamp())
+    took = MappingProxyType({"executionTimeMs": str(round(minutes * 60_000))})
+    return Commit(version, version * 1000, "MERGE", "etl", SPARK, changes_data=True, metrics=took)
+
+
+MONDAY = datetime(2026, 8, 24, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("runs", [3, 5, 29])
+def test_no_apply_starts_while_a_nightly_job_runs(runs: int) -> None:
+    job = nightly_merge(runs)
+    for quarter in range(4, 20):
+        found = asked(job, MONDAY + timedelta(minutes=15 * quarter))
+        assert isinstance(found, WaitUntil)
+        assert found.words.endswith(f"MERGE by etl: {min(runs, 21)} runs, each between 01:00 and 05:00 UTC")
+    assert asked(job, MONDAY + timedelta(hours=9)) == GO
+
+
+def test_a_job_of_weekdays_does_not_block_a_sunday() -> None:
+    job = nightly_merge(20, days=range(5))
+    sunday = MONDAY - timedelta(days=1)
+    assert asked(job, sunday + timedelta(hours=3)) == GO
+    assert isinstance(asked(job, MONDAY + timedelta(hours=3)), WaitUntil)
+
+
+def test_a_late_job_is_waited_for_and_one_that_committed_is_not() -> None:
+    job = nightly_merge(10, hours=1)
+    late = MONDAY + timedelta(hours=2, minutes=40)
+    assert isinstance(asked(job, late), WaitUntil)
+    job.append(merge(MONDAY + timedelta(hours=1, minutes=20), 20))
+    assert asked(job, MONDAY + timedelta(hours=1, minutes=40)) == GO
+
+
+def test_a_job_that_stopped_does_not_block_for_ever() -> None:
+    job = nightly_merge(10)
+    assert asked(job, MONDAY + timedelta(days=6, hours=3)) == GO
+
+
+def test_a_load_that_began_just_now_is_waited_for() -> None:
+    new = [merge(MONDAY, 0.1)]
+    assert asked(new, MONDAY + timedelta(minutes=3)) == WaitUntil(
+        MONDAY + timedelta(minutes=4), "writes were committed in the last 10 minutes"
+    )
+    assert asked(new, MONDAY + timedelta(minutes=11)) == GO

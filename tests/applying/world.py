@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
@@ -12,6 +12,7 @@ from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.lease_wait import DeadStatements, LeaseWait
 from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
+from tablectl.applying.scheduler import Pace
 from tablectl.applying.waits import End, wait_here
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
@@ -62,6 +63,7 @@ class World:
     dialect: str = "oss"
     runtime: str = ""
     engine: type[FakeEngine] = FakeEngine
+    pace: Pace = field(default_factory=lambda: Pace(None))
     loses: int = 0
     """Rows that an overwrite does not write again."""
     empty_texts: int = 0
@@ -114,6 +116,7 @@ class World:
 
         lease.prove = proven  # type: ignore[method-assign]
         window = RunContext(engine, self.lake, self.clock, engine.stamp, self.stop, self._notify, 15, self.terms)
+        window = replace(window, pace=self.pace)
         dead = _Inherited(TableJob(window, (plan,), claim(run), lambda _location: self.store), lease)
         end = wait_here(dead.check, self.clock, lambda later, waited: self._notify(later.event(plan.name, waited)))
         ended = end.run(plan.name) if isinstance(end, End) else run_table(window, plan, lease)

@@ -65,7 +65,8 @@ def outcome(case: dict[str, Any], live: Callable[..., LiveTable]) -> dict[str, A
     if found is None:
         return {"nothing": True}
     if found.refusals:
-        return {"refusals": {refusal.change: _refusal(refusal) for refusal in found.refusals}}
+        # The first reason of each change: what is wrong with it comes before what it lacks the consent for.
+        return {"refusals": {refusal.change: _refusal(refusal) for refusal in reversed(found.refusals)}}
     return {
         "changes": {change.id: _change(change) for change in found.changes},
         "statements": [_statement(statement) for statement in found.statements],

@@ -115,7 +115,7 @@ def test_what_a_policy_can_ask_for(name: str, key: str, after: Value) -> None:
         ("properties", "delta.minWriterVersion", "7"),
         ("properties", "delta.appendonly", "true"),
         ("properties", "delta.appendOnly", "perhaps"),
-        ("properties", "delta.targetFileSize", "1gb"),
+        ("properties", "delta.tuneFileSizesForRewrites", "1gb"),
         ("properties", "location", "/elsewhere"),
         ("tables", "", "x"),
     ],

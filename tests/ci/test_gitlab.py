@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tablectl.ci.gitlab import note_step
+from tablectl.ci.comment import body_of
+from tablectl.ci.gitlab import note_step, reviewed_step
 from tablectl.commands.scaffold import CI_FILES
 from tablectl.model.install import CiSystem
 from tablectl.reports.markdown import LIMIT
@@ -40,6 +41,8 @@ class FakeGitLab:
     api: str = ""
     notes: list[dict[str, Any]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
+    """Further answers, by their address."""
     status: int = 0
     """The status of every answer, if it is to be a failure."""
 
@@ -59,6 +62,8 @@ class FakeGitLab:
                     {"id": 100 + len(self.notes), "author": {"id": BOT}, "system": False, "body": body["body"]}
                 )
                 return 201, self.notes[-1]
+            case "GET", _ if address in self.answers:
+                return 200, self.answers[address]
             case "PUT", _ if address.startswith(f"{NOTES}/"):
                 (note,) = [each for each in self.notes if each["id"] == int(address.rpartition("/")[2])]
                 note["body"] = body["body"]
@@ -76,7 +81,7 @@ def gitlab() -> Iterator[FakeGitLab]:
             body = json.loads(self.rfile.read(length)) if length else None
             path = self.path.removeprefix("/api/v4")
             status, answer = fake.answer(self.command, path, self.headers.get("PRIVATE-TOKEN", ""), body)
-            data = json.dumps(answer).encode()
+            data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
@@ -147,7 +152,7 @@ def test_the_template_writes_one_note_and_edits_it(gitlab: FakeGitLab, repo: Rep
     said = play(gitlab, repo.root, "script") + play(gitlab, repo.root, "after_script")
     assert len(gitlab.notes) == 101
     first = gitlab.notes[-1]["body"]
-    assert first.startswith("**🟡 Plan: Changes pending** · 🟡 <b>1 blocking</b>")
+    assert first.startswith("**🟡 Plan: Concurrent writes fail once** · 🟡 <b>1 blocking</b>")
     assert '<a href="https://gitlab.example/acme/lake/-/jobs/9/artifacts/browse">' in first
     assert "Since the last plan" not in first
 
@@ -252,3 +257,111 @@ def test_a_refused_note_is_only_a_warning(gitlab: FakeGitLab, tmp_path: Path, mo
     Path("plan.md").write_text(REPORT, encoding="utf-8")
     gitlab.status = 403
     assert f"no note could be written: {gitlab.api} answers 403: no. The artifacts of this job" in step(gitlab)
+
+
+# The reviewed plan
+
+COMMIT = "c" * 40
+MERGED = "/projects/42/repository/commits/" + COMMIT + "/merge_requests"
+
+
+@dataclass
+class Reviewed:
+    """A merged merge request whose note shows a plan, and the plan's file."""
+
+    gitlab: FakeGitLab
+    plan: bytes
+
+    @property
+    def merge_request(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.gitlab.answers[MERGED][0]
+        return found
+
+    def find(self, **more: str) -> tuple[int, str]:
+        log = StringIO()
+        job = environ(self.gitlab, CI_COMMIT_SHA=COMMIT, CI_DEFAULT_BRANCH="main", **more)
+        code = reviewed_step(job, log)
+        assert TOKEN not in log.getvalue()
+        assert Path("plan.json").exists() is (code == 0)
+        return code, log.getvalue()
+
+
+@pytest.fixture
+def reviewed(gitlab: FakeGitLab, repo: Repository, cli: Cli) -> Reviewed:
+    create(repo.root / "orders")
+    repo.policies(f"version: 1\ntables:\n  delta.`{repo.root}/orders`: {{properties: {{owner.team: pay}}}}\n")
+    assert cli("plan", "--out", "made.json").code == 0
+    plan = Path("made.json").read_bytes()
+    body = body_of(REPORT, "plan", "tablectl", "https://gitlab.example/job", json.loads(plan)["sha256"], "")
+    note = {"id": 1, "author": {"id": BOT}, "system": False, "body": body, "updated_at": "2026-11-23T10:00:00.000Z"}
+    gitlab.notes = [note]
+    merged = {
+        "iid": 5,
+        "state": "merged",
+        "target_branch": "main",
+        "merge_commit_sha": COMMIT,
+        "merged_at": "2026-11-23T11:00:00.000Z",
+    }
+    gitlab.answers = {
+        MERGED: [merged],
+        "/projects/42/merge_requests/5/pipelines": [{"id": 31, "project_id": 42}, {"id": 30, "project_id": 42}],
+        "/projects/42/pipelines/31/jobs": [{"id": 310, "name": "plan", "status": "failed"}],
+        "/projects/42/pipelines/30/jobs": [
+            {"id": 300, "name": "lint", "status": "success"},
+            {"id": 301, "name": "plan", "status": "success"},
+        ],
+        "/projects/42/jobs/301/artifacts/plan.json": plan,
+    }
+    return Reviewed(gitlab, plan)
+
+
+def test_what_is_applied_is_the_plan_that_the_note_shows(reviewed: Reviewed) -> None:
+    assert reviewed.find() == (0, "applying the plan that the note of !5 shows\n")
+    assert Path("plan.json").read_bytes() == reviewed.plan
+
+
+def test_a_newer_plan_than_that_of_the_note_is_left_out(reviewed: Reviewed, cli: Cli, repo: Repository) -> None:
+    repo.policies(f"version: 1\ntables:\n  delta.`{repo.root}/orders`: {{properties: {{owner.team: evil}}}}\n")
+    assert cli("plan", "--out", "other.json").code == 0
+    answers = reviewed.gitlab.answers
+    answers["/projects/42/pipelines/31/jobs"] = [{"id": 310, "name": "plan", "status": "success"}]
+    answers["/projects/42/jobs/310/artifacts/plan.json"] = Path("other.json").read_bytes()
+    assert reviewed.find()[0] == 0
+    assert Path("plan.json").read_bytes() == reviewed.plan
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"merge_commit_sha": "d" * 40}, "no merge request was merged as cccccccccc"),
+        ({"state": "opened"}, "no merge request was merged as cccccccccc"),
+        ({"target_branch": "feature"}, "no merge request was merged as cccccccccc"),
+        ({"merged_at": "2026-11-23T09:00:00.000Z"}, "the note with the plan of !5 was written after the merge"),
+    ],
+)
+def test_a_plan_that_was_not_reviewed_is_refused(reviewed: Reviewed, change: dict[str, str], says: str) -> None:
+    reviewed.merge_request.update(change)
+    code, said = reviewed.find()
+    assert (code, says in said, "run a pipeline of the default branch by hand" in said) == (3, True, True)
+
+
+def test_without_the_note_or_the_artifact_nothing_is_applied(reviewed: Reviewed) -> None:
+    kept = reviewed.gitlab.answers.pop("/projects/42/jobs/301/artifacts/plan.json")
+    assert "no job of !5 keeps the plan" in reviewed.find()[1]
+    reviewed.gitlab.answers["/projects/42/jobs/301/artifacts/plan.json"] = kept
+    reviewed.gitlab.notes[0]["author"] = {"id": MALLORY}
+    assert "no note of !5 by the account of this token shows a plan" in reviewed.find()[1]
+    assert "the reviewed plan is found with NOTE_TOKEN" in reviewed.find(NOTE_TOKEN="")[1]
+
+
+def test_a_pipeline_of_a_fork_gives_no_plan(reviewed: Reviewed) -> None:
+    for pipeline in reviewed.gitlab.answers["/projects/42/merge_requests/5/pipelines"]:
+        pipeline["project_id"] = 43
+    assert "no job of !5 keeps the plan" in reviewed.find()[1]
+
+
+def test_the_template_applies_the_reviewed_plan_after_a_merge() -> None:
+    found = yaml.safe_load(CI_FILES[CiSystem.GITLAB][".gitlab-ci.yml"])
+    assert "python -P -m tablectl.ci reviewed" in " ".join(found["apply"]["script"])
+    assert found["apply"]["environment"] == "production"
+    assert [each["if"].split('"')[1] for each in found["plan"]["rules"]] == ["merge_request_event", "web"]

@@ -87,7 +87,7 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
         "plan.sarif",
     ]
     report = Path(outputs["report"]).read_text()
-    assert report.startswith("**🟡 Plan: Changes pending** · 🟡 <b>1 blocking</b>")
+    assert report.startswith("**🟡 Plan: Concurrent writes fail once** · 🟡 <b>1 blocking</b>")
     assert runner.summary.strip() == report.strip()
     assert json.loads(Path(outputs["sarif"]).read_text())["runs"][0]["results"] == [], "wanted changes are not alerts"
 

@@ -168,6 +168,9 @@ class LogEngine:
     def location(self, table: TableName) -> str:
         return str(self._path((table.catalog, *table.parts)))
 
+    def schema(self, columns: str) -> str:
+        raise EngineError(f"these tables take their columns as JSON, not as {columns}")
+
     def schemas(self, catalog: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(parts[1] for parts in self.catalog if parts[0] == catalog))
 
@@ -205,14 +208,24 @@ class LogEngine:
 
     def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
         may_send()
+        if sql.startswith("SET spark."):
+            return
         parsed = parse_sql(sql)
         path = Path(parsed.table[1]) if parsed.table[0] == "delta" else self._path(parsed.table)
         self.sent.append(sql)
+        if parsed.verb == "VACUUM":
+            for name in ("VACUUM START", "VACUUM END"):
+                append(path, name, [], self.stamp)
+            return
         actions = _actions(parsed, Logged(path))
         if actions:
-            names = {"CLUSTER": "CLUSTER BY", "REORG": "REORG"}
+            names = {"CLUSTER": "CLUSTER BY", "REORG": "REORG", "OPTIMIZE": "OPTIMIZE"}
             append(path, names.get(parsed.verb, f"{parsed.verb} TBLPROPERTIES"), actions, self.stamp)
         self.after(sql)
+
+    def count(self, sql: str) -> int:
+        assert sql.endswith(" DRY RUN")
+        return 0
 
     def close(self) -> None:
         self.closed = True
@@ -224,6 +237,9 @@ class LogEngine:
 
 
 def _actions(sql: Sql, table: Logged) -> Actions:
+    if sql.verb == "OPTIMIZE":
+        small = [each["add"]["path"] for commit in table.commits for each in commit if "add" in each]
+        return [*({"remove": {"path": file, "dataChange": False}} for file in small), _add("merged.parquet")]
     if sql.verb == "REORG":
         files = table.vectors
         return [{"remove": {"path": file, "dataChange": False, "deletionVector": VECTOR}} for file in files] + [

@@ -56,10 +56,10 @@ def test_every_report_names_the_environment(cli: Cli, two: Repository) -> None:
     text = cli("plan", "--env", "prod").out
     assert text.endswith("Plan (prod): 1 table to change (1 blocking), 1 statement.\n")
     markdown = cli("plan", "--env", "prod", "--format", "markdown").out
-    assert markdown.startswith("**🟡 Plan (prod): Changes pending**")
+    assert markdown.startswith("**🟡 Plan (prod): Concurrent writes fail once**")
     page = cli("plan", "--env", "prod", "--format", "html").out
     assert re.search(r"<dt>Environment</dt><dd>\s*(<span[^>]*>)?prod", page)
-    assert "<title>Plan (prod): Changes pending" in page
+    assert "<title>Plan (prod): Concurrent writes fail once" in page
     sarif = json.loads(cli("plan", "--env", "prod", "--format", "sarif").out)
     assert sarif["runs"][0]["automationDetails"]["id"] == "tablectl/plan/prod/"
     assert 'testsuite name="tablectl plan prod"' in cli("plan", "--env", "prod", "--format", "junit").out

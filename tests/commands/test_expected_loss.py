@@ -48,8 +48,9 @@ def test_every_format_tells_the_loss(cli: Cli, nightly: Repository) -> None:
     cli("plan", "--out", "p.json", "--report", "p.md", "--report", "p.html")
     loss = json.loads((nightly.root / "p.json").read_text())["tables"][0]["loss"]
     assert (loss["writes"], len(loss["failed"]), loss["unknown"]) == (30, 168, "")
-    assert (0.4 < loss["failed"][2] < 0.6, loss["failed"][12]) == (True, 0.0)
-    assert loss["failed"][loss["quietest"]] == 0
+    assert 0.4 < loss["failed"][2] < 0.6
+    assert loss["failed"][12] == pytest.approx(0, abs=0.01)
+    assert loss["failed"][loss["quietest"]] < 0.01
     for text in (
         cli("plan").out,
         cli("show", "p.json").out,
@@ -65,10 +66,10 @@ def test_the_loss_does_not_depend_on_the_time_of_the_plan(cli: Cli, nightly: Rep
     assert (nightly.root / "one.json").read_bytes() == (nightly.root / "two.json").read_bytes()
 
 
-def test_a_new_table_cannot_tell(cli: Cli, repo: Repository) -> None:
+def test_a_new_table_tells_how_little_it_knows(cli: Cli, repo: Repository) -> None:
     repo.table("a")
     repo.policies({"a": "{isolation: Serializable}"})
-    assert "unknown: 1 write in 30 days; an estimate needs 30 writes" in flat(cli("plan").out)
+    assert ", from 1 write in the log" in flat(cli("plan").out)
 
 
 def test_many_tables_are_not_read_for_it(cli: Cli, nightly: Repository, monkeypatch: pytest.MonkeyPatch) -> None:

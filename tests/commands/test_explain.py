@@ -56,7 +56,8 @@ lake.sales.orders
   location                     /lake/orders   policies/sales.yaml:11
 
   not managed deletion_vectors, partitioning, row_tracking, column_mapping,
-              uniform, data_skipping, retention: no policy names them
+              uniform, constraints, features, data_skipping, retention: no policy
+              names them
 """
     )
 

@@ -32,7 +32,9 @@ def lines(sarif: str) -> set[tuple[str, int]]:
 
 
 def test_each_format(cli: Cli, one: Repository) -> None:
-    assert cli("plan", "--format", "markdown").out.startswith("**🟡 Plan: Changes pending** · 🟡 <b>1 blocking</b>")
+    assert cli("plan", "--format", "markdown").out.startswith(
+        "**🟡 Plan: Concurrent writes fail once** · 🟡 <b>1 blocking</b>"
+    )
     assert cli("plan", "--format", "junit").out.startswith("<?xml")
     assert cli("plan", "--format", "html").out.startswith("<!doctype html>")
     assert lines(cli("plan", "--format", "sarif").out) == set(), "wanted changes are not results"

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -245,7 +246,7 @@ def test_a_run_stamps_and_closes_its_engine(tmp_path: Path) -> None:
 
     report = run(project(opened), plan, Control())
     assert (report.exit_code, report.plan) == (0, digest_of(plan))
-    assert Logged(tmp_path / "a").stamps == [{"plan": digest_of(plan), "run": report.run}]
+    assert Logged(tmp_path / "a").stamps == [{"plan": digest_of(plan), "run": report.run, "by": ANY}]
     assert engines[0].closed
 
 

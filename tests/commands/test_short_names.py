@@ -86,3 +86,19 @@ def test_rename_takes_the_last_part_of_the_old_name(cli: Cli, shop: Repository) 
     assert cli("rename", "orders", f"{shop.lake}/sales", "--yes").code == 0
     text = (shop.root / "policies" / "lake.yaml").read_text()
     assert (f"{shop.lake}/sales`" in text, f"{shop.lake}/orders`" in text) == (True, False)
+
+
+def test_a_shell_completes_the_names_of_the_policies(
+    cli: Cli, shop: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def completed(*words: str) -> list[str]:
+        monkeypatch.setenv("_TABLECTL_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", " ".join(("tablectl", *words)))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        return [line.partition(",")[2] for line in cli().out.splitlines() if line]
+
+    assert completed("explain", "o") == ["orders"]
+    assert completed("plan", "--select", "i") == ["items"]
+    assert completed("conflicts", "r") == [], "two tables are called returns"
+    shop.policies("version: [")
+    assert completed("explain", "o") == []

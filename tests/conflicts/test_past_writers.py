@@ -66,14 +66,30 @@ def test_a_commit_that_records_none_is_like_the_others_of_its_writer() -> None:
     assert durations(found) == pytest.approx([6, 30, 30])
 
 
-def test_otherwise_it_is_at_most_the_time_since_the_version_that_it_read() -> None:
-    found = past(commit(1, 0, "UPDATE", 1000), commit(2, 10), commit(3, 12), commit(4, 40))
-    assert sorted(durations(found)) == [1.0, 120.0, 120.0, 120.0]  # the shortest bound of the writer
+def test_otherwise_it_is_between_the_first_file_and_the_version_that_it_read() -> None:
+    found = past(
+        commit(1, 0, "UPDATE", 1000), *(commit(n, n * 60, first_file=START + (n * 60 - 10) * MINUTE) for n in (2, 3))
+    )
+    assert durations(found) == [1.0, 900, 900] or durations(found)[:2] == [
+        900,
+        900,
+    ]  # a half more than the time since the first file; no more than is possible
+
+
+def test_a_single_file_tells_little_about_the_duration() -> None:
+    found = past(commit(1, 0, "UPDATE", 1), commit(2, 60, first_file=START + 60 * MINUTE))
+    assert durations(found) == pytest.approx([60, 0.001])  # between a second and an hour
+    assert found.writers[0].writes[0].at_most == 3600
+
+
+def test_a_restored_file_is_older_than_the_write() -> None:
+    found = past(commit(1, 0, "UPDATE", 1), commit(2, 60, first_file=START - 900 * MINUTE))
+    assert durations(found)[0] == 60
 
 
 @pytest.mark.parametrize("took", ["-5", "0", str(2**63), "9" * 400, "NaN", "1e9", "٣", "", "86400001"])
 def test_an_impossible_duration_is_not_used(took: str) -> None:
-    assert durations(past(commit(1, 0, "UPDATE", 1), commit(2, 1, took=took)))[0] == 60.0
+    assert durations(past(commit(1, 0, "UPDATE", 1), commit(2, 60, took=took)))[0] == 60.0
 
 
 def test_a_readversion_from_the_future_is_not_used() -> None:

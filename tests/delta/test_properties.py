@@ -231,7 +231,7 @@ def test_features_that_a_value_brings(key: str, value: str, feature: str | None)
         ("Owner", "reserved by Spark"),
         ("table_type", "reserved by Spark"),
         ("delta.nonsense", "not known to Delta"),
-        ("delta.targetFileSize", "only in the databricks dialect"),
+        ("delta.tuneFileSizesForRewrites", "only in the databricks dialect"),
     ],
 )
 def test_keys_that_may_not_be_declared(key: str, why: str) -> None:

@@ -13,6 +13,8 @@ _ROOT = Path(__file__).parents[2]
 def _values(shape: ValueType) -> str:
     if shape.keyed:
         return "map; `null` unsets"
+    if shape.named:
+        return f"map of {shape.named.takes}"
     if shape.fields:
         return f"map: {', '.join(f'`{each.name}`' for each in shape.fields)}"
     return ", ".join([*(["list of columns"] if shape.columns else []), *(f"`{word}`" for word in shape.words)])

@@ -32,6 +32,7 @@ from tablectl.model.operations import (
     UnsetManaged,
     UnsetProperties,
     UpgradeUniform,
+    VacuumFiles,
 )
 from tests.model.sql_forms import FORMS, form_of
 
@@ -83,6 +84,7 @@ EXAMPLES: dict[str, st.SearchStrategy[Operation]] = {
     "upgrade uniform": st.builds(UpgradeUniform, st.sampled_from([1, 2])),
     "optimize": st.just(OptimizeData()),
     "optimize full": st.just(OptimizeData(full=True)),
+    "vacuum": st.just(VacuumFiles()),
     "drop feature": st.builds(DropFeature, HOSTILE),
     "drop feature truncate history": st.builds(DropFeature, HOSTILE, st.just(True)),
     "add constraint": st.builds(AddConstraint, HOSTILE, HOSTILE.filter(lambda text: not why_refused(text))),
@@ -142,6 +144,7 @@ def test_the_forms_that_every_runtime_has_need_no_capability() -> None:
         "unset properties",
         "purge",
         "upgrade uniform",
+        "vacuum",
         "optimize",
         "add constraint",
         "drop constraint",

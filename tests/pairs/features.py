@@ -14,6 +14,7 @@ from tablectl.model.errors import EngineError, WindowError
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.streams import StreamPosition
 from tablectl.model.table import CatalogFacts, Commit
+from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, VacuumPolicy
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tests.applying.fake_lake import SPARK, FakeEngine, FakeTable
 from tests.pairs.scene import Scene
@@ -156,6 +157,24 @@ def _runtime(scene: Scene) -> None:
     scene.dialect, scene.runtime = "databricks", "18.1"
 
 
+def _constraint(scene: Scene) -> None:
+    scene.policy["constraints"] = {"positive": "id > 0"}
+
+
+def _dropped(scene: Scene) -> None:
+    for table in scene.tables:
+        protocol = table.live.protocol.raised(frozenset({"typeWidening"}))
+        table.commit("SET TBLPROPERTIES", "apply", protocol=protocol)
+    scene.policy["features"] = {"typeWidening": "dropped"}
+
+
+def _upkeep(scene: Scene) -> None:
+    scene.upkeep = UpkeepPolicy(optimize=OptimizePolicy(small_files="30%"), vacuum=VacuumPolicy(every="7 days"))
+    facts = UpkeepFacts(files=100, bytes=100_000, small_files=100, small_bytes=100_000, cut=True, commits=9)
+    for table in scene.tables:
+        table.states[-1] = replace(table.live, upkeep=facts)
+
+
 def _empty_pattern(scene: Scene) -> None:
     failure = TableFailure(name="lake.sales.*", message="no table matches the pattern")
     scene.edits.append(lambda plan: replace(plan, failures=(failure,)))
@@ -178,6 +197,9 @@ ARRANGE: Mapping[Feature, Callable[[Scene], None]] = MappingProxyType(
         Feature.UNDO: _undo,
         Feature.MANAGED: _managed,
         Feature.RUNTIME: _runtime,
+        Feature.CONSTRAINT: _constraint,
+        Feature.DROPPED: _dropped,
+        Feature.UPKEEP: _upkeep,
         Feature.EMPTY_PATTERN: _empty_pattern,
     }
 )

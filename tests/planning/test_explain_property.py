@@ -49,11 +49,11 @@ def test_one_that_no_policy_can_name() -> None:
 
 
 def test_one_of_the_other_dialect() -> None:
-    about = explain_property("delta.targetFileSize", "oss")
+    about = explain_property("delta.tuneFileSizesForRewrites", "oss")
     assert about is not None
     assert about.dialects == ("databricks",)
     assert about.refused is not None
-    assert about.refused[0] == "delta.targetFileSize exists only in the databricks dialect"
+    assert about.refused[0] == "delta.tuneFileSizesForRewrites exists only in the databricks dialect"
 
 
 @pytest.mark.parametrize("key", ["delta.nothing", "owner.team", "", "delta."])

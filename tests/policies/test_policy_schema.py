@@ -94,4 +94,5 @@ def test_it_describes_every_attribute_and_lists_the_known_keys() -> None:
     keys = definitions["properties"]["properties"]
     assert set(keys) == {*declarable_keys("oss"), *declarable_keys("databricks")}
     assert keys["delta.appendOnly"]["description"] == "Needs true or false; null unsets it."
-    assert keys["delta.targetFileSize"]["description"] == "Text; null unsets it. Only in the databricks dialect."
+    only = keys["delta.tuneFileSizesForRewrites"]["description"]
+    assert only == "Needs true or false; null unsets it. Only in the databricks dialect."

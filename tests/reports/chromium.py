@@ -124,8 +124,10 @@ class Page:
     session: str
 
     @staticmethod
-    def open(browser: Browser, file: Path, *, scripts: bool = True, width: int = 1200, height: int = 1600) -> Page:
-        """A new tab with a file in it, loaded."""
+    def open(
+        browser: Browser, place: Path | str, *, scripts: bool = True, width: int = 1200, height: int = 1600
+    ) -> Page:
+        """A new tab with a file or an address in it, loaded."""
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
         session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(browser, str(session))
@@ -134,7 +136,7 @@ class Page:
             page.call(f"{domain}.enable")
         page.size(width, height)
         page.call("Emulation.setScriptExecutionDisabled", value=not scripts)
-        page.call("Page.navigate", url=file.as_uri())
+        page.call("Page.navigate", url=place if isinstance(place, str) else place.as_uri())
         browser.wait("Page.loadEventFired")
         return page
 

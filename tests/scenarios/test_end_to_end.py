@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_a_table_is_brought_to_its_policy_in_as_few_commits_as_delta_allows(
     run = applied.json()
     for commit in ours:
         stamp = json.loads(commit["commitInfo"]["userMetadata"])
-        assert stamp == {"tablectl": {"plan": saved["sha256"], "run": run["run"]}}
+        assert stamp == {"tablectl": {"plan": saved["sha256"], "run": run["run"], "by": ANY}}
         assert "add" not in commit
         assert "remove" not in commit
     assert (

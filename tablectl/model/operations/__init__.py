@@ -10,6 +10,7 @@ from tablectl.model.operations.drop_feature import DropFeature
 from tablectl.model.operations.partitions import Repartition, ReplacePartitions
 from tablectl.model.operations.reorg import Purge, UpgradeUniform
 from tablectl.model.operations.table_properties import RemoveMapping, SetProperties, UnsetProperties
+from tablectl.model.operations.vacuum import VacuumFiles
 
 __all__ = [
     "OPERATIONS",
@@ -36,6 +37,7 @@ __all__ = [
     "UnsetManaged",
     "UnsetProperties",
     "UpgradeUniform",
+    "VacuumFiles",
 ]
 
 OPERATIONS: tuple[type[Operation], ...] = (
@@ -56,5 +58,6 @@ OPERATIONS: tuple[type[Operation], ...] = (
     DropConstraint,
     SetNotNull,
     DropNotNull,
+    VacuumFiles,
 )
 """Every operation."""

@@ -1,0 +1,219 @@
+"""What OPTIMIZE costs those who write meanwhile: as a cron job, and as `tablectl upkeep --apply` with guards.
+
+`python benchmarks/upkeep.py [--files 2000] [--minutes 10]`; the figures of docs/upkeep.md. Four writers (append, MERGE,
+UPDATE, stream) work back to back on one table of many small files, in one JVM. Once a minute a cron job calls OPTIMIZE,
+or tablectl does what is due. Printed are the files before and after, the writes that failed, and the longest wait of a
+writer. At the end the table must hold exactly what the writers were told had committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from _report import machine, say, table, time_text
+from _writers import CONFLICT, ROWS, Run, Writer
+
+from tablectl.commands.project import SHARED, EngineSource, Project
+from tablectl.commands.run_plan import Control
+from tablectl.commands.selection import Selection
+from tablectl.commands.upkeep import collect_upkeep, run_upkeep
+from tablectl.engine.spark import SparkOptions, open_spark
+
+POLICY = """\
+version: 1
+tables:
+  delta.`{place}`:
+    upkeep: {{optimize: {{small_files: 30%, target: 128 MB}}, vacuum: {{every: 7 days}}}}
+"""
+_CONF = {
+    "spark.master": "local[8]",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "2g",
+}
+
+
+class _Updating(Writer):
+    """A job that changes its rows by UPDATE, after it has inserted them once."""
+
+    @property
+    def kind(self) -> Any:
+        return "merge" if self.rows else "append"
+
+    @property
+    def mode(self) -> Any:
+        return "rewrite"
+
+    @property
+    def hold(self) -> float:
+        return 0.0
+
+    def batch(self) -> dict[int, int]:
+        return {key: self.random.randrange(1_000_000) for key in (self.rows or range(ROWS))}
+
+    def write(self, session: Any, place: str, batch: dict[int, int]) -> None:
+        if not self.rows:
+            Writer.write(self, session, place, batch)
+            return
+        changed = self.random.randrange(1, 1000)
+        batch.update({key: self.rows[key] + changed for key in batch})
+        session.sql(f"UPDATE delta.`{place}` SET amount = amount + {changed} WHERE writer = {self.number}").collect()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run's figures."""
+
+    before: int
+    after: int
+    lowest: int
+    """The fewest files that the table had when a job ended."""
+    committed: int
+    failed: int
+    lost: float
+    """Seconds of the failed writes."""
+    waited: float
+    """Seconds of the longest guard."""
+    jobs: int
+    broken: tuple[str, ...]
+    """Jobs that failed."""
+    notes: tuple[str, ...] = ()
+
+
+def measure(
+    spark: Any, folder: Path, files: int, minutes: float, job: Callable[[str], list[str]], *, guarded: bool
+) -> Measured:
+    """Writers for some minutes, and a job once a minute."""
+    place = str(folder / "orders")
+    _make_table(spark, place, files)
+    seeds = random.Random(7)
+    kinds = (Writer, Writer, Writer, _Updating)
+    writers = [kind(number, random.Random(seeds.random())) for number, kind in enumerate(kinds)]
+    run = Run(spark, place, writers, guarded)
+    before, broken, notes, counts = _count(spark, place), list[str](), list[str](), list[int]()
+    jobs = 0
+    with run.working():
+        until = time.monotonic() + minutes * 60
+        while time.monotonic() < until and not run.broken:
+            began, jobs = time.monotonic(), jobs + 1
+            try:
+                notes += job(place)
+            except Exception as error:  # noqa: BLE001  # a failure of the job is a figure
+                broken.append(f"{type(error).__name__}: {str(error).splitlines()[0][:100]}")
+            counts.append(_count(spark, place))
+            threading.Event().wait(max(0.0, min(began + 60, until) - time.monotonic()))
+    _check(spark, place, writers)
+    failures = [each for writer in writers for each in writer.failures]
+    assert all(CONFLICT.search(text) for _, text in failures)
+    return Measured(
+        before=before,
+        after=_count(spark, place),
+        lowest=min(counts),
+        committed=sum(writer.committed for writer in writers),
+        failed=len(failures),
+        lost=sum(spent for spent, _ in failures),
+        waited=max(max(writer.guards) for writer in writers),
+        jobs=jobs,
+        broken=tuple(broken),
+        notes=tuple(notes),
+    )
+
+
+def _make_table(spark: Any, place: str, files: int) -> None:
+    spark.sql(
+        f"CREATE TABLE delta.`{place}` (writer INT, id LONG, amount LONG) USING delta "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')"
+    )
+    rows = spark.range(files * 10).selectExpr("99 AS writer", "id", "id AS amount")
+    rows.repartition(files).write.format("delta").mode("append").save(place)
+
+
+def _count(spark: Any, place: str) -> int:
+    return len(spark.read.format("delta").load(place).inputFiles())
+
+
+def _check(spark: Any, place: str, writers: list[Writer]) -> None:
+    rows = spark.read.format("delta").load(place).where("writer < 99").collect()
+    found = {(row.writer, row.id): row.amount for row in rows}
+    told = {(writer.number, key): amount for writer in writers for key, amount in writer.rows.items()}
+    assert len(rows) == len(told), f"{len(rows)} rows, and the writers were told of {len(told)}"
+    assert found == told
+
+
+def cron(spark: Any) -> Callable[[str], list[str]]:
+    """OPTIMIZE once a minute, in a session of its own."""
+    session = spark.newSession()
+
+    def job(place: str) -> list[str]:
+        session.sql(f"OPTIMIZE delta.`{place}`").collect()
+        return []
+
+    return job
+
+
+def ours(spark: Any, folder: Path) -> Callable[[str], list[str]]:
+    """``tablectl upkeep --apply`` once a minute."""
+
+    def job(place: str) -> list[str]:
+        (folder / "policies.yaml").write_text(POLICY.format(place=place), encoding="utf-8")
+        (folder / "tablectl.yaml").write_text("policies: policies.yaml\n", encoding="utf-8")
+        with Project.open(folder, source=EngineSource(spark, SHARED)) as project:
+            found = collect_upkeep(project, None, Selection())
+            report = run_upkeep(project, found, Control())
+        wrong = [f"{each.outcome}: {each.message}" for each in report.tables if each.message]
+        return [*wrong, *(note for each in report.tables for note in each.notes)]
+
+    return job
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=2000, help="small files of the table (default: 2000)")
+    parser.add_argument("--minutes", type=float, default=10.0, help="for how long writers work (default: 10)")
+    options = parser.parse_args()
+    say(machine())
+    from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # what the writers work in
+
+    engine = open_spark(SparkOptions(conf=_CONF))
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    rows = []
+    for name, guarded in (("cron job: OPTIMIZE", False), ("tablectl upkeep, guards", True)):
+        folder = Path(tempfile.mkdtemp(prefix="tablectl-benchmark-"))
+        try:
+            job = ours(spark, folder) if guarded else cron(spark)
+            found = measure(spark, folder, options.files, options.minutes, job, guarded=guarded)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        rows.append((name, *_cells(found)))
+        for note in dict.fromkeys((*found.broken, *found.notes)):
+            say(f"  {note}")
+    say(table(("", "files", "lowest", "writes", "failed", "lost", "longest wait", "failed jobs"), rows))
+    engine.close()
+
+
+def _cells(found: Measured) -> tuple[str, ...]:
+    return (
+        f"{found.before:,} to {found.after:,}",
+        f"{found.lowest:,}",
+        f"{found.committed:,}",
+        f"{found.failed:,}",
+        time_text(found.lost),
+        time_text(found.waited),
+        f"{len(found.broken)} of {found.jobs}",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

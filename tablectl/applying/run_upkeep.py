@@ -1,0 +1,382 @@
+"""The upkeep of one table under its lease: OPTIMIZE in slices, then VACUUM (docs/upkeep.md).
+
+A slice is one OPTIMIZE under the gate ``appends-only``. Delta commits it in batches, and it is interrupted before
+``window.upkeep`` has passed since the gate shut: what is committed stays, and the next slice takes the rest. Between
+two slices the gate is open, and the writers that waited go first.
+
+Nothing of it is remembered outside the log: what is due is decided from the table before each statement, so a run that
+was killed is continued by the next one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from tablectl.applying.context import QuietTerms, StopTableError, interrupted
+from tablectl.applying.quiet_moment import decide, forecast_of
+from tablectl.applying.remaining import error_text
+from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.send_statement import send
+from tablectl.applying.statement import (
+    Landed,
+    LandedElsewhere,
+    Sent,
+    UnknownOutcome,
+    check_bound,
+    check_target,
+    new_tag,
+    settle_statement,
+)
+from tablectl.applying.table_session import TableSession
+from tablectl.applying.vacuum_safety import check_vacuum
+from tablectl.applying.waits import Go
+from tablectl.delta.dialects import dialect_of
+from tablectl.leases.clock import milliseconds
+from tablectl.leases.guards import HERE, GuardRecord, newest_beats, read_guard
+from tablectl.leases.lease_records import Gate
+from tablectl.model.errors import EngineError, WindowError, is_conflict
+from tablectl.model.plan import Statement
+from tablectl.model.stamp import read_stamp
+from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
+from tablectl.model.text import size_text
+from tablectl.planning.upkeep import OPTIMIZE, UpkeepTable, due_tasks, upkeep_table
+
+_OF_A_SLICE = 0.85
+"""The part of ``window.upkeep`` after which a slice is interrupted: the rest is for its end and for the gate."""
+_LEAST = 0.25
+"""The part of ``window.upkeep`` that must be left for a slice once writers have ended."""
+_TRIES = 3
+"""Slices in a row that may fail, find no gap between writers, or end without a commit."""
+_BATCH = 512_000_000
+"""The bytes of the first batches. Later ones follow from the speed of the first slice."""
+_LARGEST_BATCH = 20_000_000_000
+_BATCHES = 8
+"""A slice has at least so many batches: an interruption loses at most one of them."""
+_LOOK_EVERY = 1.0
+_TURN = 15.0
+"""Seconds that writers have at least to notice that the gate is open."""
+_RECENT = 500
+"""The commits in which the rewrites of the last hour are looked for."""
+_DELTA = "spark.databricks.delta."
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What the slices of one table have done so far."""
+
+    files: tuple[int, int] = (0, 0)
+    """Files removed and added."""
+    bytes: int = 0
+    slices: int = 0
+    tries: int = 0
+    batch: int = _BATCH
+    shut: list[float] = field(default_factory=list)
+    """Seconds for which the gate was shut, slice by slice."""
+
+
+def run_upkeep(session: TableSession) -> LiveTable:
+    """Run what is due. Returns the table as it was read last. Raises ``StopTableError``, and as ``gate.admit``."""
+    plan = _plan(session)
+    live, statements = _due(session)
+    session.note(live)
+    _settings(session, {"vacuum.logging.enabled": "true"})
+    for statement in statements:
+        if statement.id == OPTIMIZE:
+            _optimize(session, statement)
+        else:
+            _vacuum(session, statement)
+        live = session.read()
+    for statement in plan.statements:
+        if statement.id not in {each.id for each in statements}:
+            session.hooks.notes.append(f"{statement.verb} is not due any more")
+    return live
+
+
+def _plan(session: TableSession) -> UpkeepTable:
+    assert isinstance(session.plan, UpkeepTable)
+    return session.plan
+
+
+def _due(session: TableSession) -> tuple[LiveTable, tuple[Statement, ...]]:
+    """The table, and the planned statements that are still due on it, with the name that statements use."""
+    plan, window = _plan(session), session.window
+    live = window.reader.read(plan.table, plan.location, Depth(LOOK_BACK, upkeep=plan.upkeep))
+    if live.table_id != plan.table_id:
+        raise StopTableError(RunOutcome.STALE, "the table was replaced since it was read", "run the same command again")
+    tasks = due_tasks(plan.upkeep, live, milliseconds(window.clock.utc()))
+    named = replace(live, name=window.addressed(plan.table, plan.location))
+    found = upkeep_table(plan.upkeep, named, tasks, window.engine.dialect, plan.basis.options).statements
+    planned = {each.id for each in plan.statements}
+    return live, tuple(each for each in found if each.id in planned)
+
+
+def _settings(session: TableSession, values: dict[str, str]) -> None:
+    """Set what OPTIMIZE and VACUUM of open-source Delta read from the session, which is the run's own."""
+    if dialect_of(session.window.engine.dialect).session_settings:
+        for key, value in values.items():
+            session.window.engine.execute(f"SET {_DELTA}{key} = {value}")
+
+
+# OPTIMIZE
+
+
+def _optimize(session: TableSession, statement: Statement) -> None:
+    progress = _Progress()
+    try:
+        while not _optimize_slice(session, statement, progress):
+            session.gate.open()
+            _let_writers_go(session, progress.shut[-1] if progress.shut else 0.0)
+            _, left = _due(session)
+            if all(each.id != OPTIMIZE for each in left):
+                return
+    finally:
+        session.gate.open()
+        session.gate.give_turn()
+        if progress.slices:
+            session.hooks.notes.append(_told(progress))
+
+
+def _told(progress: _Progress) -> str:
+    removed, added = progress.files
+    longest = f"; the gate was shut for {max(progress.shut):.0f} s at most" if progress.shut else ""
+    many = f"{progress.slices} slice{'s' if progress.slices > 1 else ''}"
+    return f"OPTIMIZE: {removed:,} files ({size_text(progress.bytes)}) became {added:,}, in {many}{longest}"
+
+
+def _optimize_slice(session: TableSession, statement: Statement, progress: _Progress) -> bool:
+    """One slice. Returns whether nothing is left to do now, because all is done or because the rest has to wait."""
+    window, bound = session.window, session.window.terms.upkeep
+    try:
+        _check_may_run(session)
+    except StopTableError as stop:  # the calendar closes after the first slices
+        if stop.outcome is not RunOutcome.NO_WINDOW or not progress.slices:
+            raise
+        session.wait_for(statement, stop.message)
+        return True
+    why = _paced(session, progress) or _why_not_quiet(session, statement)
+    if why:
+        session.wait_for(statement, why)
+        return True
+    began = window.clock.monotonic()
+    if not _admit(session, statement, progress):
+        return False
+    live = session.read()
+    left = bound * _OF_A_SLICE - (window.clock.monotonic() - began)
+    if left < bound * _LEAST:
+        return _again(session, statement, progress, f"writers needed {bound - left:.0f} s to end")
+    _settings(session, _sizes(session, progress))
+    error, commits = _send_slice(session, statement, live, left)
+    session.gate.open()
+    progress.shut.append(window.clock.monotonic() - began)
+    _count(progress, commits)
+    if error is None:
+        return True
+    if commits:
+        progress.tries = 0
+        return False
+    if not (error.ended_by_us or is_conflict(error.error.condition)):
+        raise StopTableError(RunOutcome.FAILED, error_text(error.error), error.error.hint)
+    progress.batch = max(progress.batch // 4, _plan(session).target)
+    words = f"no part of it ends within {left:.0f} s" if error.ended_by_us else error_text(error.error)
+    return _again(session, statement, progress, words)
+
+
+def _again(session: TableSession, statement: Statement, progress: _Progress, why: str) -> bool:
+    """Count a slice that did nothing. After some of them, the rest is left to a later run."""
+    progress.tries += 1
+    if progress.tries < _TRIES:
+        return False
+    session.wait_for(statement, f"{why}; a longer `window.upkeep` makes longer slices")
+    return True
+
+
+def _check_may_run(session: TableSession) -> None:
+    window = session.window
+    if window.stop.is_set():
+        raise interrupted()
+    session.check_calendar()
+    check_bound(window)
+    if not window.engine.alive():
+        raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
+
+
+def _admit(session: TableSession, statement: Statement, progress: _Progress) -> bool:
+    """Shut the gate and wait for the writers that it blocks; false if they did not end in time."""
+    try:
+        while not session.gate.admit(statement, statement.phase):
+            pass
+    except StopTableError as stop:
+        progress.tries += 1
+        if stop.outcome is not RunOutcome.NO_WINDOW or progress.tries >= _TRIES:
+            raise
+        return False
+    return True
+
+
+def _sizes(session: TableSession, progress: _Progress) -> dict[str, str]:
+    """The settings of open-source Delta for a slice (``DeltaSQLConf.scala`` of Delta 4.4.0)."""
+    target = _plan(session).target
+    return {
+        "optimize.maxFileSize": str(target),
+        "optimize.minFileSize": str(target // 2),
+        "optimize.batchSize": str(progress.batch),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _SliceError:
+    error: EngineError
+    ended_by_us: bool
+
+
+def _send_slice(
+    session: TableSession, statement: Statement, live: LiveTable, seconds: float
+) -> tuple[_SliceError | None, Sequence[Commit]]:
+    """Send the OPTIMIZE and end it after some seconds. Returns its error, and its commits."""
+    window = session.window
+    session.lease.prove(window.budget)
+    check_target(session, statement, live.table_id)
+    sent = Sent(new_tag(window.stamp.run), live.version, rewrites=False, single=False)
+    with _ended_after(session, sent.tag, seconds) as ended:
+        error = send(session, statement, sent, lambda may: window.engine.execute(statement.sql, sent.tag, may))
+    answer = settle_statement(session, sent, error)
+    if isinstance(answer, LandedElsewhere):
+        message = f"{statement.verb} went to another table: version {answer.version} of {answer.location}"
+        raise StopTableError(RunOutcome.UNVERIFIED, message, f"see who moved the name {session.plan.name}")
+    if isinstance(answer, UnknownOutcome) or session.lease.running is not None:
+        why = answer.why if isinstance(answer, UnknownOutcome) else "it may still run in the engine"
+        raise StopTableError(RunOutcome.UNKNOWN, f"what became of the {statement.verb} is unknown: {why}")
+    versions = answer.versions if isinstance(answer, Landed) else ()
+    made = window.reader.commits(session.plan.location, after=live.version)
+    commits = tuple(each for each in made if each.version in versions)
+    return (None if error is None else _SliceError(error, ended.is_set())), commits
+
+
+@contextmanager
+def _ended_after(session: TableSession, tag: str, seconds: float) -> Iterator[threading.Event]:
+    """Interrupts a statement after some seconds. The event says whether that happened."""
+    engine, over, ended = session.window.engine, threading.Event(), threading.Event()
+
+    def watch() -> None:
+        if over.wait(seconds):
+            return
+        ended.set()
+        while not over.is_set():
+            engine.interrupt(tag)
+            over.wait(_LOOK_EVERY)
+
+    thread = threading.Thread(target=watch, name="tablectl-slice", daemon=True)
+    thread.start()
+    try:
+        yield ended
+    finally:
+        over.set()
+        thread.join()
+
+
+def _count(progress: _Progress, commits: Sequence[Commit]) -> None:
+    """Add the commits of a slice, and choose the batches of the next one by its speed."""
+    progress.slices += 1
+    size = sum(_metric(each, "numRemovedBytes") for each in commits)
+    removed = progress.files[0] + sum(_metric(each, "numRemovedFiles") for each in commits)
+    added = progress.files[1] + sum(_metric(each, "numAddedFiles") for each in commits)
+    progress.files, progress.bytes = (removed, added), progress.bytes + size
+    if size:
+        progress.batch = min(max(size // _BATCHES, 1_000_000), _LARGEST_BATCH)
+
+
+def _metric(commit: Commit, name: str) -> int:
+    text = commit.metrics.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _paced(session: TableSession, progress: _Progress) -> str:
+    """Why ``window.max_bytes_per_hour`` permits no further slice now; empty if it does. Bounds the next batches."""
+    limit = session.window.pace.limit
+    if limit is None:
+        return ""
+    now = milliseconds(session.window.clock.utc())
+    recent = session.window.reader.commits(session.plan.location, after=max(session.start - _RECENT, -1))
+    spent = sum(
+        _metric(each, "numRemovedBytes")
+        for each in recent
+        if each.operation == "OPTIMIZE" and read_stamp(each.user_metadata) and each.timestamp > now - 3_600_000
+    )
+    if spent and spent + progress.batch > limit:
+        return (
+            f"{size_text(spent)} were rewritten within an hour, and `window.max_bytes_per_hour` is {size_text(limit)}"
+        )
+    progress.batch = min(progress.batch, max(limit // _BATCHES, 1))
+    return ""
+
+
+def _why_not_quiet(session: TableSession, statement: Statement) -> str:
+    """Why writers without a guard forbid the statement now; empty if they do not."""
+    if not statement.fails:
+        return ""
+    window = session.window
+    now, terms = window.clock.utc(), QuietTerms(0, window.terms.quiet_limit)
+    forecast = forecast_of(window, session.plan, session.lease.store)
+    answer = decide((forecast,), now, now, terms, lambda moment: moment)
+    if isinstance(answer, Go):
+        return ""
+    expected = forecast.unknown or forecast.now(now).text()
+    return f"writers without a guard may fail now ({expected}): run it at another hour, with `--within`, or guard them"
+
+
+def _let_writers_go(session: TableSession, most: float) -> None:
+    """With an open gate, wait until the writers that waited have written, at most as long as they waited."""
+    clock, store = session.window.clock, session.lease.store
+    until = clock.monotonic() + max(most, _TURN)
+    while clock.monotonic() < until and not session.window.stop.is_set():
+        try:
+            guards = [read_guard(store, guard, beat) for guard, beat in newest_beats(store).items()]
+        except WindowError:
+            return
+        if not any(each is not None and _goes_first(each) for each in guards):
+            return
+        clock.sleep(min(_LOOK_EVERY, max(until - clock.monotonic(), 0.05)))
+
+
+def _goes_first(guard: GuardRecord) -> bool:
+    return guard.waits == HERE or guard.mode.waits(Gate.APPENDS_ONLY)
+
+
+# VACUUM
+
+
+def _vacuum(session: TableSession, statement: Statement) -> None:
+    """VACUUM while all writers go on: its gate stays open. DRY RUN first, which Delta refuses for the same reasons."""
+    window = session.window
+    _check_may_run(session)
+    live = session.read()
+    why = check_vacuum(session, _plan(session), live)
+    if why:
+        session.wait_for(statement, why)
+        return
+    session.lease.prove(window.budget)
+    check_target(session, statement, live.table_id)
+    session.tell("dry run", "VACUUM DRY RUN")
+    try:
+        files = window.engine.count(f"{statement.sql} DRY RUN")
+    except EngineError as error:
+        raise StopTableError(RunOutcome.FAILED, f"VACUUM DRY RUN: {error_text(error)}", error.hint) from error
+    session.tell("note", f"VACUUM would delete {files:,} files and directories")
+    session.lease.prove(window.budget)
+    sent = Sent(new_tag(window.stamp.run), live.version, rewrites=False, single=False)
+    error = send(session, statement, sent, lambda may: window.engine.execute(statement.sql, sent.tag, may))
+    answer = settle_statement(session, sent, error)
+    if isinstance(answer, UnknownOutcome):
+        message = f"what became of the VACUUM is unknown: {answer.why}"
+        raise StopTableError(RunOutcome.UNKNOWN, message, "run the same command again")
+    if error is not None:
+        raise StopTableError(RunOutcome.FAILED, error_text(error), error.hint)
+    made = window.reader.commits(session.plan.location, after=live.version)
+    ours = [each for each in made if isinstance(answer, Landed) and each.version in answer.versions]
+    size = sum(_metric(each, "sizeOfDataToDelete") for each in ours)
+    deleted = sum(_metric(each, "numDeletedFiles") for each in ours)
+    told = f", and {deleted:,} files ({size_text(size)}) were deleted" if ours else ""
+    session.hooks.notes.append(f"VACUUM: DRY RUN named {files:,} files and directories{told}")

@@ -1,0 +1,251 @@
+"""``tablectl create``: one CREATE TABLE with everything that the policy of a table declares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tablectl.attributes.predictive_optimization import PredictiveOptimization
+from tablectl.commands.command import command, function
+from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
+from tablectl.commands.output import Output
+from tablectl.commands.project import Project
+from tablectl.commands.selection import depth_for
+from tablectl.delta.names import TableName
+from tablectl.delta.schema import differences
+from tablectl.delta.schema_sql import new_schema
+from tablectl.model.errors import (
+    EngineError,
+    ExitCode,
+    InputError,
+    LiveError,
+    MissingError,
+    Problem,
+    TablectlError,
+    UsageError,
+)
+from tablectl.model.table import LiveTable
+from tablectl.model.text import value_text
+from tablectl.planning.birth import PlannedBirth, plan_birth
+from tablectl.planning.diff import diff
+from tablectl.policies.effective_policy import parse_name
+from tablectl.policies.fields import Text, flag
+from tablectl.policies.find_files import read_bytes
+from tablectl.policies.repository import Paths
+from tablectl.policies.settings import REQUIRED, setting
+from tablectl.policies.spec import TableSpec
+from tablectl.reports.formats import ReportFormat
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import write_json
+
+_SHOWN = 10
+_TWO = "give `schema` or `like`, one of them"
+_LEFT_BEHIND = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+"""Delta commits to the log before the catalog has its entry, and makes no managed table where files are."""
+_EMPTY_IT = (
+    "an earlier CREATE TABLE may have ended between its commit and the entry of the catalog: if nothing but _delta_log "
+    "lies there, remove it, and run this again; if data lies there, it is a table without a name"
+)
+
+
+class RefusedError(TablectlError):
+    """The table is something else, or no such table can have what its policy declares."""
+
+    exit_code = ExitCode.REFUSED
+
+
+@dataclass(frozen=True)
+class CreateOptions(Place):
+    """The table, and its columns."""
+
+    spark: Any = field()
+    table: str = setting(REQUIRED, Text(description="The new table, as in policies."), metavar="TABLE")
+    schema: Any = None
+    """A Spark schema, its JSON, or the columns in SQL."""
+    like: str = setting("", Text(description="Take the columns of this table."), "--like", metavar="TABLE")
+    paths: Paths = policy_paths()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateCommandOptions(CreateOptions):
+    """The options of ``create``."""
+
+    spark: Any = None
+    columns: Path | None = setting(
+        None,
+        Text(parse=Path, description="A file with the columns in SQL, or with a Spark schema in JSON."),
+        "--schema",
+        metavar="FILE",
+    )
+    show: bool = setting(False, flag("Print the statement, and create nothing."), "--show")
+    format: ReportFormat = output_format(TEXT_AND_JSON)
+
+
+@frozen
+class Created:
+    """A table that has its policy from its first commit on."""
+
+    table: str
+    location: str
+    version: int
+    """Its version when it was read back."""
+    made: Literal["created", "already"]
+    """``already``: it existed, with the same columns and everything that the policy declares."""
+    sql: str
+    """The statement."""
+    later: tuple[str, ...] = ()
+    """The statements of the next plan: no CREATE TABLE says them."""
+
+
+@command(CreateCommandOptions, without=("cache",))
+def create_command(options: CreateCommandOptions, out: Output) -> ExitCode:
+    """Create a table with everything that its policy declares. A table that exists is never changed.
+
+    Example: tablectl create lake.sales.orders --schema orders.sql
+    """
+    schema = _file(options.columns) if options.columns else None
+    with options.open(out.note) as project:
+        request = _request(project, options, schema)
+        if options.show:
+            out.result(f"{request.born.sql}\n")
+            return ExitCode.DONE
+        made = _create(project, request)
+    if options.format is ReportFormat.JSON:
+        out.json_result({**{name: getattr(made, name) for name in ("table", "location", "version", "made", "sql")}})
+    else:
+        what = "created" if made.made == "created" else "exists already, as its policy declares:"
+        out.result(f"{made.table} {what} at {made.location}, version {made.version}\n")
+    for each in made.later:
+        out.note(f"{made.table}: {each}: `tablectl plan` holds it")
+    return ExitCode.DONE
+
+
+@function(CreateOptions)
+def create(options: CreateOptions) -> Created:
+    """Create a table by one CREATE TABLE with everything that its policy declares: ``create(spark, "lake.sales.orders",
+    schema)``. ``schema`` is a Spark schema, its JSON, or the columns in SQL; ``like`` names a table instead.
+
+    A table that exists as it would be created is left alone (``made`` is ``already``). Raises ``TablectlError`` for one
+    that is something else, for a policy that no such table can have, and if no policy applies to the name.
+    """
+    with options.open() as project:
+        return _create(project, _request(project, options, options.schema))
+
+
+@frozen
+class _Request:
+    name: TableName
+    spec: TableSpec
+    born: PlannedBirth
+
+
+def _file(path: Path) -> str:
+    problems: list[Problem] = []
+    data = read_bytes(path, problems)
+    if data is None:
+        raise InputError(tuple(problems))
+    return data.decode(errors="replace")
+
+
+def _request(project: Project, options: CreateOptions, schema: Any) -> _Request:
+    name, spec = project.find(options.table, options.paths)
+    if spec is None:
+        hint = "declare the table, or a pattern that matches it: a table is born with its policy"
+        raise UsageError(f"no policy applies to {name.text}", hint)
+    if (schema is None) is not bool(options.like):
+        raise UsageError(_TWO if options.like else "the table has no columns", _TWO)
+    text = _schema_of(project, options.like) if options.like else _schema_text(project, schema)
+    location = "" if name.is_path else spec.location or ""
+    try:
+        born = plan_birth(name, text, spec.policy, project.dialect, spec.options, location)
+    except ValueError as error:
+        raise UsageError(f"{name.text}: {error}", "give columns that a CREATE TABLE can name") from None
+    if born.refusals:
+        reasons = "; ".join(f"{each.change}: {each.reason}" for each in born.refusals)
+        raise RefusedError(f"{name.text} cannot be created: {reasons}", "; ".join(each.fix for each in born.refusals))
+    return _Request(name, spec, born)
+
+
+def _schema_of(project: Project, like: str) -> str:
+    name = parse_name(like, project.catalog, project.dialect)
+    return project.read(name, project.find(like)[1]).schema.text
+
+
+def _schema_text(project: Project, schema: Any) -> str:
+    text = schema.json() if callable(getattr(schema, "json", None)) else str(schema)
+    return text if text.lstrip().startswith("{") else project.engines.start().schema(text)
+
+
+def _create(project: Project, request: _Request) -> Created:
+    """The catalog decides: of two that create the table at once, one gets the engine's error, and finds the table of
+    the other.
+    """
+    found = _existing(project, request)
+    if found is not None:
+        return found
+    failure: EngineError | None = None
+    engine = project.engines.open(write_json({"tablectl": {"create": request.name.text}}))
+    try:
+        engine.execute(request.born.sql)
+    except EngineError as error:
+        failure = error
+    finally:
+        engine.close()
+    found = _existing(project, request, made="already" if failure else "created")
+    if found is not None:
+        return found
+    if failure is None:
+        raise TablectlError(f"{request.name.text} was created, and the catalog does not show it", "run this again")
+    if failure.condition == _LEFT_BEHIND:
+        raise RefusedError(f"{request.name.text} was not created: {failure.message}", _EMPTY_IT) from failure
+    raise failure
+
+
+def _existing(project: Project, request: _Request, made: Literal["created", "already"] = "already") -> Created | None:
+    """The table, if it exists as it would be created; ``None`` if it does not exist. Raises ``RefusedError`` if it is
+    something else.
+    """
+    name, spec, born = request.name, request.spec, request.born
+    try:
+        where = name.parts[0] if name.is_path else project.open_catalog().location(name)
+    except MissingError:
+        return None
+    except LiveError as error:
+        raise RefusedError(f"{name.text} was not created: {error.message}", error.hint) from error
+    try:
+        live = _read(project, name, spec, where)
+    except LiveError:
+        if name.is_path:
+            return None
+        raise
+    apart = [f"column {each}" for each in differences(born.schema, _comparable(live))]
+    apart += [
+        f"{each.id} is {value_text(each.before)}, and the policy declares {value_text(each.after)}"
+        for each in diff(spec.policy, live, project.dialect)
+        if not (born.later and each.attribute == PredictiveOptimization.name)
+    ]
+    if apart:
+        what = "was created, and is not" if made == "created" else "exists, and is not"
+        hint = "see what `tablectl plan` changes, or choose another name"
+        raise RefusedError(f"{name.text} {what} as it is declared: {'; '.join(apart[:_SHOWN])}", hint)
+    statements = tuple(" ".join(each.lines(name)) for each in born.later)
+    return Created(name.text, live.location, live.version, made, born.sql, statements)
+
+
+def _comparable(live: LiveTable) -> str:
+    """The schema of a live table as a CREATE TABLE makes it, if one can."""
+    try:
+        return new_schema(live.schema.text)
+    except ValueError:
+        return live.schema.text
+
+
+def _read(project: Project, name: TableName, spec: TableSpec, where: str) -> LiveTable:
+    from tablectl.log.reader import ReadRequest, read_many  # noqa: PLC0415  # it loads obstore
+
+    request = ReadRequest(name, where, depth_for(spec, 0))
+    (found,) = read_many([request], cache=project.cache, options=project.stores)
+    if isinstance(found, TablectlError):
+        raise found
+    return found

@@ -1,0 +1,174 @@
+"""``tablectl defaults``: the settings with which makers of tables create them as the policies declare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from tablectl.commands.command import command
+from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
+from tablectl.commands.output import Output
+from tablectl.commands.project import Project
+from tablectl.commands.written_files import check_writable, write_file
+from tablectl.delta.names import NameSyntaxError, TableName, matches, parse_table
+from tablectl.model.errors import ExitCode, InputError, Problem, UsageError
+from tablectl.model.text import listed
+from tablectl.planning.birth import birth_of
+from tablectl.planning.makers import MAKERS, BirthScope, Left, compare
+from tablectl.policies.effective_policy import spec_for
+from tablectl.policies.fields import ListOf, Text, Word
+from tablectl.policies.find_files import read_bytes, shown_path
+from tablectl.policies.layers import effective, merge, policy_of, rank
+from tablectl.policies.repository import Paths
+from tablectl.policies.settings import REQUIRED, setting
+from tablectl.policies.spec import Specs
+from tablectl.reports.formats import ReportFormat
+from tablectl.support.json_text import json_form
+
+_MOST = 3
+_HIDDEN = "`reports.mask` hides its value"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DefaultsOptions(Place):
+    """The options of ``defaults``."""
+
+    maker: str = setting(
+        REQUIRED, Word(words=tuple(MAKERS), description=f"Who creates tables: {', '.join(MAKERS)}."), metavar="MAKER"
+    )
+    paths: Paths = policy_paths()
+    select: Sequence[str] = setting(
+        (),
+        ListOf(of=Text(), description="Only these tables and patterns of the policies. Repeatable."),
+        "--select",
+        metavar="GLOB",
+    )
+    project: str = setting("my_project", Text(description="The name of the dbt project."), "--project", metavar="NAME")
+    output: Path | None = setting(
+        None, Text(parse=Path, description="Output file. Default: standard output."), "--output", "-o", metavar="FILE"
+    )
+    check: Path | None = setting(
+        None,
+        Text(parse=Path, description="Compare a file with the settings instead. Exits with code 2 if it disagrees."),
+        "--check",
+        metavar="FILE",
+    )
+    format: ReportFormat = output_format(TEXT_AND_JSON)
+
+
+@command(DefaultsOptions, without=("cache", "remote"))
+def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
+    """Print what makers of tables must set, to create them as declared. What a maker cannot set is named.
+
+    Example: tablectl defaults spark --check conf/spark-defaults.conf
+    """
+    project = options.open(out.note)
+    maker = MAKERS[options.maker]
+    scopes, hidden = _unmasked(project, scopes_of(project, project.policies(options.paths), options.select))
+    wanted = maker.write(scopes, project.dialect, options.project)
+    left = (*hidden, *wanted.left)
+    if options.check is not None:
+        return _check(options, options.check, scopes, out)
+    if options.output is not None:
+        check_writable(options.output)
+        write_file(options.output, wanted.text.encode())
+        out.note(f"wrote the settings for {maker.title} to {shown_path(options.output)}")
+    if options.format is ReportFormat.JSON:
+        out.json_result({"maker": options.maker, "text": wanted.text, "left": json_form(left)})
+    elif options.output is None:
+        out.result(wanted.text)
+    told: dict[tuple[str, str], list[str]] = {}
+    for each in left:
+        told.setdefault((each.what, each.why), []).append(each.scope)
+    for (what, why), of in told.items():
+        out.note(f"not set: {what}: {why}: {listed(of, _MOST)}")
+    return ExitCode.DONE
+
+
+def _check(options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], out: Output) -> ExitCode:
+    maker = MAKERS[options.maker]
+    if maker.one and len(scopes) > 1:
+        raise UsageError(f"a file of {maker.title} is compared with one table or pattern", "name it with --select")
+    project = options.open(out.note)
+    problems: list[Problem] = []
+    data = read_bytes(file, problems)
+    if data is None:
+        raise InputError(tuple(problems))
+    text = data.decode(errors="replace")
+    wrong, more = compare(maker, maker.write(scopes, project.dialect, options.project), text, shown_path(file))
+    if options.format is ReportFormat.JSON:
+        found = [{"setting": each.key, "wanted": each.wanted, "found": each.found} for each in wrong]
+        out.json_result({"maker": options.maker, "file": shown_path(file), "wrong": found, "more": list(more)})
+    else:
+        lines = [
+            f"{shown_path(file)}: {each.key}: the policies need {each.wanted}, and the file "
+            f"{'does not set it' if each.found is None else f'has {each.found}'}"
+            for each in wrong
+        ]
+        out.result("".join(f"{line}\n" for line in lines) or f"{shown_path(file)} agrees with the policies\n")
+    for each in more:
+        out.note(f"{shown_path(file)} also sets {each}, which no policy declares for all these tables")
+    return ExitCode.CHANGES if wrong else ExitCode.DONE
+
+
+def scopes_of(project: Project, specs: Specs, select: Sequence[str]) -> tuple[BirthScope, ...]:
+    """The tables and patterns of the policies, each with what its tables need. A name in ``select`` can be that of a
+    table which a pattern matches. Raises ``UsageError`` if there is none.
+    """
+    declared = specs.declarations
+    every = [
+        *(
+            BirthScope(
+                target=each.name, birth=birth_of(each.policy), place=f"{each.declared.file}:{each.declared.line}"
+            )
+            for each in specs.tables
+        ),
+        *(
+            BirthScope(
+                target=each.pattern,
+                birth=birth_of(policy_of(effective(merge(rank((each,), declared.profiles))))),
+                place=f"{each.source.file}:{each.source.line}",
+            )
+            for each in declared.patterns
+            if each.pattern
+        ),
+    ]
+    if not every:
+        raise UsageError("no policy names a table or a pattern", "declare them under `tables:`")
+    if not select:
+        return tuple(every)
+    chosen = {scope.text: scope for scope in every if any(_selected(scope, glob) for glob in select)}
+    for glob in select:
+        if not any(_selected(scope, glob) for scope in every):
+            found = _by_name(project, specs, glob)
+            chosen[found.text] = found
+    return tuple(chosen.values())
+
+
+def _selected(scope: BirthScope, glob: str) -> bool:
+    same = fnmatchcase(scope.text.casefold(), glob.casefold())
+    return same or (isinstance(scope.target, TableName) and matches(scope.target, glob))
+
+
+def _by_name(project: Project, specs: Specs, text: str) -> BirthScope:
+    hint = "name a table or a pattern as the policies do"
+    try:
+        name = parse_table(text, project.catalog)
+    except NameSyntaxError:
+        raise UsageError(f"--select {text!r} matches no table and no pattern of the policies", hint) from None
+    spec = spec_for(specs, name)
+    if spec is None:
+        raise UsageError(f"no policy names or matches {name.text}", hint)
+    return BirthScope(target=name, birth=birth_of(spec.policy), place=f"{spec.declared.file}:{spec.declared.line}")
+
+
+def _unmasked(project: Project, scopes: Sequence[BirthScope]) -> tuple[tuple[BirthScope, ...], tuple[Left, ...]]:
+    """The scopes without the values that reports hide: what is printed is committed to Git."""
+    mask, kept, hidden = project.mask, list[BirthScope](), list[Left]()
+    for scope in scopes:
+        shown = tuple(pair for pair in scope.birth.properties if not mask.hides(pair[0]) and pair[1] not in mask.values)
+        hidden += [scope.left(pair[0], _HIDDEN) for pair in scope.birth.properties if pair not in shown]
+        kept.append(replace(scope, birth=replace(scope.birth, properties=shown)))
+    return tuple(kept), tuple(hidden)

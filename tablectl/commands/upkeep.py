@@ -1,0 +1,295 @@
+"""``tablectl upkeep``: what OPTIMIZE and VACUUM are due by the policies, and with ``--apply`` a run of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from time import time
+
+from tablectl.applying.run_report import RunReport
+from tablectl.commands.apply import stop_on_signals, write_run
+from tablectl.commands.command import command
+from tablectl.commands.notify import send_notification
+from tablectl.commands.options import PolicyTables, Reported
+from tablectl.commands.output import Output
+from tablectl.commands.plan_reports import plan_context
+from tablectl.commands.project import Project
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables
+from tablectl.commands.report_files import ReportFiles
+from tablectl.commands.report_origin import context_here
+from tablectl.commands.run_plan import Control, RunOptions, run
+from tablectl.commands.selection import Selection, locate
+from tablectl.commands.table_reports import report_of
+from tablectl.delta.names import canonical_location
+from tablectl.log.parallel import in_order, threads_for
+from tablectl.log.reader import Reading, read_commits
+from tablectl.model.calendar import TableWindow
+from tablectl.model.errors import ExitCode
+from tablectl.model.expected_loss import hour_of_week
+from tablectl.model.one_table import of_table
+from tablectl.model.plan import Plan, Refusal, TableFailure
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
+from tablectl.model.text import natural_key
+from tablectl.model.upkeep import UpkeepFacts
+from tablectl.planning.plan_file import FORMAT
+from tablectl.planning.upkeep import VACUUM, UpkeepTable, due_tasks, upkeep_table, why_maintained
+from tablectl.policies.fields import Text, duration, flag, number
+from tablectl.policies.repository import Paths
+from tablectl.policies.settings import setting
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.reports.documents import document_of_run, document_of_upkeep
+from tablectl.reports.notification import run_notification
+from tablectl.reports.upkeep import UPKEEP_STATES, LakeUpkeep, TableUpkeep
+from tablectl.support.frozen import frozen
+from tablectl.version import __version__
+
+MOST_WITH_LOSSES = 100
+"""With more tables that have upkeep, the commits of 30 days are not read only to tell what it costs the writers."""
+_FIX = "leave `upkeep` out of the table's policy (`unmanaged: [upkeep]` cancels an inherited one)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpkeepOptions(PolicyTables, Reported):
+    """The options of ``upkeep``."""
+
+    apply: bool = setting(False, flag("Do what is due, in the protected window."), "--apply")
+    wait: float = setting(
+        0,
+        number(0, 1_000_000, "With --apply: retry tables whose window could not be opened, for up to MINUTES."),
+        "--wait",
+        metavar="MINUTES",
+    )
+    within: timedelta | str | None = setting(
+        None,
+        duration(timedelta(days=7), "With --apply: how long to wait for a quiet moment: 90m, 6h. Default: not at all."),
+        "--within",
+        metavar="6h",
+    )
+    override: str = setting(
+        "",
+        Text(description="With --apply: run outside the calendar of tablectl.yaml."),
+        "--override",
+        metavar="REASON",
+    )
+
+
+@command(UpkeepOptions)
+def upkeep_command(options: UpkeepOptions, out: Output) -> ExitCode:
+    """Show or do what OPTIMIZE and VACUUM are due by the policies.
+
+    OPTIMIZE runs in slices, so that a guarded writer waits at most `window.upkeep` and never fails. Run it from cron or
+    CI as often as you like: what is due is read from the logs.
+
+    Example: tablectl upkeep --apply --select 'lake.sales.*'
+    """
+    reports = options.reports()
+    with options.open(out.note) as project:
+        reports.check()
+        with out.progress() as on_read:
+            found = collect_upkeep(project, options.paths, options.selection, on_read)
+        if not options.apply:
+            make = partial(document_of_upkeep, mask=project.mask)
+            reports.write(report_of(found.lake, make, context_here()), out)
+            return found.lake.exit_code
+        return _apply(project, found, options, out, reports)
+
+
+def _apply(project: Project, found: FoundUpkeep, options: UpkeepOptions, out: Output, reports: ReportFiles) -> ExitCode:
+    plan = found.plan(project)
+    context = replace(plan_context(plan, project, options.paths, out, reports), plan=None)
+    with out.display() as notify:
+        control = Control(notify=notify)
+        with stop_on_signals(control, out) as install_handlers:
+            report = run_upkeep(project, found, replace(control, on_engine=install_handlers), options)
+    make = partial(document_of_run, mask=project.mask, context=context)
+    try:
+        return write_run(report, out, reports, report_of(report, make, context))
+    finally:
+        owners = {table.name: table.owner for table in plan.tables}
+        told = partial(run_notification, project.mask.run(report), owners)
+        send_notification(told, project.config, context_here(), out, os.environ)
+
+
+def run_upkeep(
+    project: Project, found: FoundUpkeep, control: Control, options: UpkeepOptions = UpkeepOptions()
+) -> RunReport:
+    """Do what is due. Raises as ``run_plan.run``."""
+    within = options.within
+    wanted = RunOptions(override=options.override, wait=options.wait, when="quiet" if within else "", within=within)
+    return run(project, found.with_clones(project).plan(project), control, wanted)
+
+
+@frozen
+class FoundUpkeep:
+    """What is due, for people and for a run."""
+
+    lake: LakeUpkeep
+    tables: tuple[UpkeepTable, ...]
+    """The tables on which something is due, or that are refused."""
+    specs: Specs
+
+    def plan(self, project: Project) -> Plan:
+        """The run's order of work, in the form of a plan. No file holds it."""
+        unread = (each for each in self.lake.tables if each.state == "not readable")
+        failures = (*self.lake.failures, *(TableFailure(name=each.table, message=each.reason) for each in unread))
+        return Plan(
+            format=FORMAT,
+            tool=__version__,
+            dialect=project.dialect,
+            policies=self.specs.digest,
+            env=project.config.environment,
+            tables=self.tables,
+            failures=failures,
+        )
+
+    def with_clones(self, project: Project) -> FoundUpkeep:
+        """With the shallow clones among the tables of the policies. Each table's first commit says what it is a clone
+        of; where that was cleaned up, nothing does.
+        """
+        due = [each for each in self.tables if any(one.id == VACUUM for one in each.statements)]
+        if not due:
+            return self
+        located = locate(self.specs, Selection(), project.open_catalog, project.stores).tables
+        sources = _sources(project, located)
+        tables = tuple(
+            replace(each, clones=tuple(name for name, source in sources if source in _names(each)))
+            if each in due
+            else each
+            for each in self.tables
+        )
+        return replace(self, tables=tables)
+
+
+def _names(table: UpkeepTable) -> set[str]:
+    return {table.table.key, canonical_location(table.location)}
+
+
+def _sources(project: Project, located: Sequence[tuple[TableSpec, str]]) -> list[tuple[str, str]]:
+    """Each table that is a shallow clone, with the name or the location of its source."""
+
+    def one(each: tuple[TableSpec, str]) -> tuple[str, str] | None:
+        spec, location = each
+        commits = of_table(
+            spec.name.text, lambda: read_commits(location, after=-1, until=0, limit=1, options=project.stores)
+        )
+        first = commits[0] if isinstance(commits, tuple) and commits else None
+        if first is None or first.operation != "CLONE" or first.parameters.get("isShallow", "true") != "true":
+            return None
+        return spec.name.text, _source_key(first.parameters.get("source", ""))
+
+    threads = threads_for((place for _, place in located), project.stores)
+    return [each for each in in_order(one, located, threads) if isinstance(each, tuple)]
+
+
+def _source_key(source: str) -> str:
+    """A source as ``_names`` has it: Delta writes a location, ``delta.`location```, or the name in a catalog."""
+    text = source.strip()
+    if text.startswith("delta.`"):
+        text = text.removeprefix("delta.`").removesuffix("`")
+    return canonical_location(text) if "/" in text else text.replace("`", "").lower()
+
+
+def collect_upkeep(
+    project: Project, paths: Paths, selection: Selection, on_read: OnRead = ignore_progress
+) -> FoundUpkeep:
+    """What is due on the selected tables whose policy declares upkeep. Raises as ``locate``."""
+    now, specs = int(time() * 1000), project.policies(paths)
+    located = locate_tables(project, specs, selection)
+    wanted = replace(located, tables=tuple(each for each in located.tables if each[0].upkeep is not None))
+    failures = list[TableFailure]()
+    losses = len(wanted.tables) <= MOST_WITH_LOSSES
+    depths = partial(_depth, project, now=now, losses=losses)
+    make = partial(_made, project, now=now)
+    found = list(read_tables(project, wanted, depths, make, on_read, failures))
+    named = {spec.name.text for spec, _ in wanted.tables}
+    rows = [row for _, (row, _) in found]
+    rows += [
+        TableUpkeep(table=each.name, state="not readable", reason=each.message)
+        for each in (*located.failures, *failures)
+        if each.name in named or "*" not in each.name
+    ]
+    lake = LakeUpkeep(
+        tuple(sorted(rows, key=lambda row: (UPKEEP_STATES.index(row.state), natural_key(row.table)))),
+        project.config.environment,
+        now,
+        tuple(each for each in located.failures if "*" in each.name and each.name != "*"),
+        located.unmatched,
+    )
+    tables = sorted((table for _, (_, table) in found if table is not None), key=lambda table: table.name)
+    return FoundUpkeep(lake, tuple(tables), specs)
+
+
+def _depth(project: Project, spec: TableSpec, *, now: int, losses: bool) -> Callable[[LiveTable], Depth]:
+    asks = project.catalogs is not None
+
+    def costs(live: LiveTable) -> bool:
+        assert spec.upkeep is not None
+        return any(each.due and each.kind == "optimize" for each in due_tasks(spec.upkeep, live, now))
+
+    def depth(live: LiveTable) -> Depth:
+        if asks and live.entry is None:
+            return Depth(entry=True)
+        if _locked(spec, now) or why_maintained(live, spec.policy, project.dialect):
+            return Depth()
+        return Depth(LOOK_BACK, upkeep=spec.upkeep, losses=costs if losses else None)
+
+    return depth
+
+
+def _made(project: Project, spec: TableSpec, reading: Reading, *, now: int) -> tuple[TableUpkeep, UpkeepTable | None]:
+    live, policy = reading.table, spec.upkeep
+    assert policy is not None
+    row = TableUpkeep(
+        table=spec.name.text,
+        location=live.location,
+        state="not due",
+        policy=f"{spec.declared.file}:{spec.declared.line}",
+        owner=spec.owner,
+    )
+    if lock := _locked(spec, now):
+        return replace(row, reason=lock), None
+    why = why_maintained(live, spec.policy, project.dialect)
+    tasks = () if why else due_tasks(policy, live, now)
+    due = any(each.due for each in tasks)
+    retention = spec.policy.retention or {}
+    table = replace(
+        upkeep_table(policy, live, tasks, project.dialect, spec.options),
+        refusals=(Refusal(change="upkeep", reason=why, fix=_FIX),) if why else (),
+        tags=tuple(sorted(spec.tags)),
+        owner=spec.owner,
+        keeps=retention.get("deleted_files"),
+        window=_window(project, spec),
+    )
+    if why:
+        return replace(row, state="refused", reason=why), table
+    facts, loss = live.upkeep or UpkeepFacts(), table.loss
+    hour, week = hour_of_week(now / 1000), loss.week if loss else ()
+    row = replace(
+        row,
+        state="due" if due else "not due",
+        tasks=tasks,
+        files=facts.files,
+        bytes=facts.bytes,
+        small_files=facts.small_files,
+        small_bytes=facts.small_bytes,
+        writers=facts.writers[:5],
+        failed_now=round(week[hour].failed, 3) if week else None,
+        failed_least=round(min(each.failed for each in week), 3) if week else None,
+        quietest=loss.quietest if loss else None,
+        unknown=loss.unknown if loss else "",
+    )
+    return row, table if due else None
+
+
+def _locked(spec: TableSpec, now: int) -> str:
+    """The lock of a table that holds now, for people; empty without one. A locked table takes no upkeep."""
+    lock = spec.options.locked
+    return lock.text if lock and lock.holds(datetime.fromtimestamp(now / 1000, UTC).date()) else ""
+
+
+def _window(project: Project, spec: TableSpec) -> TableWindow:
+    """Writers get half of the time for which others may wait to end."""
+    return replace(spec.window or TableWindow(), drain=max(1, int(project.config.window.upkeep / 2)))

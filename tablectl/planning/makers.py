@@ -1,0 +1,429 @@
+"""The makers of tables, and the settings with which each makes a table that agrees with its policy.
+
+What a table needs is its ``Birth``. A maker writes it in its own words, names what it has no words for, and reads its
+words back from a file, to compare them.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from tablectl.attributes.policy import OWNED
+from tablectl.delta import keys
+from tablectl.delta.dialects import dialect_of
+from tablectl.delta.names import TableName, column_text
+from tablectl.delta.properties import find_anywhere, find_known
+from tablectl.delta.table_features import SUPPORT
+from tablectl.model.errors import InputError, Problem
+from tablectl.model.patterns import MAGIC, CatalogPattern, TablePattern
+from tablectl.planning.birth import Birth, birth_clauses
+from tablectl.policies.yaml_document import parse_document
+from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar
+from tablectl.support.frozen import frozen
+
+SESSION = "spark.databricks.delta.properties.defaults."
+"""Before the name of a property without ``delta.``: its value for each table that a session creates
+(``DeltaConfigs.mergeGlobalConfigs`` in Delta 4.4.0; docs.databricks.com, "Table properties reference").
+"""
+_DELTA_RS = frozenset(
+    key.lower()
+    for key in (
+        *(keys.APPEND_ONLY, keys.AUTO_COMPACT, keys.CHANGE_DATA_FEED, keys.COLUMN_MAPPING, keys.DELETED_FILE_RETENTION),
+        *(keys.DELETION_VECTORS, keys.INDEXED_COLUMNS, keys.ISOLATION_LEVEL, keys.LOG_CLEANUP, keys.LOG_RETENTION),
+        *(keys.STATISTICS_COLUMNS, keys.TRANSACTION_RETENTION, "delta.autoOptimize.optimizeWrite"),
+        *("delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct", "delta.checkpointInterval"),
+        *("delta.randomizeFilePrefixes", "delta.randomPrefixLength", "delta.targetFileSize"),
+    )
+)
+"""The properties that delta-rs takes for a new table, measured with deltalake 1.6.6 (docs/new-tables.md). It takes
+``delta.checkpointPolicy``, too, but not the protocol feature that belongs to the value ``v2``.
+"""
+_TABLE = TableName("lake", ("schema", "table"))
+_FIRST = "create the table with `tablectl create` first"
+
+
+@frozen(kw_only=True)
+class BirthScope:
+    """Tables that are made with the same settings: one table, or those that a pattern matches."""
+
+    target: TableName | TablePattern
+    birth: Birth
+    place: str
+    """The file and line of the declaration."""
+
+    @property
+    def text(self) -> str:
+        """The name or the pattern, as in policies."""
+        return self.target.text
+
+    def left(self, what: str, why: str) -> Left:
+        """Something that no maker's words say for these tables."""
+        return Left(what, why, f"{self.text} ({self.place})")
+
+
+@frozen
+class Left:
+    """What a maker has no words for."""
+
+    what: str
+    """``clustering by id``, ``owner.team = data``."""
+    why: str
+    """Why, and what to do instead."""
+    scope: str
+    """The table or pattern that needs it, with its place."""
+
+
+@frozen
+class Written:
+    """The settings of a maker."""
+
+    text: str
+    left: tuple[Left, ...] = ()
+
+
+@frozen(kw_only=True)
+class Maker:
+    """One kind of client that creates tables."""
+
+    title: str
+    write: Callable[[Sequence[BirthScope], str, str], Written]
+    """Takes the scopes, the dialect and the name of a dbt project."""
+    read: Callable[[str, str], Mapping[str, str]]
+    """The settings in the text of a file, by name; the second text is the file's name."""
+    one: bool = False
+    """Whether a file has the settings of one scope only, so that the settings of several would mix."""
+
+
+# Spark: one set of defaults for all tables that a session creates
+
+
+def _session(scopes: Sequence[BirthScope], dialect: str) -> tuple[dict[str, str], tuple[Left, ...]]:
+    """What a session sets for every table that it creates, and what it cannot set."""
+    common = dict(scopes[0].birth.properties)
+    for scope in scopes[1:]:
+        theirs = dict(scope.birth.properties)
+        common = {key: value for key, value in common.items() if theirs.get(key) == value}
+    set_ = {key: value for key, value in common.items() if _is_session_key(key, dialect)}
+    if len(scopes) > 1:
+        set_.pop(keys.STATISTICS_COLUMNS, None)
+    return set_, tuple(left for scope in scopes for left in _left_by_session(scope, set_, dialect))
+
+
+def _is_session_key(key: str, dialect: str) -> bool:
+    folded = key.lower()
+    return folded.startswith(SUPPORT) or folded in OWNED or find_known(key, dialect) is not None
+
+
+def _left_by_session(scope: BirthScope, set_: Mapping[str, str], dialect: str) -> Iterator[Left]:
+    for key, value in scope.birth.properties:
+        if key in set_:
+            continue
+        if not _is_session_key(key, dialect):
+            why = f"a session sets only properties that Delta knows; {_FIRST}"
+        elif key == keys.STATISTICS_COLUMNS:
+            why = "a session sets it for every table, and the columns are those of one; name it with --select"
+        else:
+            why = "a session sets it for every table; print the settings of these tables alone with --select"
+        yield scope.left(f"{key} = {value}", why)
+    yield from _clustering_left(scope, "a session and a DataFrame cannot set it")
+    yield from _later(scope)
+
+
+def _partitions_left(scopes: Sequence[BirthScope], why: str) -> tuple[Left, ...]:
+    return tuple(
+        scope.left(f"partitioning by {', '.join(scope.birth.partitions)}", why)
+        for scope in scopes
+        if scope.birth.partitions
+    )
+
+
+def _clustering_left(scope: BirthScope, why: str) -> Iterator[Left]:
+    columns = _clustering(scope.birth)
+    if columns:
+        yield scope.left(f"clustering by {', '.join(columns)}", f"{why}; {_FIRST}")
+
+
+def _later(scope: BirthScope) -> Iterator[Left]:
+    for each in scope.birth.later:
+        yield scope.left(
+            " ".join(each.lines(_TABLE)[-1].split()),
+            "it is a statement for a table that exists, which the next plan holds",
+        )
+
+
+def _clustering(birth: Birth) -> tuple[str, ...]:
+    if birth.clustering is None:
+        return ()
+    return ("auto",) if birth.clustering.automatic else tuple(map(column_text, birth.clustering.columns))
+
+
+def _name(key: str) -> str:
+    return SESSION + key[len("delta.") :]
+
+
+def _conf(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
+    set_, left = _session(scopes, dialect)
+    escaped = {key: value.replace("\\", "\\\\") for key, value in set_.items()}  # java.util.Properties
+    text = "".join(f"{_name(key)} {value}\n" for key, value in escaped.items())
+    return Written(text, (*left, *_partitions_left(scopes, _IN_WRITE)))
+
+
+def _options(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
+    set_, left = _session(scopes, dialect)
+    pairs = (shlex.quote(f"{_name(key)}={value}") for key, value in set_.items())
+    text = "".join(f"--conf {pair} \\\n" for pair in pairs)
+    return Written(text, (*left, *_partitions_left(scopes, _IN_WRITE)))
+
+
+def _python(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
+    """A DataFrame and a stream create their tables in their session, and name the partition columns."""
+    set_, left = _session(scopes, dialect)
+    lines = [f"spark.conf.set({_quoted(_name(key))}, {_quoted(value)})\n" for key, value in set_.items()]
+    methods = [
+        f"# {scope.text}: .partitionBy({', '.join(map(_quoted, scope.birth.partitions))})\n"
+        for scope in scopes
+        if scope.birth.partitions
+    ]
+    return Written("".join((*lines, *methods)), left)
+
+
+_IN_WRITE = "a session cannot set it; write `.partitionBy(…)` in the job"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+_SETTING = re.compile(
+    rf"{re.escape(SESSION)}([A-Za-z0-9_.\-]{{1,200}})[\"']?[ \t]{{0,20}}[=,: \t][ \t]{{0,20}}"
+    r"(?:\"((?:[^\"\\\n]|\\.){0,2000})\"|'([^'\n]{0,2000})'|([^\n\"'\\]{0,2000}))"
+)
+
+
+def _read_session(text: str, _file: str) -> Mapping[str, str]:
+    """The defaults in a configuration file, a command line or Python: the last one of each property counts."""
+    found: dict[str, str] = {}
+    for match in _SETTING.finditer(_without_comments(text)):
+        name, double, single, bare = match.groups()
+        value = single if single is not None else bare
+        found[f"delta.{name}"] = double if double is not None else value.split(" --")[0].strip()
+    return found
+
+
+def _without_comments(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
+
+
+# delta-rs and Polars: the arguments of one write
+
+
+def _delta_rs(scopes: Sequence[BirthScope], _dialect: str, _project: str) -> Written:
+    lines, left = ["NEW_TABLES = {"], list[Left]()
+    for scope in scopes:
+        birth = scope.birth
+        taken = {key: value for key, value in birth.properties if key.lower() in _DELTA_RS}
+        given: dict[str, object] = {"configuration": taken} if taken else {}
+        if birth.partitions:
+            given["partition_by"] = list(birth.partitions)
+        lines.append(f"    {_quoted(scope.text)}: {given!r},")
+        others = (pair for pair in birth.properties if pair[0] not in taken and not _off(*pair))
+        left += [scope.left(f"{key} = {value}", f"delta-rs does not take it; {_FIRST}") for key, value in others]
+        left += [*_clustering_left(scope, "delta-rs has no clustering"), *_later(scope)]
+    return Written("\n".join([*_RS_USE, *lines, "}", ""]), tuple(left))
+
+
+def _off(key: str, value: str) -> bool:
+    """Whether a value is that of a table without the property: delta-rs has no defaults of a session."""
+    return key.lower() in OWNED and value in {"false", "none"}
+
+
+_RS_USE = (
+    "# deltalake: write_deltalake(LOCATION, data, **NEW_TABLES[TABLE])",
+    "# polars: frame.write_delta(LOCATION, delta_write_options=NEW_TABLES[TABLE])",
+)
+
+
+def _read_python(text: str, file: str) -> Mapping[str, str]:
+    """The dictionary ``NEW_TABLES`` of a Python module, which is parsed and not run."""
+    try:
+        body = ast.parse(text).body
+        found = [ast.literal_eval(each.value) for each in body if isinstance(each, ast.Assign) and _is_ours(each)]
+        return dict(_flat(found[-1], ())) if found else {}
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        raise InputError((Problem(file, 0, 0, f"it is not Python with a dictionary NEW_TABLES: {error}"),)) from None
+
+
+def _is_ours(assigned: ast.Assign) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == "NEW_TABLES" for each in assigned.targets)
+
+
+def _flat(value: object, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(inner, (*above, str(key)))
+    else:
+        yield " > ".join(above), ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+# dbt: the configuration of folders and models
+
+
+def _dbt(scopes: Sequence[BirthScope], dialect: str, project: str) -> Written:
+    databricks = dialect_of(dialect).catalog_settings
+    root: dict[str, object] = {}
+    left = list[Left]()
+    for scope in scopes:
+        path = _dbt_path(scope.target)
+        if path is None:
+            left.append(scope.left("every setting", "dbt configures the folder of a schema and models, no pattern"))
+            continue
+        folder = root
+        for part in (project, *path):
+            folder = folder.setdefault(part, {})  # type: ignore[assignment]
+        folder.update(_dbt_config(scope.birth, databricks=databricks))
+        if not databricks:
+            left += _clustering_left(scope, "dbt-spark has no liquid clustering")
+        checks = (pair for pair in scope.birth.properties if _is_check(pair[0]))
+        left += [scope.left(f"{key} = {value}", f"dbt has `constraints` of a model; {_FIRST}") for key, value in checks]
+        left += _later(scope)
+    return Written("".join(("models:\n", *_yaml(root, 1))), tuple(left))
+
+
+def _is_check(key: str) -> bool:
+    """Whether it is a CHECK constraint: dbt alters the properties of a table that exists, and Delta takes none then."""
+    return key.lower().startswith(keys.CONSTRAINTS)
+
+
+def _dbt_path(target: TableName | TablePattern) -> tuple[str, ...] | None:
+    """The folder and the model of a table, or the folder of a pattern. The folder of a schema has its name, as in dbt's
+    own examples. ``None`` for what dbt has no folder for.
+    """
+    if isinstance(target, TableName):
+        return None if target.is_path else target.parts
+    if not isinstance(target, CatalogPattern) or target.table != "*":
+        return None
+    return () if target.schema == "*" else None if any(map(target.schema.count, MAGIC)) else (target.schema,)
+
+
+def _dbt_config(birth: Birth, *, databricks: bool) -> dict[str, object]:
+    config: dict[str, object] = {"+file_format": "delta"}
+    properties = {key: value for key, value in birth.properties if not _is_check(key)}
+    if properties:
+        config["+tblproperties"] = properties
+    if birth.partitions:
+        config["+partition_by"] = list(birth.partitions)
+    columns = _clustering(birth)
+    if databricks and columns:
+        config |= {"+auto_liquid_cluster": "true"} if columns == ("auto",) else {"+liquid_clustered_by": list(columns)}
+    return config
+
+
+def _yaml(value: Mapping[str, object], depth: int) -> Iterator[str]:
+    """A map of maps, lists and texts as YAML, of which JSON's texts and lists are a part."""
+    for key, inner in value.items():
+        name = key if re.fullmatch(r"\+?[a-z_][a-z0-9_]*", key) else _quoted(key)
+        if isinstance(inner, Mapping):
+            yield f"{'  ' * depth}{name}:\n"
+            yield from _yaml(inner, depth + 1)
+        else:
+            yield f"{'  ' * depth}{name}: {json.dumps(inner, ensure_ascii=False)}\n"
+
+
+def _read_yaml(text: str, file: str) -> Mapping[str, str]:
+    problems: list[Problem] = []
+    root = parse_document(text.encode(), file, problems)
+    if problems:
+        raise InputError(tuple(problems))
+    models = root.find("models") if isinstance(root, MapNode) else None
+    return dict(_flat_yaml(models.value, ())) if models else {}
+
+
+_DBT = frozenset({"tblproperties", "partition_by", "liquid_clustered_by", "auto_liquid_cluster", "file_format"})
+"""The settings of dbt that policies can need. dbt takes each with a plus sign, and without one."""
+
+
+def _flat_yaml(node: Node, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    match node:
+        case MapNode():
+            for entry in node.entries:
+                yield from _flat_yaml(entry.value, (*above, entry.key.removeprefix("+")))
+        case ListNode() if _DBT & set(above):
+            yield " > ".join(above), ", ".join(each.text for each in node.items if isinstance(each, Scalar))
+        case Scalar() if _DBT & set(above):
+            yield " > ".join(above), node.text
+
+
+# CREATE TABLE
+
+
+def _sql(scopes: Sequence[BirthScope], _dialect: str, _project: str) -> Written:
+    text = "\n\n".join("\n".join(_create(scope)) + ";" for scope in scopes)
+    return Written(f"{text}\n", tuple(each for scope in scopes for each in _later(scope)))
+
+
+def _create(scope: BirthScope) -> Iterable[str]:
+    named = scope.target.sql if isinstance(scope.target, TableName) else "NAME"
+    comment = () if isinstance(scope.target, TableName) else (f"-- each table that {scope.text} matches",)
+    return (*comment, f"CREATE TABLE {named} (", "  -- columns", ")", *birth_clauses(scope.birth))
+
+
+_PAIR = re.compile(r"'((?:[^'\\]|\\.){1,500})'\s{0,20}=\s{0,20}'((?:[^'\\]|\\.){0,2000})'")
+_BY = re.compile(r"\b(PARTITIONED\s+BY|CLUSTER\s+BY)\s{0,20}(\([^)]{0,2000}\)|AUTO\b)", re.IGNORECASE)
+
+
+def _read_sql(text: str, _file: str) -> Mapping[str, str]:
+    lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
+    clauses = {" ".join(each[1].upper().split()): " ".join(each[2].split()) for each in _BY.finditer(lines)}
+    return {**dict(_PAIR.findall(lines)), **clauses}
+
+
+MAKERS: Mapping[str, Maker] = MappingProxyType(
+    {
+        "spark": Maker(title="spark-defaults.conf", write=_conf, read=_read_session),
+        "spark-submit": Maker(title="options of spark-submit", write=_options, read=_read_session),
+        "python": Maker(
+            title="a Spark session in Python, for DataFrames and streams", write=_python, read=_read_session
+        ),
+        "dbt": Maker(title="dbt_project.yml", write=_dbt, read=_read_yaml),
+        "delta-rs": Maker(title="delta-rs and Polars", write=_delta_rs, read=_read_python),
+        "sql": Maker(title="CREATE TABLE", write=_sql, read=_read_sql, one=True),
+    }
+)
+"""Each maker by its name."""
+
+
+@frozen
+class Disagreement:
+    """One setting of a file that is not as the policies need it."""
+
+    key: str
+    wanted: str
+    found: str | None
+    """``None`` if the file does not have it."""
+
+
+def compare(maker: Maker, wanted: Written, text: str, file: str) -> tuple[tuple[Disagreement, ...], tuple[str, ...]]:
+    """Where a file disagrees with the settings of its maker, and what it sets beyond them. Raises ``InputError`` for a
+    file that cannot be read.
+    """
+    ours, theirs = maker.read(wanted.text, file), maker.read(text, file)
+    wrong = tuple(
+        Disagreement(key, value, theirs.get(key))
+        for key, value in ours.items()
+        if key not in theirs or _meaning(key, theirs[key]) != _meaning(key, value)
+    )
+    return wrong, tuple(sorted(theirs.keys() - ours.keys()))
+
+
+def _meaning(key: str, value: str) -> object:
+    """The value of a property, so that ``interval 1 week`` equals ``interval 7 days``; else the text."""
+    known = find_anywhere(key.rpartition(" > ")[2])
+    try:
+        return known.parse(value) if known else value
+    except ValueError:
+        return value

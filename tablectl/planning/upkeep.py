@@ -1,0 +1,156 @@
+"""Upkeep of one table: what is due, by its policy and its log, and the statements of an upkeep run.
+
+Upkeep never changes a plan: it has no change and no plan file. What is due is decided again under the lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
+from math import ceil
+
+from tablectl.attributes.base import PlannedOperation
+from tablectl.attributes.plan_basis import basis_of
+from tablectl.attributes.policy import Policy
+from tablectl.delta import keys
+from tablectl.delta.dialects import dialect_of
+from tablectl.model.commits import CommittedTransaction
+from tablectl.model.managed_table import CATALOG_FEATURES
+from tablectl.model.operations import OptimizeData, VacuumFiles
+from tablectl.model.plan import Basis, ProtocolFact, Rewrite, TablePlan
+from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
+from tablectl.model.text import size_text, time_text
+from tablectl.model.upkeep import FEWEST, OptimizePolicy, UpkeepFacts, UpkeepPolicy, UpkeepTask, kept_seconds
+from tablectl.planning.derive_statements import DerivedTable, statement_of
+from tablectl.planning.table_loss import table_loss
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import UNWRITTEN
+
+OPTIMIZE = "upkeep.optimize"
+VACUUM = "upkeep.vacuum"
+_NOT_LOGGED = "no VACUUM is in the log: on S3 Delta records none unless it is asked to"
+
+
+@frozen(kw_only=True)
+class UpkeepTable(TablePlan):
+    """The statements that are due on one table, in the form in which an apply runs tables."""
+
+    upkeep: UpkeepPolicy
+    keeps: str | None = None
+    """``retention.deleted_files`` of the policy; ``None`` if it declares none."""
+    clones: tuple[str, ...] = ()
+    """Tables of the policies that are shallow clones of this one: they read its files."""
+    made: Mapping[str, tuple[CommittedTransaction, ...]] = field(default_factory=dict, metadata=UNWRITTEN)
+    """The commits of each statement that conflict with writers, by its id."""
+
+    @property
+    def target(self) -> int:
+        """The size of merged files in bytes."""
+        return (self.upkeep.optimize or OptimizePolicy()).target_bytes
+
+    @property
+    def applies(self) -> bool:
+        """Whether a run does anything here."""
+        return bool(self.statements) and not self.refusals
+
+
+def why_maintained(live: LiveTable, policy: Policy, dialect: str) -> str:
+    """Who maintains a table, so that nothing else may; empty if no other does."""
+    through_catalog = (live.protocol.reader_features | live.protocol.writer_features) & CATALOG_FEATURES
+    if through_catalog and not dialect_of(dialect).maintains_managed:
+        return "its catalog maintains it: Delta Spark refuses OPTIMIZE and VACUUM on a catalog-managed table"
+    if live.entry is not None and live.entry.optimized is True and policy.predictive_optimization != "disabled":
+        return "predictive optimization of Databricks maintains it"
+    return ""
+
+
+def due_tasks(policy: UpkeepPolicy, live: LiveTable, now: int) -> tuple[UpkeepTask, ...]:
+    """Each kind that a policy declares, due or not, at a moment in milliseconds since the epoch."""
+    facts = live.upkeep or UpkeepFacts()
+    return (*_optimize(policy, live, facts, now), *_vacuum(policy, live, facts, now))
+
+
+def _optimize(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int) -> Iterator[UpkeepTask]:
+    if policy.optimize is None:
+        return
+    size, small, count = facts.bytes, facts.small_bytes, facts.small_files
+    share = small / size if size and small is not None else 0.0
+    merged = 0 if count is None or small is None else count - ceil(small / policy.optimize.target_bytes)
+    left = 0 if count is None else count - facts.added_since
+    wanted, every = policy.optimize.share, policy.every("optimize")
+    due, why = False, f"{share:.0%} of its bytes are in {count or 0:,} small files"
+    elapsed = facts.optimized_at + every * 1000 if every is not None and facts.optimized_at else None
+    if count is None:
+        why = "the sizes of its files are unknown: it has too many"
+    if wanted is not None and merged >= FEWEST and share >= wanted:
+        due = True
+    elif facts.optimized_by_us and left >= FEWEST and merged >= FEWEST:
+        due, why = True, f"the last run did not finish: {left:,} of its small files are left"
+    elif every is not None and (count is None or merged > 0):
+        if elapsed is None:
+            due = facts.cut or now >= facts.oldest + every * 1000
+            why += f"; no OPTIMIZE in the last {facts.commits:,} commits"
+        else:
+            due = now >= elapsed
+            why += f"; the last OPTIMIZE was at {time_text(facts.optimized_at)}"
+    files, bytes_ = (live.files, live.bytes) if live.clustering else (count, small)
+    since = round(elapsed) if elapsed is not None else 0
+    yield UpkeepTask(kind="optimize", due=due, why=why, since=since, last=facts.optimized_at, files=files, bytes=bytes_)
+
+
+def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int) -> Iterator[UpkeepTask]:
+    every = policy.every("vacuum")
+    if policy.vacuum is None or every is None:
+        return
+    horizon = now - kept_seconds(live.property(keys.DELETED_FILE_RETENTION)) * 1000
+    old = [each for each in facts.removed if each[0] <= horizon]
+    files, size = sum(each[1] for each in old), sum(each[2] for each in old)
+    since = (facts.vacuumed_at or facts.oldest) + round(every * 1000)
+    due = now >= since or (facts.cut and not facts.vacuumed_at)
+    why = f"commits removed {files:,} files ({size_text(size)}) that no reader can need any more"
+    last = f"the last VACUUM was at {time_text(facts.vacuumed_at)}" if facts.vacuumed_at else "no VACUUM was found"
+    notes = (_NOT_LOGGED,) if not facts.vacuumed_at and live.location.startswith("s3") else ()
+    yield UpkeepTask(
+        kind="vacuum",
+        due=due,
+        why=f"{why}; {last}",
+        since=since if facts.vacuumed_at or not facts.cut else 0,
+        last=facts.vacuumed_at,
+        files=files,
+        bytes=size,
+        notes=notes,
+    )
+
+
+def upkeep_table(
+    policy: UpkeepPolicy, live: LiveTable, tasks: Iterable[UpkeepTask], dialect: str, options: TableOptions
+) -> UpkeepTable:
+    """The statements of what is due: OPTIMIZE first, because VACUUM can take hours."""
+    basis = basis_of(live, options)
+    operations = tuple(_operation(each, policy, basis) for each in tasks if each.due)
+    statements = tuple(statement_of(each, basis, live.name, dialect) for each in operations)
+    sent, protocol = tuple(each.operation for each in operations), live.protocol
+    derived = DerivedTable((), basis, operations, statements, sent, protocol, protocol)
+    return UpkeepTable(
+        name=live.name.text,
+        location=live.location,
+        table_id=live.table_id,
+        version=live.version,
+        basis=basis,
+        changes=(),
+        statements=statements,
+        protocol_after=ProtocolFact.of(live.protocol),
+        upkeep=policy,
+        made=derived.commits(),
+        loss=table_loss(derived, live, dialect),
+    )
+
+
+def _operation(task: UpkeepTask, policy: UpkeepPolicy, basis: Basis) -> PlannedOperation:
+    if task.kind == "vacuum":
+        return PlannedOperation(VACUUM, VacuumFiles(), id=VACUUM, undo_note="the deleted files, which no version needs")
+    full = basis.clustered and policy.clusters == "full" and basis.options.rewrite == "allowed"
+    cost = Rewrite(clusters=basis.clustered, vectors=None, files_at_most=task.files, bytes_at_most=task.bytes)
+    note = "the rewritten files, with the same rows"
+    return PlannedOperation(OPTIMIZE, OptimizeData(full), id=OPTIMIZE, rewrite=cost, undo_note=note)

@@ -1,0 +1,322 @@
+"""Upkeep of one table under its lease: slices, gates, kills, and what keeps a VACUUM from running."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tablectl.applying.run_report import TableRun
+from tablectl.applying.scheduler import Pace
+from tablectl.leases.clock import milliseconds
+from tablectl.leases.guards import GuardMode
+from tablectl.leases.lease_records import tail
+from tablectl.model.errors import EngineError
+from tablectl.model.stamp import Stamp
+from tablectl.model.streams import StreamPosition
+from tablectl.model.table_options import TableOptions
+from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, VacuumPolicy
+from tablectl.planning.upkeep import UpkeepTable, due_tasks, upkeep_table
+from tests.applying.fake_lake import FakeEngine, FakeTable
+from tests.applying.world import Kill, World
+from tests.applying.writers import FakeGuard
+
+BOTH = UpkeepPolicy(optimize=OptimizePolicy(small_files="30%"), vacuum=VacuumPolicy(every="7 days"))
+OPTIMIZE = UpkeepPolicy(optimize=OptimizePolicy(small_files="30%"))
+VACUUM = UpkeepPolicy(vacuum=VacuumPolicy(every="7 days"))
+
+
+class Upkeep(World):
+    """A table of many small files that were never merged, in the fake lake."""
+
+    facts: UpkeepFacts
+    last: FakeEngine | None
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.facts = UpkeepFacts(files=100, bytes=100_000, small_files=100, small_bytes=100_000, cut=True, commits=9)
+        self.lake.add(upkeep=self.facts)
+        self.last = None
+        world = self
+
+        class Engine(FakeEngine):
+            """Remembers itself, so that a test sees its settings."""
+
+            def __init__(self, *args: Any, **given: Any) -> None:
+                super().__init__(*args, **given)
+                self.batches, self.unused = world.batches, 7
+                world.last = self
+
+        self.engine = Engine
+
+    batches = 1
+
+    def due(self, policy: UpkeepPolicy = BOTH, **more: Any) -> UpkeepTable:
+        live = self.table.live
+        tasks = due_tasks(policy, live, milliseconds(self.clock.utc()))
+        return replace(upkeep_table(policy, live, tasks, self.dialect, self.options), **more)
+
+    def upkeep(self, policy: UpkeepPolicy = BOTH, run: str = "ann", **more: Any) -> TableRun:
+        return self.run(self.due(policy, **more), run)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        assert self.last is not None
+        return self.last.settings
+
+    def gate(self) -> str:
+        last = tail(self.store)
+        return str(last.gate) if last else "open"
+
+
+def operations(table: FakeTable) -> list[str]:
+    return [commit.operation for commit in table.history[1:]]
+
+
+def test_files_are_merged_and_then_old_ones_deleted() -> None:
+    world = Upkeep()
+    run = world.upkeep()
+    assert (run.outcome, run.message) == ("applied", "")
+    assert operations(world.table) == ["OPTIMIZE", "VACUUM START", "VACUUM END"]
+    assert world.sent == ["OPTIMIZE `delta`.`/lake/orders`", "VACUUM `delta`.`/lake/orders`"]
+    assert run.notes == (
+        "OPTIMIZE: 100 files (100.0 kB) became 1, in 1 slice; the gate was shut for 0 s at most",
+        "VACUUM: DRY RUN named 7 files and directories, and 7 files (7.0 kB) were deleted",
+    )
+    assert [each.gate for each in run.gates] == ["appends-only"]
+    assert world.gate() == "open"
+
+
+def test_every_commit_carries_the_run() -> None:
+    world = Upkeep()
+    world.upkeep()
+    assert len(world.table.commits_of("ann")) == 3
+
+
+def test_delta_gets_sizes_and_batches_and_logs_its_vacuum() -> None:
+    world = Upkeep()
+    world.upkeep()
+    assert world.settings == {
+        "vacuum.logging.enabled": "true",
+        "optimize.maxFileSize": "128000000",
+        "optimize.minFileSize": "64000000",
+        "optimize.batchSize": "512000000",
+    }
+
+
+def test_another_product_gets_no_settings() -> None:
+    world = Upkeep(dialect="databricks")
+    world.upkeep(OPTIMIZE)
+    assert world.settings == {}
+
+
+def test_vacuum_runs_while_the_gate_is_open() -> None:
+    world, gates = Upkeep(), list[str]()
+    world.before = lambda _table, sql: gates.append(f"{sql.split()[0]} {world.gate()}")
+    world.upkeep()
+    assert gates == ["OPTIMIZE appends-only", "VACUUM open"]
+
+
+def test_vacuum_never_overrides_the_retention() -> None:
+    world = Upkeep()
+    world.upkeep(VACUUM)
+    assert not any("RETAIN" in sql or "retentionDurationCheck" in sql for sql in (*world.sent, *world.asked))
+    assert not any("retention" in key for key in world.settings)
+
+
+def test_an_error_after_a_batch_leaves_the_rest_to_the_next_slice() -> None:
+    world = Upkeep()
+    world.batches, ends = 4, iter([True, False, False, False, False])
+
+    def end(_event: str) -> None:
+        if _event == "midway" and next(ends):
+            raise EngineError("the files of a batch are gone", "", "DELTA_CONCURRENT_DELETE_READ")
+
+    world.tick = end
+    run = world.upkeep(OPTIMIZE)
+    assert run.outcome == "applied"
+    assert operations(world.table) == ["OPTIMIZE"] * 5
+    assert "in 2 slices" in run.notes[0]
+    assert [each.gate for each in run.gates] == ["appends-only", "appends-only"]
+
+
+def test_a_slice_is_interrupted_before_writers_have_waited_too_long() -> None:
+    world = Upkeep()
+    world.terms = replace(world.terms, upkeep=0.2)
+    came = threading.Event()
+
+    def interrupt(tag: str, address: str = "") -> bool:
+        assert tag
+        assert not address
+        came.set()
+        return False
+
+    def endless(_table: FakeTable, _sql: str) -> None:
+        assert world.last is not None
+        world.last.interrupt = interrupt  # type: ignore[method-assign]
+        assert came.wait(60)
+        came.clear()
+        raise EngineError("canceled", "", "OPERATION_CANCELED")
+
+    world.before = endless
+    run = world.upkeep(OPTIMIZE)
+    assert run.outcome == "waiting"
+    assert "no part of it ends within 0 s; a longer `window.upkeep` makes longer slices" in run.message
+    assert world.gate() == "open"
+
+
+def test_an_error_other_than_a_conflict_ends_the_table() -> None:
+    world = Upkeep()
+
+    def fail(_table: FakeTable, _sql: str) -> None:
+        raise EngineError("no space left", "make room")
+
+    world.before = fail
+    run = world.upkeep(OPTIMIZE)
+    assert (run.outcome, run.message, run.hint) == ("failed", "no space left", "make room")
+    assert world.gate() == "open"
+
+
+@pytest.mark.parametrize("step", ["gate appends-only", "execute", "midway", "landed", "dry run", "verify"])
+def test_a_killed_run_is_continued_and_nothing_is_done_twice(step: str) -> None:
+    world = Upkeep()
+    world.batches = 3
+
+    def kill(event: str) -> None:
+        if event == step:
+            raise Kill
+
+    world.tick = kill
+    with pytest.raises(Kill):
+        world.upkeep()
+    world.tick = lambda _event: None
+    world.store = type(world.store)()  # its lease has expired
+    done = operations(world.table)
+    run = world.run(world.due(), "ben")
+    left = operations(world.table)[len(done) :]
+    assert run.outcome in {"applied", "already"}
+    assert operations(world.table).count("OPTIMIZE") <= 4
+    assert "OPTIMIZE" not in left or world.table.live.upkeep != world.facts
+    facts = world.table.live.upkeep
+    assert facts is not None
+    assert facts.small_files in {0, 1}
+    assert facts.vacuumed_at
+    assert world.gate() == "open"
+
+
+def test_the_second_of_two_runs_finds_nothing_left() -> None:
+    world = Upkeep()
+    plan = world.due()
+    world.run(plan)
+    done = operations(world.table)
+    run = world.run(plan, "ben")
+    assert (run.outcome, operations(world.table)) == ("already", done)
+    assert run.notes == ("OPTIMIZE is not due any more", "VACUUM is not due any more")
+
+
+def test_a_table_that_was_replaced_is_left_alone() -> None:
+    world = Upkeep()
+    plan = world.due()
+    world.table.commit("CREATE OR REPLACE TABLE", table_id="another")
+    run = world.run(plan)
+    assert (run.outcome, world.sent) == ("stale", [])
+
+
+def test_a_guarded_merge_that_does_not_end_is_not_interrupted() -> None:
+    world = Upkeep()
+    guard = FakeGuard(world.store, "nightly", GuardMode.REWRITE)
+    world.clock.on_sleep = guard.beat
+    run = world.upkeep(OPTIMIZE, window=None)
+    assert run.outcome == "no window"
+    assert "nightly (rewrite)" in run.message
+    assert (world.sent, world.gate()) == ([], "open")
+
+
+def test_appends_go_on_meanwhile() -> None:
+    world = Upkeep()
+    guard = FakeGuard(world.store, "stream", GuardMode.APPEND)
+    world.clock.on_sleep = guard.beat
+    assert world.upkeep(OPTIMIZE).outcome == "applied"
+
+
+def test_writers_without_a_guard_forbid_it_while_they_write() -> None:
+    world = Upkeep()
+    now = milliseconds(world.clock.utc())
+    for minute in range(60, 0, -1):
+        world.table.commit("MERGE", "nightly")
+        at = replace(world.table.history[-1], timestamp=now - minute * 20_000, metrics={"executionTimeMs": "15000"})
+        world.table.history[-1] = at
+    run = world.upkeep(OPTIMIZE)
+    assert (run.outcome, world.sent) == ("waiting", [])
+    assert "writers without a guard may fail now" in run.message
+
+
+def test_the_same_writers_with_guards_do_not() -> None:
+    world = Upkeep()
+    test = world.clock.utc()
+    for minute in range(60, 0, -1):
+        world.table.commit("MERGE", "")
+        at = replace(world.table.history[-1], timestamp=milliseconds(test) - minute * 20_000)
+        world.table.history[-1] = at
+    guard = FakeGuard(world.store, "nightly", GuardMode.APPEND)
+    world.clock.on_sleep = guard.beat
+    assert world.upkeep(OPTIMIZE).outcome == "applied"
+
+
+def test_no_more_bytes_in_an_hour_than_the_limit() -> None:
+    world = Upkeep()
+    world.table.commit("OPTIMIZE", "apply", Stamp("eve", "p").text())
+    spent = replace(
+        world.table.history[-1],
+        timestamp=milliseconds(world.clock.utc()) - 60_000,
+        metrics={"numRemovedBytes": "950"},
+    )
+    world.table.history[-1] = spent
+    plan = world.due(OPTIMIZE)
+    world.pace = Pace(1000)
+    run = world.run(plan)
+    assert (run.outcome, world.sent) == ("waiting", [])
+    assert "`window.max_bytes_per_hour` is 1.0 kB" in run.message
+
+
+def test_vacuum_waits_for_a_stream_that_has_not_read_old_commits() -> None:
+    world = Upkeep(options=TableOptions(streams=(("fraud", "/checkpoints/fraud"),)))
+    world.table.commit("WRITE")
+    world.lake.positions["fraud"] = lambda place: StreamPosition("fraud", place, "q", 3, 0, read=0)
+    run = world.upkeep(VACUUM)
+    assert (run.outcome, world.sent) == ("waiting", [])
+    assert "a stream may still need files that VACUUM deletes: fraud: has read version 0" in run.message
+
+
+def test_vacuum_runs_although_a_stream_reads_that_has_read_them() -> None:
+    world = Upkeep(options=TableOptions(streams=(("fraud", "/checkpoints/fraud"),)))
+    world.table.commit("WRITE")
+    world.lake.positions["fraud"] = lambda place: StreamPosition("fraud", place, "q", 3, 0, read=1)
+    assert world.upkeep(VACUUM).outcome == "applied"
+
+
+def test_vacuum_is_refused_while_the_table_keeps_files_for_less_than_the_policy() -> None:
+    world = Upkeep()
+    plan = world.due(VACUUM, keeps="interval 30 days")
+    world.table.set_property("delta.deletedFileRetentionDuration", "interval 7 days")
+    run = world.run(plan)
+    assert (run.outcome, world.sent) == ("refused", [])
+    assert "the policy's `retention.deleted_files` is interval 30 days" in run.message
+
+
+def test_vacuum_is_refused_for_the_source_of_a_shallow_clone() -> None:
+    world = Upkeep()
+    run = world.upkeep(VACUUM, clones=("lake.dev.orders",))
+    assert (run.outcome, world.sent) == ("refused", [])
+    assert "shallow clones read files of this table: lake.dev.orders" in run.message
+
+
+def test_vacuum_with_a_short_retention_waits_for_running_writes() -> None:
+    world = Upkeep()
+    world.table.set_property("delta.deletedFileRetentionDuration", "interval 1 hour")
+    FakeGuard(world.store, "nightly", GuardMode.APPEND)
+    run = world.upkeep(VACUUM)
+    assert (run.outcome, world.sent) == ("waiting", [])
+    assert "files are kept for 60 min, and writes are running: nightly" in run.message

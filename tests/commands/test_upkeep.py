@@ -1,0 +1,138 @@
+"""``tablectl upkeep``: what is due, and a run of it, on real logs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.commands.conftest import Cli, FakeSpark, Repository
+from tests.commands.log_lake import Logged, _add, append, create, set_property
+
+UPKEEP = "{upkeep: {optimize: {small_files: 30%}, vacuum: {every: 7 days}}}"
+
+
+@pytest.fixture
+def lake(repo: Repository) -> Repository:
+    """A table of forty small files, one of two files, and one without upkeep."""
+    for name in ("many", "few", "other"):
+        repo.table(name)
+    append(repo.lake / "many", "WRITE", [_add(f"small-{number}.parquet") for number in range(40)])
+    repo.policies({"many": UPKEEP, "few": "{upkeep: {optimize: {small_files: 30%}}}", "other": "{}"})
+    return repo
+
+
+def rows(text: str) -> dict[str, dict[str, Any]]:
+    return {row["table"].rstrip("`").rsplit("/", 1)[-1]: row for row in json.loads(text)["tables"]}
+
+
+def test_logs_say_what_is_due_without_spark(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:
+    result = cli("upkeep", "--format", "json")
+    assert result.code == 0
+    found = rows(result.out)
+    assert {name: row["state"] for name, row in found.items()} == {"many": "due", "few": "not due"}
+    many = found["many"]
+    assert [(task["kind"], task["due"]) for task in many["tasks"]] == [("optimize", True), ("vacuum", True)]
+    assert (many["files"], many["small_files"], many["small_bytes"]) == (42, 42, 4200)
+    assert many["policy"] == "policies/lake.yaml:3"
+    assert not fake_spark.sent
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_each_format_says_it(cli: Cli, lake: Repository, form: str) -> None:
+    result = cli("upkeep", "--format", form)
+    assert result.code == 0
+    assert "Due on 1 table" in result.out or "1 due" in result.out
+    assert "100% of its bytes are in 42 small files" in result.out
+
+
+def test_what_is_due_is_done_and_then_nothing_is_due(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:
+    result = cli("upkeep", "--apply", "--format", "json")
+    assert result.code == 0, result.err
+    (table,) = json.loads(result.out)["tables"]
+    assert (table["name"], table["outcome"]) == (lake.name("many"), "applied")
+    assert [info["operation"] for info in Logged(lake.lake / "many").infos[3:]] == [
+        "OPTIMIZE",
+        "VACUUM START",
+        "VACUUM END",
+    ]
+    assert len(Logged(lake.lake / "many").stamps) == 3
+    assert rows(cli("upkeep", "--format", "json").out)["many"]["tasks"][0]["due"] is False
+
+
+def test_a_plan_does_not_see_upkeep(cli: Cli, lake: Repository) -> None:
+    assert json.loads(cli("plan", "--format", "json").out)["tables"] == []
+
+
+def test_runs_and_undo_know_it(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:
+    cli("upkeep", "--apply")
+    run = json.loads(cli("runs", "--format", "json").out)["runs"][0]["stamp"]["run"]
+    undo = cli("undo", run)
+    assert (undo.code, "nothing to undo" in undo.err + undo.out) == (0, True)
+
+
+def test_status_tells_the_debt(cli: Cli, lake: Repository) -> None:
+    found = rows(cli("status", "--debt", "--format", "json").out)["many"]
+    assert [each.split()[0] for each in found["upkeep"]] == ["optimize", "vacuum"]
+    assert (found["small_files"], found["log_files"]) == (42, 3)
+    assert "due: optimize" in cli("status", "--debt").out
+
+
+def test_explain_says_where_it_comes_from(cli: Cli, lake: Repository) -> None:
+    out = cli("explain", lake.name("many")).out
+    assert "upkeep.optimize" in out
+    assert "small_files 30%, target 128 MB" in out
+
+
+def test_a_locked_table_takes_no_upkeep(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:
+    lock = "locked: {until: 2999-01-31, reason: audit, owner: finance}"
+    lake.policies({"many": f"{{{lock}, upkeep: {{vacuum: 7 days}}}}"})
+    found = rows(cli("upkeep", "--format", "json").out)["many"]
+    assert (found["state"], found["reason"]) == ("not due", "locked until 2999-01-31 by finance: audit")
+    assert cli("upkeep", "--apply").code == 0
+    assert not fake_spark.sent
+
+
+def test_a_catalog_managed_table_is_not_read_by_path(cli: Cli, repo: Repository) -> None:
+    create(repo.lake / "managed", features=["catalogManaged"])
+    repo.policies({"managed": UPKEEP})
+    result = cli("upkeep", "--format", "json")
+    assert result.code == 1
+    assert "managed by its catalog" in rows(result.out)["managed"]["reason"]
+
+
+def test_one_table_that_cannot_be_read_costs_the_others_nothing(cli: Cli, lake: Repository) -> None:
+    lake.policies({"gone": UPKEEP}, "more.yaml")
+    result = cli("upkeep", "--format", "json")
+    assert (result.code, rows(result.out)["many"]["state"]) == (1, "due")
+
+
+def test_the_source_of_a_shallow_clone_is_not_vacuumed(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:
+    source = lake.lake / "many"
+    log = create(lake.lake / "clone") / "_delta_log" / f"{0:020d}.json"
+    info, *rest = log.read_text().splitlines()
+    clone = {
+        **json.loads(info)["commitInfo"],
+        "operation": "CLONE",
+        "operationParameters": {"source": f"delta.`{source}`"},
+    }
+    log.write_text("\n".join([json.dumps({"commitInfo": clone}), *rest]) + "\n")
+    lake.policies({"clone": "{}"}, "more.yaml")
+    result = cli("upkeep", "--apply", "--format", "json")
+    (table,) = json.loads(result.out)["tables"]
+    assert table["outcome"] == "refused"
+    assert f"shallow clones read files of this table: {lake.name('clone')}" in table["message"]
+    assert [sql.split()[0] for sql in fake_spark.sent] == ["OPTIMIZE"]
+
+
+def test_a_retention_that_changed_in_between_is_found_under_the_lease(
+    cli: Cli, lake: Repository, fake_spark: FakeSpark
+) -> None:
+    set_property(lake.lake / "many", "delta.deletedFileRetentionDuration", "interval 1 day")
+    lake.policies({"many": "{retention: {deleted_files: 30 days, log: 60 days}, upkeep: {vacuum: 7 days}}"})
+    result = cli("upkeep", "--apply", "--format", "json")
+    (table,) = json.loads(result.out)["tables"]
+    assert (result.code, table["outcome"]) == (3, "refused")
+    assert "VACUUM would keep files for interval 1 day" in table["message"]
+    assert not fake_spark.sent
