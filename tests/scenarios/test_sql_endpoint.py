@@ -33,7 +33,7 @@ def policy(draw: random.Random, made: str) -> str:
     note = draw.choice(["it's", "back\\\\slash", "${env:HOME}", "007", "tick`s"])
     parts = [f'properties: {{owner.note: "{note}", stray: null}}']
     parts += draw.sample(
-        ["isolation: Serializable", "retention: {log: 60 days}", "data_skipping: [id]"], draw.randrange(3)
+        ["isolation: Serializable", "retention: {log: 60 days}", "data_skipping: [id, day]"], draw.randrange(3)
     )
     if "CLUSTER" in made:
         parts.append(draw.choice(["clustering: [day]", "clustering: [day, id]"]))
