@@ -243,7 +243,7 @@ class SqlEndpoint(SqlCatalog):
 
         def work(connection: Connection) -> None:
             connection.send(sql, tags, may_send)
-            if connection.statement:
+            if connection.statement and tag:
                 self._stamps[connection.statement] = self._stamp
             _wait(connection)
 

@@ -25,6 +25,9 @@ if the client is gone: the server closes a session with its connection (``Thrift
 # The states of ``TOperationState`` (``TCLIService.thrift``); impyla has no name for the last one.
 _RUNNING = frozenset({0, 1, 7})
 _FINISHED, _FAILED, _TIMED_OUT = 2, 5, 8
+_LONG_POLL = 10.0
+"""Seconds that a server may keep the answer about a running statement back: 5 by default
+(``hive.server2.long.polling.timeout``)."""
 
 
 @frozen
@@ -69,7 +72,7 @@ class ThriftServer:
         connection = dbapi.connect(
             host=given.host,
             port=given.port,
-            timeout=given.patience,
+            timeout=given.patience + _LONG_POLL,
             auth_mechanism=LOGINS[given.login],
             user=given.user or None,
             password=given.password or None,
@@ -155,17 +158,17 @@ class ThriftConnection:
         other = connect()
         try:
             operation = Operation(other._cursor.session, self._operation.handle, retries=1)
+            operation.cancel()  # nothing, if it has ended
             ended = operation.get_state().operationState in {_FINISHED, _FAILED}
-            if not ended:
-                operation.cancel()
         finally:
             other.close()
         return False if ended else None
 
     def close(self) -> None:
-        """End the session and the connection."""
-        with suppress(Exception):
-            self._cursor.close()
+        """End the connection, and with it the session: to ask for the end of a session can take as long as the server's
+        metastore does.
+        """
+        self._cursor._closed = True  # else it would connect again to close its session
         with suppress(Exception):
             self._connection.close()
 

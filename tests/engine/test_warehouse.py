@@ -137,7 +137,7 @@ def test_without_stamps_a_run_finds_its_commits_by_the_ids_of_its_statements(
     own, other = connect(), connect()
     sql = f"ALTER TABLE {table.sql} SET TBLPROPERTIES"
     own.execute(f"{sql} ('a' = '1')", "tablectl-run-1")
-    other.execute(f"{sql} ('b' = '1')")
+    other.execute(f"{sql} ('b' = '1')")  # without a tag: of no run
     server.drop_answer_to = lambda request: "a.lost" in request
     with pytest.raises(EngineError):
         own.execute(f"{sql} ('a.lost' = '1')", "tablectl-run-2")
@@ -147,7 +147,7 @@ def test_without_stamps_a_run_finds_its_commits_by_the_ids_of_its_statements(
     commits = read_commits(str(tmp_path / "t"), after=0)
     assert [bool(each.user_metadata) for each in commits] == [False, False, False]
     assert [each.user_metadata for each in stamped(commits, own)] == [STAMP, "", STAMP]
-    assert [each.user_metadata for each in stamped(commits, other)] == [STAMP, "", STAMP], "by the tags alone"
+    assert [each.user_metadata for each in stamped(commits, connect())] == [STAMP, "", STAMP], "by the tags alone"
     server.service.statements.clear()
     assert [each.user_metadata for each in stamped(commits[1:], connect())] == ["", ""], "the history has forgotten"
     for engine in (own, other):
