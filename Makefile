@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo says test size test-databricks-connect test-workspace coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist docs
+.PHONY: demo says test size test-databricks-connect test-sql-endpoint coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist docs
 
 demo: says java install
 	rm -rf demo-lake
@@ -72,6 +72,10 @@ UNITY_SOURCE :=
 test-unity: java install
 	UNITY_SOURCE="$(UNITY_SOURCE)" $(BIN)/python -m pytest tests/unity -s -m "slow or not slow"
 
+# Applies through SQL endpoints: Spark's own Thrift server, and a stand-in of a Databricks warehouse (docs/sql-endpoints.md).
+test-sql-endpoint: java install
+	$(BIN)/python -m pytest tests/engine/test_thrift.py tests/engine/test_warehouse.py tests/scenarios/test_sql_endpoint.py -m "slow or not slow"
+
 # The recipes of docs/integrations.md, as printed, each in an environment of its own.
 INTEGRATIONS := airflow dagster dbt delta-rs
 
@@ -115,13 +119,6 @@ PYTHON312 := python3.12
 
 test-databricks-connect: java install
 	$(BIN)/python -m tools.databricks_connect --python $(PYTHON312)
-
-# Every form of statement in a Databricks workspace of yours, in a scratch schema; skipped without one (tools/workspace.py).
-WORKSPACE :=
-WORKSPACE_PYTHON := $(BIN)/python
-
-test-workspace: install
-	$(WORKSPACE_PYTHON) -m tools.workspace $(WORKSPACE)
 
 # Applies under faults (kills, pauses, lost connections), then applies that race (docs/benchmarks.md).
 chaos: java install

@@ -90,7 +90,13 @@ def connect_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterator[Any]:
+def thrift_port() -> int:
+    """The port of the Thrift server in the shared session's JVM, if a test starts it."""
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int, thrift_port: int) -> Iterator[Any]:
     """The one session: real Spark and Delta, few partitions, classic and Connect in one JVM."""
     pyspark = pytest.importorskip("pyspark")
     home: Path = tmp_path_factory.mktemp("spark")
@@ -103,6 +109,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.port": str(connect_port),
         "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.hadoop.hive.server2.thrift.port": str(thrift_port),
+        "spark.hadoop.hive.server2.thrift.bind.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
         # VACUUM lists a table in so many tasks, 10,000 by default
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
@@ -122,6 +130,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
 def connect_url(spark: Any, connect_port: int) -> str:
     """The Connect server of the shared session."""
     return f"sc://127.0.0.1:{connect_port}"
+
+
+@pytest.fixture(scope="session")
+def thrift_server(spark: Any, thrift_port: int) -> str:
+    """Spark's own Thrift server in the shared session's JVM, as ``engine.thrift`` names it."""
+    server = spark._jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2
+    server.startWithContext(spark._jsparkSession.sqlContext())
+    return f"127.0.0.1:{thrift_port}"
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from tablectl.applying.run_table import unexpected
 from tablectl.applying.statement import check_name
 from tablectl.applying.waits import GO, Answer, End, Wait
 from tablectl.delta.dialects import dialect_of
-from tablectl.engine.port import CommitDriver, Engine
+from tablectl.engine.port import CommitDriver, Engine, no_overwrite
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import LiveError, PlanFileError, WindowError
 from tablectl.model.plan import TablePlan
@@ -128,6 +128,7 @@ def check_commit_drivers(
             location = _opened_at(window, table)
             scheme = location.partition(":")[0] if ":" in location else ""
             for driver in drivers or (Driver("", window.engine),):
+                check_overwrites(driver.engine, table)
                 key = (driver.name, scheme, through_catalog)
                 if key not in checked:
                     check_scheme(driver.engine, location)
@@ -145,6 +146,13 @@ def check_commit_drivers(
     if warn:
         window.notify(RunEvent("", "note", ON_DISK))
     return barred, (ON_DISK,) if warn else ()
+
+
+def check_overwrites(engine: Engine, table: TablePlan) -> None:
+    """Raise ``StopTableError`` if a statement rewrites the table, and the engine cannot."""
+    if not engine.rewrites and any(each.repartition is not None for each in table.statements):
+        error = no_overwrite(table.table)
+        raise StopTableError(RunOutcome.REFUSED, error.message, error.hint)
 
 
 def _opened_at(window: RunContext, table: TablePlan) -> str:

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 from tablectl.attributes.base import Attribute, ChangeTarget, Needs, PlannedOperation
 from tablectl.attributes.catalog_entry import UNKNOWN, why_no_dialect
 from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS
 from tablectl.delta.protocol import Protocol
 from tablectl.model.operations import Operation, SetManaged, UnsetManaged
@@ -22,6 +23,7 @@ from tablectl.model.table_options import TableOptions
 
 ManagedValue = Literal["true", "false"]
 AUTOMATIC = ("clustering", "auto")
+_LOST = "the history of Iceberg reads"
 _STAYS = "the files at the old location, which nothing deletes; changes of the path in jobs"
 
 
@@ -57,14 +59,17 @@ class Managed(Attribute):
         statement = "SET MANAGED" if change.after == "true" else "UNSET MANAGED"
         if wrong := why_no_dialect(change, target, statement):
             return wrong
-        reason, fix, condition = next(_problems(change, live), ("", "", ""))
+        loses = not target.options.truncate_history and bool(target.property(live, keys.UNIFORM_FORMATS))
+        reason, fix, condition = next(_problems(change, live, loses=loses), ("", "", ""))
         if not reason:
             return None
         return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         if change.after == "true":
-            return (PlannedOperation(change.id, SetManaged(), undo=UnsetManaged(), undo_note=_STAYS),)
+            truncates = bool(basis.stored_text(keys.UNIFORM_FORMATS))
+            note = f"{_LOST}; {_STAYS}" if truncates else _STAYS
+            return (PlannedOperation(change.id, SetManaged(truncates), undo=UnsetManaged(), undo_note=note),)
         return (PlannedOperation(change.id, UnsetManaged(), undo=SetManaged(), undo_note=_STAYS),)
 
     def born(self, declared: Declared) -> Iterable[Operation]:
@@ -76,14 +81,17 @@ class Managed(Attribute):
         return Needs(entry=True)
 
 
-def _problems(change: Change, live: LiveTable) -> Iterator[tuple[str, str, str]]:
-    """Reason, fix, and the engine's error class."""
+def _problems(change: Change, live: LiveTable, *, loses: bool) -> Iterator[tuple[str, str, str]]:
+    """Reason, fix, and the engine's error class. ``loses``: the history of Iceberg reads, without consent."""
     if change.before == UNKNOWN:
         fix = "configure the catalog as `type: unity` in tablectl.yaml (docs/unity-catalog.md), or leave it out"
         yield "no catalog tells whether the table is managed", fix, ""
     if change.after == "true" and _numbered_mapping(live.protocol):
         reason = "SET MANAGED fails on reader version 2 and writer version 7 with columnMapping"
         yield reason, "raise the reader version to 3 first", "DELTA_TRUNCATED_TRANSACTION_LOG"
+    if change.after == "true" and loses:
+        reason = "the table has UniForm, and SET MANAGED then gives up the history of Iceberg reads"
+        yield reason, "accept that with `truncate_history: true`, or end UniForm first", ""
 
 
 def _numbered_mapping(protocol: Protocol) -> bool:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from importlib import metadata
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
+from tablectl.commands.workspace_trial import try_workspace
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
@@ -28,7 +30,8 @@ from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.policies.branch import BASE, is_unmerged
 from tablectl.policies.catalog_config import CONNECTOR
-from tablectl.policies.fields import flag
+from tablectl.policies.config import EngineConfig
+from tablectl.policies.fields import Text, flag
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
@@ -92,6 +95,15 @@ class DoctorOptions(Place):
     paths: Paths = policy_paths()
     engine: bool = setting(False, flag("Also start the engine and list its catalog."), "--engine")
     read_only: bool = setting(False, flag("Do not write a test record: for machines that only plan."), "--read-only")
+    workspace: str = setting(
+        "",
+        Text(
+            description="Instead of all checks, run every form of statement in a new schema of this catalog, which is "
+            "dropped at the end, and print a sheet without names that you can send to the project."
+        ),
+        "--workspace",
+        metavar="CATALOG[.SCHEMA]",
+    )
     format: ReportFormat = output_format(TEXT_AND_JSON)
 
 
@@ -103,6 +115,11 @@ def doctor_command(options: DoctorOptions, out: Output) -> ExitCode:
 
     Example: tablectl doctor --engine
     """
+    if options.workspace:
+        with options.open(out.note) as project:
+            engine = project.engines.start()
+            out.json_result(try_workspace(engine, options.workspace, datetime.now(UTC).date()))
+        return ExitCode.DONE
     checks: list[Check] = []
     for check in _checks(options, out):
         checks.append(check)
@@ -193,7 +210,8 @@ def _connector(project: Project, name: str, options: DoctorOptions) -> Iterator[
 
 def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:
     servers = project.config.engine.servers
-    yield from (_package(name, "apply needs it") for name in ("pyspark", *(() if servers else ("delta-spark",))))
+    extra, names = _packages(project.config.engine)
+    yield from (_package(name, extra) for name in names)
     if not servers:
         problem = java_problem(os.environ)
         yield Check(Health.FAIL, "Java", problem) if problem else Check(Health.OK, "Java", "17 or newer")
@@ -221,11 +239,21 @@ def _servers(project: Project) -> Generator[Check, None, str]:
     return f"{', '.join(opened.engines)} start"
 
 
-def _package(name: str, why: str) -> Check:
+def _packages(engine: EngineConfig) -> tuple[str, tuple[str, ...]]:
+    """The extra that installs what an apply needs, and its packages."""
+    if engine.thrift:
+        return "thrift", ("impyla",)
+    if engine.warehouse:
+        return "warehouse", ("databricks-sql-connector", "databricks-sdk")
+    return "spark", ("pyspark",) if engine.servers else ("pyspark", "delta-spark")
+
+
+def _package(name: str, extra: str) -> Check:
     try:
         return Check(Health.OK, name, metadata.version(name))
     except metadata.PackageNotFoundError:
-        return Check(Health.NOTE, name, f"not installed; {why}, a plan does not", "see docs/install.md, extra `spark`")
+        found = "not installed; apply needs it, a plan does not"
+        return Check(Health.NOTE, name, found, f"see docs/install.md, extra `{extra}`")
 
 
 # Tables, their stores, their records

@@ -21,7 +21,7 @@ from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog, Engine, check_delta
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.policies.branch import BASE, check_merged
-from tablectl.policies.config import Config, with_settings
+from tablectl.policies.config import THRIFT, WAREHOUSE, Config, EngineConfig, with_settings
 from tablectl.policies.config_file import ENV, FILE, load_config
 from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec
@@ -178,12 +178,32 @@ class Engines:
         if what not in self._told:
             self._source.on_start(what)
             self._told.add(what)
+        if remote and remote.startswith((THRIFT, WAREHOUSE)):
+            return _open_endpoint(remote, engine, bound, stamp)
         return spark.open_spark(options, stamp)
 
     def close(self) -> None:
         """Closes the engine of the look-ups."""
         if self._lookup is not None:
             self._lookup.close()
+
+
+def _open_endpoint(address: str, engine: EngineConfig, bound: float | None, stamp: str) -> CatalogEngine:
+    from tablectl.engine import sql_endpoint  # noqa: PLC0415  # see the module docstring
+
+    options = sql_endpoint.EndpointOptions(
+        engine.dialect,
+        engine.thrift_login,
+        engine.thrift_tls,
+        bound,
+        float(engine.heartbeat),
+        float(engine.dead_after),
+    )
+    place = address.removeprefix(THRIFT).removeprefix(WAREHOUSE)
+    endpoint = (
+        sql_endpoint.thrift(place, options, os.environ) if engine.thrift else sql_endpoint.warehouse(place, options)
+    )
+    return sql_endpoint.SqlEndpoint(endpoint, options, stamp).open()
 
 
 def _first_hint(failed: Mapping[str, EngineError]) -> str:

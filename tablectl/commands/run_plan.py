@@ -29,7 +29,7 @@ from tablectl.commands.approval import Approval, check_declared, check_engine
 from tablectl.commands.project import Project, RunEngines
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location, parse_table
-from tablectl.engine.port import Engine, MaySend, always
+from tablectl.engine.port import Engine, KnowsStatements, MaySend, always
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
@@ -44,7 +44,7 @@ from tablectl.model.plan import Plan
 from tablectl.model.stamp import LONGEST_REASON, Stamp
 from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
-from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
+from tablectl.model.table import STATEMENT_ID, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.planning.plan_file import digest_of
 from tablectl.planning.upkeep import UpkeepTable
 from tablectl.policies.config import RunSettings, WindowConfig
@@ -78,6 +78,8 @@ class LogReader:
 
     stores: StoreOptions = field(default_factory=StoreOptions)
     commits_read: MemoryCache = field(default_factory=MemoryCache)
+    engine: object = None
+    """Asked about commits without a stamp, if it knows its statements."""
 
     def read(
         self, name: TableName, location: str, depth: Depth = WITH_HISTORY, *, version: int | None = None
@@ -87,7 +89,8 @@ class LogReader:
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
         """The commits after a version, newest first."""
-        return read_commits(location, after=after, limit=_ALL_COMMITS, options=self.stores)
+        found = read_commits(location, after=after, limit=_ALL_COMMITS, options=self.stores)
+        return stamped(found, self.engine)
 
     def entry(self, location: str) -> CatalogEntry | None:
         """What the catalog of a table says about it besides its state."""
@@ -117,6 +120,19 @@ class LogReader:
         """The free bytes at a table's location, if it is on a disk of this machine; otherwise ``None``."""
         path = canonical_location(location)
         return free_bytes(path) if path.startswith("/") else None
+
+
+def stamped(commits: tuple[Commit, ...], engine: object) -> tuple[Commit, ...]:
+    """Commits with the stamps that an endpoint kept out of them. Raises as ``KnowsStatements.stamp_of``."""
+    if not isinstance(engine, KnowsStatements):
+        return commits
+
+    def with_stamp(commit: Commit) -> Commit:
+        statement = commit.job.get(STATEMENT_ID, "")
+        stamp = engine.stamp_of(statement) if statement and not commit.user_metadata else ""
+        return replace(commit, user_metadata=stamp) if stamp else commit
+
+    return tuple(map(with_stamp, commits))
 
 
 def _reason(given: str) -> str:
@@ -274,7 +290,7 @@ def _tags_of(spec: Callable[[], TableSpec | None]) -> tuple[str, ...]:
 def _context(project: Project, engine: Engine, stamp: Stamp, control: Control, terms: WindowSettings) -> RunContext:
     return RunContext(
         engine=engine,
-        reader=LogReader(project.stores),
+        reader=LogReader(project.stores, engine=engine),
         clock=control.clock,
         stamp=stamp,
         stop=control.stop,
@@ -346,6 +362,7 @@ class _NoEngine:
     stated: bool = True
     address: str = ""
     bound: float | None = 0
+    rewrites: bool = True
 
     def log_store(self, scheme: str) -> str:
         raise EngineError(f"no engine was started to tell its log store for {scheme}")

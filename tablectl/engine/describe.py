@@ -5,7 +5,8 @@ in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tablectl.delta.credentials import without_credentials
@@ -86,13 +87,15 @@ def locate(session: Any, name: str) -> str:
 
     Raises ``LiveError`` if there is no such Delta table, ``EngineError`` if the session does not say.
     """
-    return describe(session, ".".join(quote_name(part) for part in split_parts(name)), name)
+    return describe(partial(rows_of, session), ".".join(quote_name(part) for part in split_parts(name)), name)
 
 
-def describe(session: Any, sql: str, text: str) -> str:
-    """The location of a table, given as SQL and as text for messages. Errors as in ``locate``."""
+def describe(ask: Callable[[str], Sequence[Sequence[Any]]], sql: str, text: str) -> str:
+    """The location of a table, given as SQL and as text for messages. ``ask`` returns the rows of a query. Errors as in
+    ``locate``.
+    """
     try:
-        rows = rows_of(session, f"DESCRIBE TABLE EXTENDED {sql}")
+        rows = ask(f"DESCRIBE TABLE EXTENDED {sql}")
     except EngineError as error:
         raise not_found(text, error) or error from error
     return delta_location(text, described_facts(rows))

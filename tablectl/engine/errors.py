@@ -8,7 +8,7 @@ from tablectl.model.errors import EngineError, is_conflict
 
 _LOOK = 4000
 """Characters of a text to read: Spark's own message comes before its stack trace."""
-_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)*)\]")
+_CONDITION = re.compile(r"\[([A-Z_][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)*)\]")
 _JAVA_CLASS = re.compile(r"\b(?:io\.delta\.exceptions|org\.apache\.spark\.sql\.delta)\.(\w+Exception)\b")
 """The class name in a text, for errors without a class in PySpark: classic sessions before Delta 4.4."""
 _CLASSES = {
@@ -35,8 +35,17 @@ _DELTA_RS_TEXTS = {
 itself."""
 _CUT_OFF = frozenset({"INVALID_HANDLE", "INVALID_CURSOR", "OPERATION_CANCELED", "RESPONSE_ALREADY_RECEIVED"})
 """Spark Connect's conditions that do not say how a statement ended (Spark's ``error-conditions.json``)."""
-_NO_ANSWER = frozenset({"RpcError", "SparkConnectGrpcException", "Py4JNetworkError", "Py4JError"})
-"""Exceptions of gRPC, PySpark and py4j, by name, that carry no condition of the server."""
+_NO_ANSWER = frozenset(
+    {"RpcError", "SparkConnectGrpcException", "Py4JNetworkError", "Py4JError", "TTransportException", "RequestError"}
+)
+"""Exceptions of gRPC, PySpark, py4j, Thrift and databricks-sql-connector, by name, that carry no condition of the
+server."""
+_NO_ANSWER_BASES = frozenset({"RpcError", "HTTPError"})
+"""Classes of gRPC and urllib3 whose subclasses mean the same."""
+_JAVA = re.compile(
+    r"^(?:Error running query: )?(?:\[[A-Z_][A-Z0-9_.]*\] (?=[a-z]+\.))?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): "
+)
+"""What precedes the message: the class in Java, and the words of a Thrift server."""
 _HINTS = {
     "DELTA_METADATA_CHANGED": "another writer changed the table's metadata at the same moment: run the command again",
     "DELTA_PROTOCOL_CHANGED": "another writer changed the table's protocol at the same moment: run the command again",
@@ -69,8 +78,9 @@ def _is_unanswered(error: Exception, condition: str) -> bool:
     if condition:
         return condition.partition(".")[0] in _CUT_OFF
     # By the class itself: its subclasses are exceptions of the server or of the JVM, whose answer did arrive.
-    names = {type(error).__name__, *(base.__name__ for base in type(error).__mro__ if base.__name__ == "RpcError")}
-    return isinstance(error, (OSError, EOFError)) or bool(names & _NO_ANSWER)
+    bases = {base.__name__ for base in type(error).__mro__}
+    known = type(error).__name__ in _NO_ANSWER or bool(bases & _NO_ANSWER_BASES)
+    return known or isinstance(error, (OSError, EOFError))
 
 
 def conflict_in(error: Exception) -> str:
@@ -109,5 +119,6 @@ def _short(text: str) -> str:
             kept = [line.removeprefix(": ") for line in kept[index + 1 :]]
             break
     message = " ".join(kept[:4])
-    message = re.sub(r"^(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error)): ", r"", message)
+    while found := _JAVA.match(message):
+        message = message[found.end() :]
     return message[:600] or "the engine gave no reason"

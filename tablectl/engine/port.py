@@ -79,6 +79,11 @@ class Engine(CommitDriver, Protocol):
         """
         ...
 
+    @property
+    def rewrites(self) -> bool:
+        """Whether ``overwrite`` works. If not, it raises ``no_overwrite``."""
+        ...
+
     def alive(self) -> bool:
         """Whether the engine answered recently. Never waits."""
         ...
@@ -150,6 +155,17 @@ class Catalog(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsStatements(Protocol):
+    """An engine whose commits may carry no stamp, and that knows its statements by the ids in their commits."""
+
+    def stamp_of(self, statement: str) -> str:
+        """The stamp of the run that sent a statement; empty if no run of tablectl did. Raises an unanswered
+        ``EngineError`` if that is not known yet.
+        """
+        ...
+
+
 @frozen
 class RemoteWork:
     """A function of tablectl that takes two texts and returns one. Executors import it by its name."""
@@ -167,6 +183,16 @@ class Executors(Protocol):
     def on_executors(self, work: RemoteWork, parts: Sequence[str]) -> tuple[str, ...]:
         """What the function returns for each part, in order. Raises ``EngineError``."""
         ...
+
+
+def no_overwrite(table: TableName) -> EngineError:
+    """Why an engine that takes only SQL does not rewrite a table, and what does."""
+    return EngineError(
+        f"a SQL endpoint cannot rewrite {table.text} under other partition columns: that takes a DataFrame",
+        "apply it through Spark, Spark Connect or databricks-connect; since Databricks Runtime 18.1, partitions can "
+        "become clustering columns (`partitioning: none` with `clustering`): "
+        f"ALTER TABLE {table.sql} REPLACE PARTITIONED BY WITH CLUSTER BY (…)",
+    )
 
 
 def check_delta(engine: Engine) -> None:

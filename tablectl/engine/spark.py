@@ -10,7 +10,6 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from functools import partial
@@ -20,7 +19,7 @@ from urllib.parse import urlsplit
 
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
-from tablectl.delta.names import TableName, find_name, quote_name, quote_text
+from tablectl.delta.names import TableName, quote_name
 from tablectl.engine.connect import (
     ConnectLink,
     check_answers,
@@ -30,24 +29,24 @@ from tablectl.engine.connect import (
     open_databricks,
     open_remote,
 )
-from tablectl.engine.describe import UNGUARDED, delta_location, describe, not_found, rows_of, schema_name, shown_facts
+from tablectl.engine.describe import UNGUARDED, rows_of
 from tablectl.engine.errors import engine_error
 from tablectl.engine.executors import map_parts
+from tablectl.engine.liveness import answer_of, watched
 from tablectl.engine.local_spark import java_problem, store_conf, store_packages
-from tablectl.engine.port import SIMPLE_NAME, MaySend, RemoteWork, always
+from tablectl.engine.port import MaySend, RemoteWork, always
+from tablectl.engine.session_settings import NEVER_INHERITED, SETTINGS, STAMP_KEY
+from tablectl.engine.sql_catalog import SqlCatalog
 from tablectl.model.errors import EngineError, TablectlError
-from tablectl.model.one_table import of_table
 from tablectl.model.store_options import NO_STORES
 from tablectl.model.table import NOTHING_SET
 from tablectl.support.frozen import frozen
-from tablectl.support.threads import in_thread
 
 _T = TypeVar("_T")
 
 INSTALL = "pip install 'pyspark[connect]==4.2.0' 'delta-spark==4.4.0' 'pandas>=2.2,<3'"
 """The extra ``spark`` by its own packages: where tablectl itself comes from is not known here."""
 _CONNECT_PORT = 15002
-STAMP_KEY = "spark.databricks.delta.commitInfo.userMetadata"
 _OURS = "spark.tablectl.driver"
 """Set in a driver that tablectl started: no writer of a table uses it."""
 _JVM_FIRST = "PYSPARK_GATEWAY_PORT"
@@ -57,10 +56,6 @@ _ABANDONED = 450.0
 stream after 2 minutes and an operation without a client after 5, and checks every 30 s (Spark's
 ``ExecuteGrpcResponseSender.scala``, ``SparkConnectExecutionManager.scala``, ``Connect.scala``). Databricks documents no
 such time."""
-_LOOK_EVERY = 0.2
-"""Seconds between two checks whether the engine of a running statement is alive."""
-_REQUEST_LIMIT = 10.0
-"""Seconds that a request may take which a server that answers completes at once."""
 _STARTING = threading.Lock()
 """Two threads that need a local Spark at the same moment get the same one."""
 
@@ -105,8 +100,10 @@ class SessionFacts:
     """As in ``Engine``; if ``None``, the known behaviour of the engine applies."""
 
 
-class SparkEngine:
+class SparkEngine(SqlCatalog):
     """``Engine`` and ``Catalog`` on a Spark session that is used for nothing else."""
+
+    rewrites = True
 
     def __init__(self, session: Any, dialect: str, facts: SessionFacts) -> None:
         self._stated = facts.stated
@@ -171,7 +168,7 @@ class SparkEngine:
         Returns whether any of them may still run; ``None`` if that is unknown.
         """
         if self._link is not None:
-            return _answer_of(partial(self._link.interrupt, tag, address))
+            return answer_of(partial(self._link.interrupt, tag, address))
         if not address:
             with suppress(Exception):  # an older Spark has no tags; a broken gateway accepts no call
                 self._session.interruptTag(tag)
@@ -246,69 +243,14 @@ class SparkEngine:
             return _tagged(self._session, tag, work)
         # PySpark's call may hang for as long as a dead server's connection: it gets a thread of its own.
         asked = partial(link.checked, may_send, lambda: _tagged(self._session, tag, work))
-        done: Future[_T] = in_thread(asked, "tablectl-statement")
-        while True:
-            with suppress(TimeoutError):
-                return done.result(timeout=_LOOK_EVERY)
-            if not self.alive() and not done.done():
-                raise EngineError(link.why_dead(), "see whether its server runs", unanswered=True)
-
-    def row(self, sql: str) -> tuple[str | None, ...]:
-        """The first row of a query, with its values as strings."""
-        return tuple(None if value is None else str(value) for value in self._rows(sql)[0])
+        return watched(asked, self.alive, link.why_dead)
 
     def count(self, sql: str) -> int:
         """The number of rows of a statement."""
         return self._run(lambda: int(self._session.sql(sql).count()))
 
-    def location(self, table: TableName) -> str:
-        """The location of a table: from the catalog if it tells, else by ``DESCRIBE TABLE``, which loads the table's
-        log.
-        """
-        schema, name = table.parts
-        if SIMPLE_NAME.fullmatch(name):
-            where = find_name(self.tables(table.catalog, schema, name), table)
-            if isinstance(where, TablectlError):
-                raise where
-            if where:
-                return where
-        return self._described(table)
-
-    def schemas(self, catalog: str) -> tuple[str, ...]:
-        """The schemas of a catalog, by one ``SHOW SCHEMAS``."""
-        try:
-            rows = self._rows(f"SHOW SCHEMAS IN {quote_name(catalog)}")
-        except EngineError as error:
-            raise not_found(f"the catalog {catalog}", error) or error from error
-        return tuple(name for row in rows if (name := schema_name(row[0])))
-
-    def tables(self, catalog: str, schema: str, like: str = "*") -> Mapping[TableName, str | TablectlError]:
-        """The locations of a schema's tables, by one ``SHOW TABLE EXTENDED``, which reads only the catalog. Tables
-        whose facts are ambiguous in it take a ``DESCRIBE TABLE`` each, and so do all tables of a catalog that supports
-        only ``SHOW TABLES``.
-        """
-        within = f"IN {quote_name(catalog)}.{quote_name(schema)} LIKE {quote_text(like)}"
-        try:
-            rows = self._rows(f"SHOW TABLE EXTENDED {within}")
-        except EngineError as error:
-            missing = not_found(f"the schema {catalog}.{schema}", error)
-            if missing:
-                raise missing from error
-            rows = self._rows(f"SHOW TABLES {within}")
-        names = ((TableName(catalog, (schema, row[1])), row) for row in rows if not row[2])  # [2]: a temporary view
-        return {name: self._where(name, row[3] if len(row) > 3 else "") for name, row in names}
-
-    def _where(self, table: TableName, information: str) -> str | TablectlError:
-        def where() -> str:
-            facts = shown_facts(information)
-            return delta_location(table.text, facts) if facts else self._described(table)
-
-        return of_table(table.text, where)
-
-    def _described(self, table: TableName) -> str:
-        return self._run(lambda: describe(self._session, table.sql, table.text))
-
-    def _rows(self, sql: str) -> list[Any]:
+    def rows(self, sql: str) -> list[Any]:
+        """All rows of a query."""
         return self._run(lambda: rows_of(self._session, sql))
 
     def schema(self, columns: str) -> str:
@@ -363,14 +305,6 @@ def _tagged(session: Any, tag: str, work: Callable[[], _T]) -> _T:
         raise engine_error(error) from error
 
 
-def _answer_of(ask: Callable[[], bool | None]) -> bool | None:
-    """The answer to a request; ``None`` if none comes soon: a server that is paused would never answer."""
-    try:
-        return in_thread(ask, "tablectl-request").result(timeout=_REQUEST_LIMIT)
-    except TimeoutError:
-        return None
-
-
 def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
     """An engine on a new session.
 
@@ -422,40 +356,15 @@ def wrap_spark(
     return _own(SparkEngine(own, dialect, SessionFacts(shared=True, stated=stated, link=link, bound=bound)), own, stamp)
 
 
-_SETTINGS = {
-    # Spark would expand ${…} inside our literals before parsing; the other setting changes what a backslash means.
-    "spark.sql.variable.substitute": "false",
-    "spark.sql.parser.escapedStringLiterals": "false",
-    # A file that cannot be read for a moment would be missing from a rewritten table.
-    "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    # Policies checked each key. A key of another engine is set only where a policy says that it is meant.
-    "spark.databricks.delta.allowArbitraryProperties.enabled": "true",
-    # Without it no commit carries the stamp.
-    "spark.databricks.delta.commitInfo.enabled": "true",
-    # It would turn CHAR and VARCHAR columns into plain strings in a rewritten table.
-    "spark.sql.legacy.charVarcharAsString": "false",
-}
-_NEVER_INHERITED = (
-    # A commit with these counts as the user's own batch, which Delta then skips (``DeltaSQLConf.scala``).
-    "spark.databricks.delta.write.txnAppId",
-    "spark.databricks.delta.write.txnVersion",
-    "spark.databricks.delta.write.txnVersion.autoReset.enabled",
-    # A write that replaces less than the whole table, or other columns than the listed ones.
-    "spark.databricks.delta.schema.autoMerge.enabled",
-    "spark.sql.sources.partitionOverwriteMode",
-)
-
-
 def _own(engine: SparkEngine, session: Any, stamp: str) -> SparkEngine:
     """Give a session the settings that our statements need, and remove those that a clone inherits from the user's
     session.
     """
     try:
-        for key in _NEVER_INHERITED:
+        for key in NEVER_INHERITED:
             if session.conf.get(key, None) is not None:
                 session.conf.unset(key)
-        for key, value in _SETTINGS.items():
+        for key, value in SETTINGS.items():
             # Only if it differs: Spark Connect warns about some of them whenever they are set.
             if session.conf.get(key, None) != value:
                 _set_quietly(session, key, value)

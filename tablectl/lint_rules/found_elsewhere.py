@@ -193,7 +193,7 @@ STATEMENT_NOT_VERIFIED = LintRule(
     breaks="Possibly the apply: the statement may fail, or do something else than documented.",
     why="The statement follows the documentation of Databricks, and no test of tablectl has run one of its form "
     "there. `tablectl/model/operations/` holds each form with its source.",
-    fix="Try the plan on a copy of the table first. `make test-workspace` runs the forms in a workspace of yours.",
+    fix="Try the plan on a copy of the table first. `tablectl doctor --workspace` runs the forms in your workspace.",
     source="docs.databricks.com, as cited for each form",
     seen=("plan",),
 )

@@ -38,7 +38,7 @@ from tablectl.log.actions import (
     parse_protocol,
     parse_transaction,
 )
-from tablectl.model.table import NOTHING_SET, AppTransaction, Commit
+from tablectl.model.table import NOTHING_SET, STATEMENT_ID, AppTransaction, Commit
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 
@@ -66,7 +66,7 @@ _SHORT, _TEXT_LIMIT, _VALUE_LIMIT = 32, 1000, 10_000
 there.
 """
 _ENTRIES_LIMIT = 100
-_JOB = frozenset({"job", "notebook", "clusterId"})
+_JOB = frozenset({"job", "notebook", "clusterId", STATEMENT_ID})
 _NUMBER_LIMIT = 2**63
 _BINS_LIMIT = 1000
 
@@ -296,7 +296,8 @@ def _texts(value: object) -> Mapping[str, str]:
 def _job(info: Mapping[str, Any]) -> Mapping[str, str]:
     if not info.keys() & _JOB:
         return NOTHING_SET
-    found = {**_texts(info.get("job")), **_texts(info.get("notebook")), "clusterId": _text(info.get("clusterId"))}
+    names = ("clusterId", STATEMENT_ID)
+    found = {**_texts(info.get("job")), **_texts(info.get("notebook")), **{key: _text(info.get(key)) for key in names}}
     return MappingProxyType({key: value for key, value in found.items() if value})
 
 

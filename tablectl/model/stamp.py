@@ -31,7 +31,8 @@ class Stamp:
         """The stamp as the JSON text of ``commitInfo.userMetadata``."""
         reasons = {"proceed": self.proceed, "override": self.override, "by": self.by[:LONGEST_OWNER]}
         body = {"plan": self.plan, "run": self.run, **{name: why for name, why in reasons.items() if why}}
-        return write_json({"tablectl": body}, sort=True)
+        # Spark replaces ${env:NAME} in the value of a setting when Delta reads it (``ConfigReader.scala``).
+        return write_json({"tablectl": body}, sort=True).replace("$", "\\u0024")
 
 
 def read_stamp(user_metadata: str) -> Stamp | None:

@@ -32,6 +32,10 @@ class AppTransaction:
     """Milliseconds since the epoch, by the writer's clock; 0 if unknown."""
 
 
+STATEMENT_ID = "queryHistoryStatementId"
+"""In ``Commit.job``: the statement of a SQL warehouse that made the commit, by its id in the history of queries."""
+
+
 @frozen
 class Commit:
     """One entry of a table's history: what the commit did, and the contents of its ``commitInfo``.
@@ -73,7 +77,7 @@ class Commit:
     """When the first of its new files was written, in milliseconds since the epoch; 0 if unknown."""
     job: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """The job, notebook and cluster of the commit, as Databricks records them: ``jobId``, ``jobName``, ``runId``, …,
-    ``notebookId``, ``clusterId``.
+    ``notebookId``, ``clusterId``; and ``STATEMENT_ID``.
     """
 
     @property

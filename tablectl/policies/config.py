@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from tablectl.attributes.masked_values import SECRET_KEYS
 from tablectl.delta.credentials import find_credentials, server_text
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
-from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
+from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS, dialect_of
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.delta.properties import parse_interval
 from tablectl.lint_rules import RULES, LintSetting, Severities
@@ -41,6 +41,8 @@ from tablectl.policies.suggestions import did_you_mean
 from tablectl.policies.variables import is_variable
 from tablectl.policies.window_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, always
 
+THRIFT, WAREHOUSE = "thrift://", "warehouse://"
+"""What the addresses of SQL endpoints begin with."""
 _CONNECT_PORT = 15002
 """The port of a Spark Connect server whose address names none."""
 
@@ -60,6 +62,21 @@ def _remote(given: str) -> str:
 def _cluster(given: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", given):
         raise ValueError("needs the id of a cluster, such as 0710-123456-abcdefgh")
+    return given
+
+
+def _thrift(given: str) -> str:
+    host, _, port = given.rpartition(":")
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]", host) or not re.fullmatch(
+        r"[0-9]{1,5}", port
+    ):
+        raise ValueError("needs the host and the port of a Thrift server, such as spark.example.com:10000")
+    return given
+
+
+def _warehouse(given: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9]{1,64}", given):
+        raise ValueError("needs the id of a SQL warehouse, such as 1234567890abcdef")
     return given
 
 
@@ -128,6 +145,25 @@ class EngineConfig(ServerSettings):
             description="Several Spark Connect servers, among which an apply divides its tables; instead of `remote`.",
         ),
     )
+    thrift: str | None = setting(
+        None,
+        Text(
+            parse=_thrift,
+            description="A Spark Thrift server or Kyuubi to use instead of a Spark session; the user and the password "
+            "are `TABLECTL_THRIFT_USER` and `TABLECTL_THRIFT_PASSWORD`.",
+        ),
+    )
+    thrift_login: str = setting(
+        "plain", Word(words=("plain", "kerberos", "none"), description="How the Thrift server knows its clients.")
+    )
+    thrift_tls: bool = setting(False, flag("Whether the Thrift server is reached by TLS."))
+    warehouse: str | None = setting(
+        None,
+        Text(
+            parse=_warehouse,
+            description="A Databricks SQL warehouse to use instead of a Spark session, by its id.",
+        ),
+    )
     cluster: str = setting("", Text(parse=_cluster, description="The id of the cluster for `remote: databricks`."))
     extra_properties: tuple[str, ...] = setting(
         (),
@@ -144,15 +180,24 @@ class EngineConfig(ServerSettings):
             "Whether concurrent commits of several drivers exclude each other, which the engine's settings do not show."
         ),
     )
-    heartbeat: int = setting(5, whole(1, 300, "Seconds between two checks whether a Spark Connect server is alive."))
+    heartbeat: int = setting(5, whole(1, 300, "Seconds between two checks whether a server is alive."))
     dead_after: int = setting(20, whole(2, 3600, "Seconds without an answer after which the server counts as dead."))
     statement_bound: int | None = setting(
-        None, whole(0, 604_800, "Seconds after which the engine ends a statement whose client is gone.")
+        None,
+        whole(
+            0,
+            604_800,
+            "Seconds after which the engine ends a statement whose client is gone; a SQL endpoint, any statement.",
+        ),
     )
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """The Spark Connect servers, by their addresses; empty for a Spark session in this process."""
+        """The servers that run statements, by their addresses; empty for a Spark session in this process."""
+        if self.thrift:
+            return (f"{THRIFT}{self.thrift}",)
+        if self.warehouse:
+            return (f"{WAREHOUSE}{self.warehouse}",)
         return self.remotes or ((self.remote,) if self.remote else ())
 
 
@@ -173,8 +218,11 @@ def _why_no_engine(made: EngineConfig) -> str:
         return "has a `cluster`, which only `remote: databricks` uses"
     if made.cluster and made.runtime is not None and made.runtime.version is None:
         return "has a `cluster` and `runtime: serverless`, which exclude each other"
-    if made.remote and made.remotes:
-        return "has both `remote` and `remotes`: keep one of them"
+    where = [each for each in ("remote", "remotes", "thrift", "warehouse") if getattr(made, each)]
+    if len(where) > 1:
+        return f"has both `{where[0]}` and `{where[1]}`: keep one of them"
+    if made.warehouse and dialect_of(made.dialect).runtime is None:
+        return "has a `warehouse`, which needs `dialect: databricks`"
     servers = [_server(each) for each in made.remotes]
     twice = next((each for each in servers if servers.count(each) > 1), "")
     return f"names the server {twice} twice in `remotes`: keep one of them" if twice else ""
@@ -516,7 +564,7 @@ OVERRIDDEN: Mapping[type[Any], str] = MappingProxyType({ServerSettings: "engine"
 def with_settings(config: Config, given: Mapping[str, Any]) -> Config:
     """The configuration with the settings that flags or parameters give, which have the highest precedence."""
     engine = given_settings(EngineConfig, ServerSettings, given)
-    alone: dict[str, Any] = {"remotes": ()} if engine else {}
+    alone: dict[str, Any] = {"remotes": (), "thrift": None, "warehouse": None} if engine else {}
     window = given_settings(WindowConfig, RunSettings, given)
     return replace(
         config,

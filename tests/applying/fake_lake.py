@@ -456,6 +456,7 @@ class FakeEngine:
     stated: bool = True
     address: str = ""
     bound: float | None = 0
+    rewrites: bool = True
     is_alive: bool = True
     running: dict[str, bool | None] = field(default_factory=dict)
     """What the engine says of operations, by their tags; of any other it says that nothing runs."""

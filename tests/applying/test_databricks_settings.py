@@ -6,9 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from tablectl.applying.run_report import RunOutcome
+from tablectl.attributes.policy import Policy
+from tablectl.delta.databricks_runtimes import parse_runtime
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.table import CatalogFacts
 from tablectl.model.table_options import TableOptions
+from tablectl.planning.plan_table import plan_table
 from tests.applying.world import World
 
 MANAGED = CatalogEntry(managed=True, optimization="inherit", optimized=True)
@@ -61,7 +64,7 @@ def test_a_move_that_the_catalog_does_not_confirm_is_unknown() -> None:
 def test_a_plan_names_who_fails_by_the_documentation() -> None:
     made = world(entry=EXTERNAL)
     (statement,) = made.plan(managed="true").statements
-    assert statement.fails.startswith("jobs that use the path, and those on runtime 14.3 or older")
+    assert statement.fails.startswith("jobs that use the path (a newer edition of the page: they are redirected)")
     assert statement.evidence == "documented, not verified here"
 
 
@@ -151,3 +154,15 @@ def test_the_commits_of_the_plan_itself_do_not_make_it_stale() -> None:
     made.after = follows
     assert made.run(plan).outcome is RunOutcome.APPLIED
     assert len(made.sent) == 2
+
+
+def test_a_table_with_iceberg_reads_moves_only_with_consent_to_lose_their_history() -> None:
+    made = world("17.2", entry=EXTERNAL, properties={"delta.universalFormat.enabledFormats": "iceberg"})
+    refused = plan_table(Policy(managed="true"), made.live(), "databricks", runtime=parse_runtime("17.2"))
+    assert refused is not None
+    (refusal,) = refused.refusals
+    assert "gives up the history of Iceberg reads" in refusal.reason
+    made.options = TableOptions(truncate_history=True)
+    (statement,) = made.plan(managed="true").statements
+    assert statement.sql.endswith("SET MANAGED TRUNCATE UNIFORM HISTORY")
+    assert statement.undo_note.startswith("the history of Iceberg reads")

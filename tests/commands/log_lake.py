@@ -157,6 +157,7 @@ class LogEngine:
     stated: bool = True
     address: str = ""
     bound: float | None = 0
+    rewrites: bool = True
 
     def opens(self, _scheme: str) -> bool | None:
         return None

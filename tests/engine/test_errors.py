@@ -135,3 +135,17 @@ def test_a_failed_stream_tells_the_conflict_of_its_batch() -> None:
 @pytest.mark.parametrize("error", [ValueError("no"), _SparkError("[PARSE_SYNTAX_ERROR] near x", None)])
 def test_any_other_error_is_not_a_conflict(error: Exception) -> None:
     assert conflict_in(error) == ""
+
+
+def test_the_words_of_a_thrift_server_are_left_out() -> None:
+    """Of ``HiveThriftServerErrors.scala``: the class in Java twice, the condition twice."""
+    said = engine_error(
+        RuntimeError(
+            "org.apache.hive.service.cli.HiveSQLException: Error running query: [DELTA_UNKNOWN_CONFIGURATION] "
+            "org.apache.spark.sql.delta.DeltaUnsupportedOperationException: [DELTA_UNKNOWN_CONFIGURATION] Unknown "
+            "configuration was specified: delta.bogus\n\tat org.apache.spark.sql.hive.thriftserver.HiveThriftServer"
+        )
+    )
+    assert said.message == "[DELTA_UNKNOWN_CONFIGURATION] Unknown configuration was specified: delta.bogus"
+    assert (said.condition, said.unanswered) == ("DELTA_UNKNOWN_CONFIGURATION", False)
+    assert engine_error(RuntimeError("x: [_LEGACY_ERROR_TEMP_1126] y")).condition == "_LEGACY_ERROR_TEMP_1126"

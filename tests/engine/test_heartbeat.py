@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablectl.engine.connect import Heartbeat
+from tablectl.engine.liveness import Heartbeat
 
 
 class Server:

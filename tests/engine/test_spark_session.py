@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.engine.spark import STAMP_KEY, SessionFacts, SparkEngine, _own
+from tablectl.engine.session_settings import STAMP_KEY
+from tablectl.engine.spark import SessionFacts, SparkEngine, _own
 
 
 class Conf:

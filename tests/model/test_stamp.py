@@ -22,6 +22,13 @@ def test_reasons_are_in_the_text_where_there_are_any() -> None:
     assert stamp.text() == '{"tablectl":{"plan":"d","proceed":"the load hangs","run":"5f0c"}}'
 
 
+def test_a_reason_does_not_read_the_environment_of_the_engine() -> None:
+    """Spark replaces ``${env:NAME}`` in the value of a setting, and the run would not know its own commits again."""
+    stamp = Stamp("5f0c", "d", proceed="${env:HOME} hangs")
+    assert "$" not in stamp.text()
+    assert read_stamp(stamp.text()) == stamp
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.text(), st.text(), st.text(), st.text())
 def test_any_stamp_reads_back(run: str, plan: str, proceed: str, override: str) -> None:

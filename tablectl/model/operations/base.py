@@ -9,11 +9,12 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from tablectl.delta.databricks_runtimes import Capability
-from tablectl.delta.dialects import OPEN_SOURCE
+from tablectl.delta.dialects import DATABRICKS, OPEN_SOURCE
 from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.table_features import supported_by, with_needed
+from tablectl.delta.workspace_runs import runs_of
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Evidence, Rewrite, Verb
 from tablectl.support.frozen import frozen
@@ -76,8 +77,9 @@ class StatementForm:
     """What a Databricks Runtime needs for it; ``None`` if every supported one has it."""
 
     def evidence(self, dialect: str) -> Evidence:
-        """Whether tests of this project run the form in a dialect; empty if they do."""
-        return "" if dialect in self.run_on else UNVERIFIED
+        """Whether tests of this project, or a user's workspace, ran the form in a dialect; empty if they did."""
+        elsewhere = dialect == DATABRICKS.name and any(runs_of(self.id))
+        return "" if dialect in self.run_on or elsewhere else UNVERIFIED
 
 
 class Operation(ABC):

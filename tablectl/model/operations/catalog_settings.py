@@ -34,6 +34,14 @@ _SET_MANAGED = StatementForm(
     run_on=NOWHERE,
     capability=capability("managed", "set"),
 )
+_SET_MANAGED_TRUNCATING = StatementForm(
+    id="set managed truncate uniform history",
+    template="ALTER TABLE {table} SET MANAGED TRUNCATE UNIFORM HISTORY",
+    source=DATABRICKS_DOCS + "tables/convert-external-managed",
+    example="ALTER TABLE `lake`.`sales`.`orders` SET MANAGED TRUNCATE UNIFORM HISTORY",
+    run_on=NOWHERE,
+    capability=capability("managed", "set with Iceberg reads"),
+)
 _UNSET_MANAGED = StatementForm(
     id="unset managed",
     template="ALTER TABLE {table} UNSET MANAGED",
@@ -87,14 +95,20 @@ class SetOptimization(_CatalogSetting, Operation):
 class SetManaged(_CatalogSetting, Operation):
     """The catalog takes over the storage of an external table, and the table moves there."""
 
+    truncates: bool = False
+    """Whether the history of Iceberg reads is given up, without which a table with UniForm is refused."""
     verb: ClassVar[Verb] = "SET MANAGED"
     word: ClassVar[str] = "set-managed"
-    forms: ClassVar[tuple[StatementForm, ...]] = (_SET_MANAGED,)
+    forms: ClassVar[tuple[StatementForm, ...]] = (_SET_MANAGED, _SET_MANAGED_TRUNCATING)
     turn: ClassVar[int] = 5
     moves: ClassVar[bool] = True
 
+    @property
+    def form(self) -> StatementForm:
+        return _SET_MANAGED_TRUNCATING if self.truncates else _SET_MANAGED
+
     def lines(self, table: TableName) -> tuple[str, ...]:
-        return alter(table, self.verb)
+        return alter(table, f"{self.verb}{' TRUNCATE UNIFORM HISTORY' * self.truncates}")
 
 
 @frozen

@@ -1,0 +1,72 @@
+"""Finds tables by SQL statements that read no table. Every engine inherits it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tablectl.delta.names import TableName, find_name, quote_name, quote_text
+from tablectl.engine.describe import delta_location, describe, not_found, schema_name, shown_facts
+from tablectl.engine.port import SIMPLE_NAME
+from tablectl.model.errors import EngineError, TablectlError
+from tablectl.model.one_table import of_table
+
+
+class SqlCatalog(ABC):
+    """``Catalog`` on anything that answers queries."""
+
+    @abstractmethod
+    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
+        """All rows of a query. Raises ``EngineError``."""
+
+    def row(self, sql: str) -> tuple[str | None, ...]:
+        """The first row of a query, with its values as strings."""
+        return tuple(None if value is None else str(value) for value in self.rows(sql)[0])
+
+    def location(self, table: TableName) -> str:
+        """The location of a table: from the catalog if it tells, else by ``DESCRIBE TABLE``, which loads the table's
+        log.
+        """
+        schema, name = table.parts
+        if SIMPLE_NAME.fullmatch(name):
+            where = find_name(self.tables(table.catalog, schema, name), table)
+            if isinstance(where, TablectlError):
+                raise where
+            if where:
+                return where
+        return self._described(table)
+
+    def schemas(self, catalog: str) -> tuple[str, ...]:
+        """The schemas of a catalog, by one ``SHOW SCHEMAS``."""
+        try:
+            rows = self.rows(f"SHOW SCHEMAS IN {quote_name(catalog)}")
+        except EngineError as error:
+            raise not_found(f"the catalog {catalog}", error) or error from error
+        return tuple(name for row in rows if (name := schema_name(row[0])))
+
+    def tables(self, catalog: str, schema: str, like: str = "*") -> Mapping[TableName, str | TablectlError]:
+        """The locations of a schema's tables, by one ``SHOW TABLE EXTENDED``, which reads only the catalog. Tables
+        whose facts are ambiguous in it take a ``DESCRIBE TABLE`` each, and so do all tables of a catalog that supports
+        only ``SHOW TABLES``.
+        """
+        within = f"IN {quote_name(catalog)}.{quote_name(schema)} LIKE {quote_text(like)}"
+        try:
+            rows = self.rows(f"SHOW TABLE EXTENDED {within}")
+        except EngineError as error:
+            missing = not_found(f"the schema {catalog}.{schema}", error)
+            if missing:
+                raise missing from error
+            rows = self.rows(f"SHOW TABLES {within}")
+        names = ((TableName(catalog, (schema, row[1])), row) for row in rows if not row[2])  # [2]: a temporary view
+        return {name: self._where(name, row[3] if len(row) > 3 else "") for name, row in names}
+
+    def _where(self, table: TableName, information: str) -> str | TablectlError:
+        def where() -> str:
+            facts = shown_facts(information)
+            return delta_location(table.text, facts) if facts else self._described(table)
+
+        return of_table(table.text, where)
+
+    def _described(self, table: TableName) -> str:
+        return describe(self.rows, table.sql, table.text)

@@ -1,0 +1,110 @@
+"""The trial in a workspace, on an engine that only remembers what it was asked, and the sheet that the tool reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+import pytest
+
+from tablectl.commands.workspace_trial import try_workspace
+from tablectl.delta.workspace_runs import FormRun, read_sheet, runs_of
+from tablectl.model.errors import EngineError, UsageError
+from tests.model.sql_forms import FORMS, form_of
+
+TODAY = date(2026, 11, 23)
+
+
+class Engine:
+    """Accepts everything, or refuses one kind of statement."""
+
+    def __init__(self, refuses: str = "") -> None:
+        self.asked: list[str] = []
+        self._refuses = refuses
+
+    def execute(self, sql: str) -> None:
+        self.asked.append(sql)
+        if self._refuses and self._refuses in sql:
+            raise EngineError(f"[NOT_HERE] `secret_catalog` has no {self._refuses}", condition="NOT_HERE")
+
+    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
+        self.asked.append(sql)
+        if "TBLPROPERTIES" in sql:
+            changes = sum(each.startswith("ALTER") for each in self.asked)
+            return [("delta.minWriterVersion", str(changes)), ("owner.team", "secret")]
+        if "version()" in sql:
+            return [("17.3.x-photon",)]
+        return [(1, "now", "me", "me", "SET TBLPROPERTIES"), (0, "now", "me", "me", "CREATE TABLE AS SELECT")]
+
+
+def schema_of(engine: Engine) -> str:
+    return engine.asked[0].removeprefix("CREATE SCHEMA ")
+
+
+def test_every_form_is_tried_in_a_schema_of_its_own() -> None:
+    engine = Engine()
+    sheet = try_workspace(engine, "main", TODAY, slow_rows=1)
+    assert [fact["form"] for fact in sheet["facts"] if fact["form"]] == [form.id for form in FORMS]
+    schema = schema_of(engine)
+    assert schema.startswith("`main`.`tablectl_")
+    changing = [sql for sql in engine.asked if not sql.startswith(("DESCRIBE", "SHOW", "SELECT"))]
+    assert all(schema in sql for sql in changing)
+    tried = [sql for sql in changing if not sql.startswith(("CREATE", "DROP", "UPDATE", "ALTER TABLE ADD"))]
+    assert {form_of(sql).id for sql in tried if "ADD COLUMNS" not in sql} == {form.id for form in FORMS}
+    assert f"DROP SCHEMA {schema} CASCADE" in engine.asked
+
+
+def test_the_sheet_has_no_names_and_no_messages() -> None:
+    engine = Engine("SET MANAGED")
+    sheet = try_workspace(engine, "secret_catalog.secret_schema", TODAY, slow_rows=1)
+    assert "secret" not in json.dumps(sheet)
+    (fact,) = [each for each in sheet["facts"] if each["form"] == "set managed"]
+    assert (fact["outcome"], fact["changed"]) == ("NOT_HERE", {"delta.minWriterVersion": ["5", "6"]} | fact["changed"])
+
+
+def test_a_schema_that_exists_is_never_dropped() -> None:
+    engine = Engine("CREATE SCHEMA")
+    with pytest.raises(EngineError):
+        try_workspace(engine, "main.sales", TODAY)
+    assert engine.asked == ["CREATE SCHEMA `main`.`sales`"]
+
+
+def test_the_schema_is_dropped_whatever_happens() -> None:
+    engine = Engine("CREATE TABLE")
+    with pytest.raises(EngineError):
+        try_workspace(engine, "main", TODAY)
+    assert engine.asked[-1] == f"DROP SCHEMA {schema_of(engine)} CASCADE"
+
+
+@pytest.mark.parametrize("place", ["", "a.b.c", "a..b"])
+def test_other_names_are_refused(place: str) -> None:
+    with pytest.raises(UsageError, match="does not name a catalog or a schema"):
+        try_workspace(Engine(), place, TODAY)
+
+
+def test_a_received_sheet_says_where_a_form_was_run() -> None:
+    sheet = json.loads(json.dumps(try_workspace(Engine("SET MANAGED"), "main", TODAY, slow_rows=1)))
+    received = read_sheet(sheet)
+    assert [*runs_of("set properties", received)] == [FormRun("set properties", "works", "2026-11-23", "17.3.x-photon")]
+    assert [*runs_of("set managed", received)] == []
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        None,
+        [],
+        {},
+        {"sheet": 2, "date": "2026-11-23", "runtime": "", "facts": []},
+        {"sheet": 1, "date": "today", "runtime": "", "facts": []},
+        {"sheet": 1, "date": "2026-11-23", "runtime": "x" * 101, "facts": []},
+        {"sheet": 1, "date": "2026-11-23", "runtime": "", "facts": [{"form": 1, "outcome": "works"}]},
+        {"sheet": 1, "date": "2026-11-23", "runtime": "", "facts": [{"form": "a", "outcome": "\x1b[31m"}]},
+        {"sheet": 1, "date": "2026-11-23", "runtime": "", "facts": [{"form": "a", "outcome": "works"}] * 201},
+    ],
+)
+def test_a_sheet_of_a_stranger_is_checked(sheet: Any) -> None:
+    with pytest.raises(ValueError, match="no sheet of tablectl doctor"):
+        read_sheet(sheet)

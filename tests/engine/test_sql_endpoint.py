@@ -1,0 +1,187 @@
+"""The engine over the DB-API on connections that only remember: which are reused, and what is refused at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from tablectl.engine.sql_endpoint import EndpointOptions, SqlEndpoint
+from tablectl.model.errors import EngineError, WindowError
+from tablectl.model.stamp import Stamp
+
+STAMP = Stamp("run", "digest").text()
+
+
+class Connection:
+    """Answers ``SET`` from its settings, and a ``SELECT`` of a text with the text."""
+
+    def __init__(self, settings: dict[str, str], statement: str, changes: Callable[[str], str]) -> None:
+        self.settings, self.statement, self._changes = settings, statement, changes
+        self.sent: list[str] = []
+        self.tags: list[Mapping[str, str]] = []
+        self.usable, self.closed = True, False
+        self.fails: Exception | None = None
+        self._rows: list[tuple[Any, ...]] = []
+
+    def ready(self) -> bool:
+        return self.usable
+
+    def send(self, sql: str, tags: Mapping[str, str], may_send: Callable[[], None]) -> None:
+        may_send()
+        self.sent.append(sql)
+        self.tags.append(tags)
+        if self.fails:
+            raise self.fails
+        if found := re.fullmatch(r"SET `([^`]+)`(?:=`(.*)`)?", sql, re.DOTALL):
+            if found[2] is not None:
+                self.settings[found[1]] = found[2]
+            self._rows = [(found[1], self.settings.get(found[1], "<undefined>"))]
+        elif sql.startswith("SELECT '"):
+            text = sql.removeprefix("SELECT '").removesuffix("'").replace("\\\\", "\\").replace("\\'", "'")
+            self._rows = [(self._changes(text),)]
+
+    def runs(self) -> bool:
+        return False
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return self._rows
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Place:
+    """An endpoint of such connections."""
+
+    name, address, bound, timeout, hint = "place", "address", 60.0, "SET TIMEOUT = 60", "look"
+
+    def __init__(self, *, shared: bool = False, changes: Callable[[str], str] = lambda text: text) -> None:
+        self.made: list[Connection] = []
+        self.history: dict[str, Mapping[str, str] | None] = {}
+        self.interrupted: list[tuple[str, str]] = []
+        self._one: dict[str, str] | None = {} if shared else None
+        self._changes = changes
+
+    def connect(self) -> Connection:
+        self.made.append(Connection({} if self._one is None else self._one, f"id-{len(self.made)}", self._changes))
+        return self.made[-1]
+
+    def ping(self) -> None:
+        """It always answers."""
+
+    def interrupt(self, connection: Connection, tag: str) -> bool | None:
+        self.interrupted.append((connection.statement, tag))
+        return True
+
+    def interrupt_at(self, address: str, tag: str) -> bool | None:
+        raise RuntimeError(f"{address} {tag}: the history does not answer")
+
+    def tags_of(self, statement: str) -> Mapping[str, str] | None:
+        return self.history[statement]
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+def opened(place: Place) -> SqlEndpoint:
+    return SqlEndpoint(place, EndpointOptions(), STAMP).open()
+
+
+def test_a_session_has_the_settings_the_bound_and_the_stamp_before_it_is_used() -> None:
+    place = Place()
+    engine = opened(place)
+    sent = place.made[0].sent
+    assert sent[0] == "SET `spark.sql.variable.substitute`=`false`", "else the next text would be changed"
+    assert "SET TIMEOUT = 60" in sent
+    assert place.made[0].settings["spark.databricks.delta.commitInfo.userMetadata"] == STAMP
+    assert (engine.bound, engine.address, engine.rewrites) == (60.0, "address", False)
+    engine.close()
+
+
+def test_one_session_for_all_clients_is_refused() -> None:
+    """There, the commits of others would carry the stamp of this run."""
+    place = Place(shared=True)
+    with pytest.raises(EngineError, match="share one session"):
+        opened(place)
+    assert all(each.closed for each in place.made)
+
+
+def test_an_endpoint_that_changes_texts_is_refused() -> None:
+    with pytest.raises(EngineError, match="changes the texts of statements"):
+        opened(Place(changes=lambda text: text.replace("${env:HOME}", "/root")))
+
+
+def test_a_connection_is_used_again_unless_it_broke() -> None:
+    place = Place()
+    engine = opened(place)
+    engine.execute("ALTER")
+    assert len(place.made) == 2
+    for each in place.made:
+        each.usable = False
+    engine.execute("ALTER")
+    assert (len(place.made), [each.closed for each in place.made]) == (3, [True, True, False])
+    place.made[2].fails = ConnectionResetError("reset")
+    with pytest.raises(EngineError, match="the connection to place broke: reset") as caught:
+        engine.execute("ALTER", "tag-1")
+    assert caught.value.unanswered
+    assert place.made[2].sent.count("ALTER") == 2, "it is not sent a second time"
+    engine.execute("ALTER")
+    assert len(place.made) == 4, "nothing else is sent on a connection that broke"
+    engine.close()
+
+
+def test_only_what_may_still_run_is_interrupted() -> None:
+    place = Place()
+    engine = opened(place)
+    engine.execute("ALTER", "tag-1")
+
+    def never() -> None:
+        raise WindowError("the lease was lost")
+
+    with pytest.raises(WindowError):
+        engine.execute("ALTER", "tag-2", never)
+    assert (engine.interrupt("tag-1"), engine.interrupt("tag-2"), place.interrupted) == (False, False, [])
+    place.made[-1].fails = ConnectionResetError("reset")
+    with pytest.raises(EngineError):
+        engine.execute("ALTER", "tag-3")
+    assert engine.interrupt("tag-3") is True
+    assert [tag for _, tag in place.interrupted] == ["tag-3"]
+    assert engine.interrupt("tag-3", "address") is None, "an endpoint that does not answer says nothing"
+    engine.close()
+
+
+def test_a_statement_carries_its_tag_its_run_and_its_plan() -> None:
+    place = Place()
+    engine = opened(place)
+    engine.execute("ALTER", "tag-1")
+    engine.execute("SELECT 1")
+    tags = [tags for each in place.made for sql, tags in zip(each.sent, each.tags, strict=True) if sql == "ALTER"]
+    assert tags == [{"tablectl": "tag-1", "tablectl_run": "run", "tablectl_plan": "digest"}]
+    engine.close()
+
+
+def test_who_sent_a_statement_is_known_by_its_id_else_by_its_tags() -> None:
+    place = Place()
+    engine = opened(place)
+    engine.execute("ALTER", "tag-1")
+    own = place.made[-1].statement
+    others = {"tablectl_run": "other", "tablectl_plan": "digest"}
+    place.history = {"theirs": {}, "dead": others, "hidden": None}
+    assert engine.stamp_of(own) == STAMP
+    assert engine.stamp_of("theirs") == ""
+    assert engine.stamp_of("dead") == Stamp("other", "digest").text()
+    assert engine.stamp_of("hidden") == "", "nothing of this run is in doubt"
+    place.made[-1].fails, place.made[-1].statement = ConnectionResetError("reset"), ""
+    with pytest.raises(EngineError):
+        engine.execute("ALTER", "tag-2")
+    with pytest.raises(EngineError, match="does not show yet") as caught:
+        engine.stamp_of("hidden")
+    assert caught.value.unanswered
+    place.history["lost"] = {"tablectl": "tag-2"}
+    assert engine.stamp_of("lost") == STAMP
+    with pytest.raises(EngineError, match="does not answer who sent"):
+        engine.stamp_of("no such statement")
+    engine.close()

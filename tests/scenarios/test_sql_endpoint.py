@@ -1,0 +1,97 @@
+"""Whole runs through a Thrift server: random tables converge, a killed run is finished, an undo takes it back."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tablectl
+from tablectl.commands.run_plan import Control
+from tests.builders import read_path
+from tests.scenarios.conftest import Ran
+from tests.scenarios.test_kill import KILLED, PassingClock
+
+pytestmark = pytest.mark.spark
+
+TABLES = 40
+
+
+def layout(draw: random.Random) -> str:
+    vectors = draw.choice(["true", "false"])
+    properties = f"'delta.enableDeletionVectors' = '{vectors}', 'stray' = 'x', 'kept' = 'as it is'"
+    return f"{draw.choice(['', 'CLUSTER BY (id)', 'PARTITIONED BY (day)'])} TBLPROPERTIES ({properties})"
+
+
+def policy(draw: random.Random, made: str) -> str:
+    """A policy that can be taken back: no feature stays without its property."""
+    note = draw.choice(["it's", "back\\\\slash", "${env:HOME}", "007", "tick`s"])
+    parts = [f'properties: {{owner.note: "{note}", stray: null}}']
+    parts += draw.sample(
+        ["isolation: Serializable", "retention: {log: 60 days}", "data_skipping: [id, day]"], draw.randrange(3)
+    )
+    if "CLUSTER" in made:
+        parts.append(draw.choice(["clustering: [day]", "clustering: [day, id]"]))
+    return ", ".join(parts)
+
+
+def settings_of(table: Path) -> Any:
+    live = read_path(str(table))
+    return live.properties, live.clustering, live.partition_columns
+
+
+@pytest.mark.parametrize("tables", [8, pytest.param(TABLES, marks=pytest.mark.slow)])
+def test_a_killed_run_over_random_tables_is_finished_and_taken_back(
+    spark: Any,
+    thrift_server: str,
+    cli: Callable[..., Ran],
+    policies: Callable[[str], None],
+    tmp_path: Path,
+    tables: int,
+) -> None:
+    draw = random.Random(37)
+    places = [tmp_path / f"t{each}" for each in range(tables)]
+    declared = []
+    for place in places:
+        made = layout(draw)
+        partitioned = made.startswith("PARTITIONED")
+        head, _, properties = made.partition("TBLPROPERTIES")
+        spark.sql(f"CREATE TABLE delta.`{place}` (id BIGINT, day STRING) USING delta {head} TBLPROPERTIES{properties}")
+        assert partitioned == bool(read_path(str(place)).partition_columns)
+        declared.append(f"  delta.`{place}`: {{{policy(draw, made)}}}\n")
+    policies("".join(declared))
+    (tmp_path / "tablectl.yaml").write_text(f"engine: {{thrift: '{thrift_server}'}}\n", encoding="utf-8")
+    before = [settings_of(place) for place in places]
+
+    assert cli("plan", "--out", "p.json").code == 0
+    script = [sys.executable, "-c", KILLED, "after closed-set"]
+    killed = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    assert killed.returncode == 9, killed.stderr
+    again = tablectl.apply(tmp_path / "p.json", directory=tmp_path, control=Control(clock=PassingClock()))
+    assert again.exit_code == 0, again
+    assert "No changes" in cli("plan").out
+    assert all(now != then for now, then in zip(map(settings_of, places), before, strict=True))
+
+    assert cli("undo", again.run, "--write", "--yes", "--out", "undo.json").code == 0
+    undone = tablectl.apply(tmp_path / "undo.json", directory=tmp_path, control=Control(clock=PassingClock()))
+    assert undone.exit_code == 0, undone
+    assert [settings_of(place) for place in places] == before
+
+
+def test_a_rewrite_is_refused_before_anything_is_sent(
+    spark: Any, thrift_server: str, cli: Callable[..., Ran], policies: Callable[[str], None], tmp_path: Path
+) -> None:
+    table = tmp_path / "t"
+    spark.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, day STRING) USING delta")
+    spark.sql(f"INSERT INTO delta.`{table}` VALUES (1, 'a')")
+    policies(f"  delta.`{table}`: {{partitioning: [day], rewrite: allowed, properties: {{owner.team: web}}}}\n")
+    (tmp_path / "tablectl.yaml").write_text(f"engine: {{thrift: '{thrift_server}'}}\n", encoding="utf-8")
+    ran = cli("apply", "--yes")
+    assert ran.code != 0
+    assert "takes a DataFrame" in ran.out + ran.err
+    assert read_path(str(table)).version == 1, "nothing was changed"
