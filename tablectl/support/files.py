@@ -102,3 +102,8 @@ def _read_on(descriptor: int, data: bytes, limit: int) -> bytes:
         parts.append(more)
         length += len(more)
     return b"".join(parts)
+
+
+def real_path(place: str) -> str:
+    """An absolute path without links and dots. It need not exist."""
+    return os.path.realpath(place)

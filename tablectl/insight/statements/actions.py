@@ -59,14 +59,14 @@ class ChangeColumns:
 
 
 @frozen
-class AddConstraint:
+class NewConstraint:
     """``ADD CONSTRAINT … CHECK``."""
 
     name: str
 
 
 @frozen
-class DropConstraint:
+class RemovedConstraint:
     """``DROP CONSTRAINT``."""
 
     name: str
@@ -122,8 +122,8 @@ Action = (
     | Describe
     | AddColumns
     | ChangeColumns
-    | AddConstraint
-    | DropConstraint
+    | NewConstraint
+    | RemovedConstraint
     | Rearrange
     | Restore
     | Replace

@@ -16,15 +16,15 @@ from tablectl.delta.names import ColumnPath
 from tablectl.insight.statements.actions import (
     Action,
     AddColumns,
-    AddConstraint,
     ChangeColumns,
     Clone,
     ColumnAspect,
     CopyInto,
     Describe,
-    DropConstraint,
+    NewConstraint,
     NoCommit,
     Rearrange,
+    RemovedConstraint,
     Replace,
     Restore,
     Send,
@@ -324,12 +324,12 @@ def _add_constraint(reader: _Reader) -> Action:
         return NoCommit("primary and foreign keys are kept in the catalog")
     reader.expect("CHECK")
     reader.group()
-    return AddConstraint(name or "unnamed")
+    return NewConstraint(name or "unnamed")
 
 
 def _drop_constraint(reader: _Reader) -> Action:
     reader.take("IF", "EXISTS")
-    return DropConstraint(reader.name())
+    return RemovedConstraint(reader.name())
 
 
 def _drop_feature(reader: _Reader) -> Action:

@@ -20,15 +20,15 @@ from tablectl.insight.matrix.context import ConflictContext
 from tablectl.insight.statements.actions import (
     Action,
     AddColumns,
-    AddConstraint,
     ChangeColumns,
     Clone,
     ColumnAspect,
     CopyInto,
     Describe,
-    DropConstraint,
+    NewConstraint,
     NoCommit,
     Rearrange,
+    RemovedConstraint,
     Replace,
     Restore,
     Send,
@@ -339,12 +339,12 @@ def _altered(action: Action, setting: ConflictContext) -> Footprint:
             return _settings(Kind.SET_PROPERTIES, MetadataChange(described=True))
         case AddColumns():
             return _settings(Kind.ADD_COLUMNS, MetadataChange(schema="other"))
-        case AddConstraint():
+        case NewConstraint():
             change = MetadataChange(sets=((f"{keys.CONSTRAINTS}{action.name.lower()}", ""),))
             adds = () if setting.protocol.has("checkConstraints") else ("checkConstraints",)
             found = _settings(Kind.ADD_CONSTRAINT, change, reads=True)
             return replace(found, protocol=ProtocolChange(adds=adds) if adds else None)
-        case DropConstraint():
+        case RemovedConstraint():
             key = f"{keys.CONSTRAINTS}{action.name.lower()}"
             present = tuple(name for name in setting.properties if name.lower() == key)
             return _settings(Kind.DROP_CONSTRAINT, MetadataChange(removes=present))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from tablectl.delta.schema import Field, Schema
 from tablectl.insight.statements.literals import ColumnDomain, domain_of
 from tablectl.insight.statements.predicates import Scope
 from tablectl.model.table import LiveTable
+from tablectl.support.files import real_path
 from tablectl.support.frozen import frozen
 
 
@@ -96,7 +96,7 @@ def _folded(location: str) -> str:
     """A location without dots, and on local disks without links."""
     plain = canonical_location(location)
     if is_local(plain):
-        return os.path.realpath(plain)
+        return real_path(plain)
     scheme, _, rest = plain.partition("://")
     authority, _, path = rest.partition("/")
     return f"{scheme}://{authority}{posixpath.normpath(f'/{path}')}".rstrip("/")

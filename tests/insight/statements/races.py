@@ -108,15 +108,15 @@ def _statement(chosen: random.Random, table: str, folder: str, names: dict[str, 
             return f"MERGE INTO {odd} t USING {using} s ON {on} WHEN MATCHED THEN UPDATE SET v = s.v"
     column = chosen.choice(["p", "k", "d"])
     where = f" WHERE {_condition(chosen, '', {})}" if chosen.random() < 0.5 else ""
-    on = [f"t.{names.get(column, column)} = {chosen.choice(['s', 's', 's', 'info'])}.{column}"]
-    on += [cond("t.", 1)] if chosen.random() < 0.7 else []
-    on += [_condition(chosen, "s.", {})] if chosen.random() < 0.3 else []
+    joined = [f"t.{names.get(column, column)} = {chosen.choice(['s', 's', 's', 'info'])}.{column}"]
+    joined += [cond("t.", 1)] if chosen.random() < 0.7 else []
+    joined += [_condition(chosen, "s.", {})] if chosen.random() < 0.3 else []
     source = f"(SELECT * FROM {source}{where}{' LIMIT 1' if chosen.random() < 0.3 else ''})"
     star = "SET *" if not names else "SET v = s.v"
     matched = f"WHEN MATCHED THEN UPDATE {star}"
     insert = matched if names else "WHEN NOT MATCHED THEN INSERT *"
     clauses = chosen.choice([matched, "WHEN MATCHED THEN DELETE", insert])
-    return f"MERGE INTO {odd} t USING {source} s ON {' AND '.join(on)} {clauses}"
+    return f"MERGE INTO {odd} t USING {source} s ON {' AND '.join(joined)} {clauses}"
 
 
 def _condition(chosen: random.Random, prefix: str, names: dict[str, str]) -> str:
