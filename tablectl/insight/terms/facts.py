@@ -18,7 +18,7 @@ from tablectl.support.json_text import read_json
 _ABOUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "acid": ("D71", "D72", "D73"),
-        "snapshot": ("D3", "D11", "D93"),
+        "snapshot": ("D3", "D11"),
         "row-level concurrency": ("D40", "D41", "D42", "D44", "D46"),
         "blind append": ("D52", "D53", "D55", "D57"),
         "optimistic concurrency": ("D74", "D86", "D88"),
