@@ -194,9 +194,9 @@ class Attribute(ABC):
         values = tuple((key, value) for key, value in self.planned(declared).items() if value is not None)
         return (SetProperties(values),) if values else ()
 
-    def check_birth(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def birth_refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
         """Why no new table can have the value: ``live`` is a table that has its columns, and nothing else."""
-        return self.check(change, live, target)
+        return self.refusals(change, live, target)
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """What a value depends on. ``live`` is ``None`` for the value of a change, which differs from the table's."""

@@ -120,9 +120,9 @@ class Features(Attribute):
         values = tuple((each.support, "supported") for each in added if each)
         return (SetProperties(values),) if values else ()
 
-    def check_birth(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def birth_refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
         """A new table can have every feature: also catalog commits, which open-source Delta gives to no other."""
-        return None
+        return ()
 
     def restored(self, before: LiveTable, after: LiveTable) -> Iterator[str]:
         """The features that were dropped. Those that were added stay, as the undo says."""

@@ -94,10 +94,10 @@ class Partitioning(Attribute):
         """The partition columns. Without them, a new table has no partitions."""
         return (Repartition(_names(declared)),) if isinstance(declared, tuple) else ()
 
-    def check_birth(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def birth_refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
         """A new table has no data to rewrite: only its columns count."""
-        reason, fix, condition = next(_bad_columns(change, live), ("", "", ""))
-        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition) if reason else None
+        for reason, fix, condition in _bad_columns(change, live):
+            yield Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         if live.partition_columns:

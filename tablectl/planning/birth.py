@@ -135,6 +135,7 @@ def _refusals(name: TableName, schema: str, policy: Policy, dialect: str, option
     after = {key.lower(): value for each in planned for key, value in each.operation.properties.items()}
     ids = frozenset(change.id for change in changes)
     target = ChangeTarget(dialect, MappingProxyType(after), options, ids, tuple(each.operation for each in planned))
-    checked = (attribute(each.attribute).check_birth(each, live, target) for each in changes)
-    found = tuple(each for each in checked if each is not None)
+    found = tuple(
+        refusal for each in changes for refusal in attribute(each.attribute).birth_refusals(each, live, target)
+    )
     return found or protocol_refusals(derive_table(changes, basis, name, dialect, planned))
