@@ -58,7 +58,8 @@ class SqlCatalog(ABC):
             if missing:
                 raise missing from error
             rows = self.rows(f"SHOW TABLES {within}")
-        names = ((TableName(catalog, (schema, row[1])), row) for row in rows if not row[2])  # [2]: a temporary view
+        # [2]: a temporary view; some endpoints send all values as texts
+        names = ((TableName(catalog, (schema, row[1])), row) for row in rows if str(row[2]).lower() != "true")
         return {name: self._where(name, row[3] if len(row) > 3 else "") for name, row in names}
 
     def _where(self, table: TableName, information: str) -> str | TablectlError:

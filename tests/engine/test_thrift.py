@@ -88,7 +88,7 @@ def test_a_server_that_does_not_answer_is_given_up_soon(
 ) -> None:
     table = create(spark, tmp_path / "t", "id BIGINT")
     proxy = Proxy(thrift_port)
-    engine = connect(f"127.0.0.1:{proxy.port}", heartbeat=0.5, dead_after=2.0)
+    engine = connect(f"127.0.0.1:{proxy.port}", heartbeat=1.0, dead_after=10.0)
     threading.Timer(1, getattr(proxy, how)).start()
     with pytest.raises(EngineError) as caught:
         engine.execute(slow(table), "run-1")

@@ -110,6 +110,8 @@ def test_another_run_ends_the_statement_of_a_dead_one_by_its_tag(
     assert engine.interrupt("tablectl-other", dead.address) is None, "the history does not show it"
     assert engine.interrupt("tablectl-dead-1", dead.address) is True, "it was asked to end"
     thread.join(60)
+    for each in workspace.service.statements.values():
+        each.over.wait()  # it is cancelled at once, and final when Spark has ended it
     assert engine.interrupt("tablectl-dead-1", dead.address) is False
     dead.close()
     assert [error.unanswered for error in errors] == [True]
