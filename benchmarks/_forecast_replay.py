@@ -31,7 +31,7 @@ WEEKS = 40
 TRIES = 12
 """Applies of a table, at random moments of the next week."""
 FLOOR = 0.01
-"""Added to both numbers of a ratio: so few failures matter to nobody."""
+"""Added to both numbers of a ratio: so few failures do not matter."""
 SET = (CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=MetadataChange(sets=(("a", "b"),)), data_change=False),)
 _MOST_WRITES = 24
 _COMMITS = 2000

@@ -18,7 +18,7 @@ from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.operations import OPERATIONS, StatementForm
 
 SLOW_ROWS = 3_000_000_000
-"""Rows that a slow writer reads: it must run for longer than the change beside it."""
+"""Rows that a slow writer reads: it must run for longer than the change."""
 _EXAMPLE = "`lake`.`sales`.`orders`"
 _COLUMNS = {"(`customer_id`, `address`.`city`)": "(`id`)", "(`day`, `id`)": "(`day`)"}
 """The columns of the examples, and those of the scratch tables."""
@@ -74,7 +74,7 @@ class Trial:
         for form in dict.fromkeys(form for each in OPERATIONS for form in each.forms):
             yield self._form(form)
         for what, sql in _IN_FLIGHT:
-            yield self._beside_a_writer(what, sql)
+            yield self._with_a_writer(what, sql)
 
     def _form(self, form: StatementForm) -> dict[str, Any]:
         table = self._table(partitioned="REPLACE PARTITIONED" in form.template)
@@ -92,7 +92,7 @@ class Trial:
             "changed": {key: values for key, values in changed.items() if values[0] != values[1]},
         }
 
-    def _beside_a_writer(self, what: str, sql: str) -> dict[str, Any]:
+    def _with_a_writer(self, what: str, sql: str) -> dict[str, Any]:
         """An UPDATE that runs while the metadata changes."""
         table = self._table(partitioned=sql == _REPLACES)
         slow = f"(SELECT max(hash(id)) FROM range({self._slow_rows})) IS NOT NULL"  # noqa: S608  # a number
@@ -106,7 +106,7 @@ class Trial:
         writer.join()
         return {
             "form": "",
-            "beside a writer": what,
+            "with a writer": what,
             "outcome": change,
             "writer": "ended before the change" if over else told[0],
             "commits": self._history(table),

@@ -168,7 +168,7 @@ def _groups(count: int) -> Iterator[range]:
 
 
 def _leave_one_out(hours: float, total: float, squares: float, coarser: float) -> float:
-    """The squared error if each hour of a kind is told from the others of its kind."""
+    """The squared error if each hour of a kind is predicted from the others of its kind."""
     others = max(hours - 1, 0.0) + _COARSER
     known = total + _COARSER * coarser
     return ((others + 1) ** 2 * squares - 2 * (others + 1) * known * total + hours * known * known) / others**2
@@ -270,7 +270,7 @@ def _usual(arc: tuple[float, float], runs: Sequence[PastWrite], period: Period) 
     share = len(days) / max(sum(exposed.values()), len(days), 1)
 
     def expected(weekday: int) -> bool:
-        if exposed[weekday] < 2:  # once is no evidence that it does not run on this day
+        if exposed[weekday] < 2:  # one such day does not show that it never runs then
             return hits[weekday] > 0 or share >= _SOME
         return hits[weekday] / exposed[weekday] >= _SOME
 

@@ -477,7 +477,7 @@ def test_a_late_job_is_waited_for_and_one_that_committed_is_not() -> None:
     assert asked(job, MONDAY + timedelta(hours=1, minutes=40)) == GO
 
 
-def test_a_job_that_stopped_does_not_block_for_ever() -> None:
+def test_a_job_that_stopped_blocks_no_later_start() -> None:
     job = nightly_merge(10)
     assert asked(job, MONDAY + timedelta(days=6, hours=3)) == GO
 

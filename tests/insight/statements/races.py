@@ -4,7 +4,7 @@ Again with ``python -m tests.insight.statements.races``.
 
 The tables have what makes a name or a value ambiguous: structs with fields of the same names as columns, sources whose
 columns have other types, renamed columns, text that looks like numbers, Hive's name for null, and odd spellings of the
-table's path. The statement that commits second is held at its commit, the other one commits, then it is let go.
+table's path. The statement that commits second is held at its commit, the other one commits, then the first continues.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def race(spark: Any, folder: str, each: Race) -> str:
             return "no commit"
         try:
             spark.sql(each.other)
-        except Exception:  # noqa: BLE001  # the other one is no statement for these types
+        except Exception:  # noqa: BLE001  # these types do not allow the other one
             return "other ended"
         return writer.release().condition.partition(".")[0] or "committed"
 
