@@ -112,4 +112,4 @@ def test_a_simulated_workload_needs_no_spark(monkeypatch: pytest.MonkeyPatch, tm
     assert measured.writes > 100
     assert [each.proposed for each in measured.applied] == [False] * forecast.MOMENTS + [True] * forecast.MOMENTS
     assert all(each.failed == each.in_flight for each in measured.applied)
-    assert sum(each.predicted for each in measured.applied[: forecast.MOMENTS]) > 0.5
+    assert sum(each.predicted for each in measured.applied[: forecast.MOMENTS]) > 0.2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -393,13 +393,16 @@ def table_of(name: TableName, history: History, *, known_first: bool = False) ->
 def _state_of(name: TableName, history: History, *, known_first: bool = False) -> tuple[LiveTable, State]:
     try:
         state = find_state(history, known_first=known_first)
-        return _interpreted(name, history, state), state
+        found = _interpreted(name, history, state)
     except LiveError:
-        # A damaged checksum can contain nonsense. If the checksum is not the cause, the commits give the same error.
         if not history.doubt_checksums():
             raise
-        state = find_state(history)
-        return _interpreted(name, history, state), state
+    else:
+        if not found.unknown or not history.doubt_checksums():
+            return found, state
+    # A damaged checksum can contain nonsense. If the checksum is not the cause, the commits say the same.
+    state = find_state(history)
+    return _interpreted(name, history, state), state
 
 
 def _interpreted(name: TableName, history: History, state: State) -> LiveTable:
@@ -407,8 +410,12 @@ def _interpreted(name: TableName, history: History, state: State) -> LiveTable:
     check_protocol(state.protocol, log.location, through_catalog=isinstance(log, CatalogLog))
     if not isinstance(log, CatalogLog):
         check_properties(state.metadata, log.location)
-    schema = read_schema(state.metadata, log.location)
     unknown = unknown_features(state.protocol)
+    try:
+        schema = read_schema(state.metadata, log.location)
+    except LiveError as error:
+        # The feature may be the reason, and it is what a user can look up.
+        raise (_unknown(log.location, unknown) if unknown else error) from error
     # A feature may change what the log says of files and domains. It cannot change what the protocol and the metadata
     # of a commit are: a client has to read those to learn of the feature.
     clustering = (
@@ -441,11 +448,15 @@ def _counted(state: State) -> tuple[int | None, int | None, int | None]:
 def _check_known(live: LiveTable) -> None:
     """Raise ``LiveError`` for a table of which only the settings were read."""
     if live.unknown:
-        raise LiveError(
-            f"{live.location}: the table asks for the reader feature{'s' * (len(live.unknown) > 1)} "
-            f"{', '.join(live.unknown)}, unknown here",
-            "`tablectl status` and `drift` show what its log says in clear; a newer tablectl may know the feature",
-        )
+        raise _unknown(live.location, live.unknown)
+
+
+def _unknown(location: str, features: Sequence[str]) -> LiveError:
+    named = f"the reader feature{'s' * (len(features) > 1)} {', '.join(features)}"
+    return LiveError(
+        f"{location}: the table asks for {named}, unknown here",
+        "`tablectl status` and `drift` show what its log says in clear; a newer tablectl may know the feature",
+    )
 
 
 def _deepened(table: LiveTable, depth: Depth, history: History, cache: TableCache) -> LiveTable:

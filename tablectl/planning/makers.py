@@ -7,7 +7,6 @@ words back from a file, to compare them.
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from tablectl.planning.birth import Birth, birth_clauses
 from tablectl.policies.yaml_document import parse_document
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar
 from tablectl.support.frozen import frozen
+from tablectl.support.json_text import write_json
 
 SESSION = "spark.databricks.delta.properties.defaults."
 """Before the name of a property without ``delta.``: its value for each table that a session creates
@@ -196,7 +196,7 @@ _IN_WRITE = "a session cannot set it; write `.partitionBy(…)` in the job"
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return write_json(text, ascii=False)
 
 
 _SETTING = re.compile(
@@ -331,7 +331,7 @@ def _yaml(value: Mapping[str, object], depth: int) -> Iterator[str]:
             yield f"{'  ' * depth}{name}:\n"
             yield from _yaml(inner, depth + 1)
         else:
-            yield f"{'  ' * depth}{name}: {json.dumps(inner, ensure_ascii=False)}\n"
+            yield f"{'  ' * depth}{name}: {write_json(inner, ascii=False, spaces=True)}\n"
 
 
 def _read_yaml(text: str, file: str) -> Mapping[str, str]:

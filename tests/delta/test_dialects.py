@@ -21,6 +21,8 @@ _OTHER_MEANINGS = {
     ("commands/doctor.py", "delta-spark"),
     ("catalogs/opening.py", "databricks"),
     ("engine/connect.py", "databricks"),
+    ("engine/warehouse.py", "databricks"),
+    ("planning/makers.py", "delta-rs"),
     ("policies/config.py", "databricks"),
     ("writers/spark_methods.py", "databricks"),
     ("policies/catalog_config.py", "databricks"),

@@ -24,8 +24,11 @@ from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import parse_schema
 from tablectl.engine.spark import SparkEngine
 from tablectl.model.operations import (
+    AddConstraint,
     ClusterBy,
+    DropConstraint,
     DropFeature,
+    DropNotNull,
     Operation,
     OptimizeData,
     Purge,
@@ -33,11 +36,13 @@ from tablectl.model.operations import (
     Repartition,
     ReplacePartitions,
     SetManaged,
+    SetNotNull,
     SetOptimization,
     SetProperties,
     UnsetManaged,
     UnsetProperties,
     UpgradeUniform,
+    VacuumFiles,
 )
 from tablectl.model.table import LiveTable
 from tests.fuzz.hostile import hostile_text
@@ -52,6 +57,11 @@ KINDS = {
     UpgradeUniform: "DeltaReorgTable",
     OptimizeData: "OptimizeTableCommand",
     DropFeature: "AlterTableDropFeature",
+    AddConstraint: "AlterTableAddConstraint",
+    DropConstraint: "AlterTableDropConstraint",
+    SetNotNull: "AlterColumns",
+    DropNotNull: "AlterColumns",
+    VacuumFiles: "VacuumTableCommand",
 }
 """The plan that Spark's parser makes of each operation."""
 ONLY_ON_DATABRICKS = frozenset({ReplacePartitions, SetManaged, SetOptimization, UnsetManaged})
@@ -79,6 +89,8 @@ def operation(random: Random) -> Operation:
         DropFeature(text(random), random.random() < 0.5),
         random.choice((Purge(), RemoveMapping(), UpgradeUniform(2), OptimizeData(), OptimizeData(full=True))),
         Repartition(tuple(text(random) for _ in range(random.randrange(4)))),
+        random.choice((AddConstraint(text(random), "id > 0"), DropConstraint(text(random)))),
+        random.choice((SetNotNull((text(random),)), DropNotNull((text(random),)), VacuumFiles())),
     )
     return random.choice(made)
 

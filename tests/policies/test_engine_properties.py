@@ -34,10 +34,10 @@ def test_a_pattern_of_the_configuration_admits_a_plain_value() -> None:
 
 def test_without_either_the_error_says_how_to_declare_it() -> None:
     with pytest.raises(InputError) as caught:
-        spec("delta.newThing: 1", "delta.parquet.*")
+        spec("delta.zorder.hot.keys: 1", "delta.parquet.*")
     (problem,) = caught.value.problems
     assert "not known to Delta" in problem.message
-    assert "write `delta.newThing: {value: …, engine: NAME}`" in problem.hint
+    assert "write `delta.zorder.hot.keys: {value: …, engine: NAME}`" in problem.hint
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def test_editors_know_it(found: dict[str, Any]) -> None:
         "type": "integer",
         "minimum": 1,
         "maximum": 9,
+        "default": 3,
     }
 
 

@@ -17,6 +17,8 @@ from tests.reports.review_plans import CASES, ReviewCase
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 
+_NOW = re.compile(r"now \(\w+ [\d:–]+ UTC\): [\d.]+ failed writes, [\d.]+ \w+ of work")
+"""The loss at the hour of the test."""
 RUN = "https://github.com/acme/lake/actions/runs/7"
 DIGEST = "5f" * 32
 ENVIRON = {
@@ -37,6 +39,7 @@ def comment(case: ReviewCase, repo: Repository, cli: Cli, fake_spark: FakeSpark)
     repo.policies(f"version: 1\ntables:\n{case.policies}\n", "sales.yaml")
     assert cli("plan", "--out", "plans/plan.json", "--report", "plan.md").code in {0, 3}
     report = Path("plan.md").read_text(encoding="utf-8").replace(str(repo.lake), "s3://lake")
+    report = _NOW.sub("now (Monday 14:00–15:00 UTC): 0.1 failed writes, 3 s of work", report)
     report = re.sub(r"plan <code>[0-9a-f]{12}</code>", f"plan <code>{DIGEST[:12]}</code>", report)
     return body_of(report, "plan", DEFAULT, RUN, DIGEST, addition(report, "", DIGEST, f"{RUN}/artifacts/9"))
 

@@ -104,7 +104,7 @@ def test_a_feature_is_dropped_though_the_drop_breaks_off_between_its_commits(lak
         broken = lake.apply(policy, breaking=commit)
         if broken.exit_code == 0:
             break  # the runs before left less than that to do
-        expected = 5 if commit > 1 else 1  # an apply without a commit is no partial one
+        expected = 5 if commit > 1 else 1  # without a commit, an apply did not begin
         assert (broken.exit_code, protocol(lake).has(feature)) == (expected, True), broken
         assert lake.rows() == before
     lake.reached(policy)
