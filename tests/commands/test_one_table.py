@@ -85,6 +85,11 @@ def _undeclared(lake: Lake) -> list[str]:
     return ["import", f"delta.`{lake.repo.lake}/*`"]
 
 
+def _kept_up(lake: Lake) -> list[str]:
+    lake.repo.policies(dict.fromkeys(_TABLES, "{upkeep: {optimize: {small_files: 30%}, vacuum: {every: 7 days}}}"))
+    return ["upkeep"]
+
+
 COMMANDS: dict[str, tuple[Args, Done]] = {
     "plan": (lambda _: ["plan", "--verbose", "--no-cache"], _shown),
     "drift": (lambda _: ["drift", "--verbose", "--no-cache"], _shown),
@@ -100,6 +105,8 @@ COMMANDS: dict[str, tuple[Args, Done]] = {
     "apply": (lambda _: ["apply", "--yes", "--verbose"], _applied),
     "runs": (lambda _: ["runs", "--verbose"], _shown),
     "undo": (lambda lake: ["undo", _run(lake)], _shown),
+    "upkeep": (_kept_up, _shown),
+    "upkeep json": (lambda lake: [*_kept_up(lake), "--format", "json"], _shown),
     "conflicts": (lambda lake: ["conflicts", lake.repo.name("b")], lambda *_: True),
 }
 _ABOUT_NO_TABLE = {
@@ -111,6 +118,8 @@ _ABOUT_NO_TABLE = {
     "doctor": "checks the installation",
     "lock": "writes a list of packages",
     "schema": "prints a schema",
+    "create": "is about one table",
+    "defaults": "reads policies",
     "demo": "makes tables of its own",
 }
 _APPLIED_BEFORE = {"runs", "undo"}
