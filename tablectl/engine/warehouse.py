@@ -60,14 +60,17 @@ class Warehouse:
     def connect(self) -> WarehouseConnection:
         """A new session. Raises ``EngineError`` without the connector, else what it raises."""
         try:
-            from databricks import sql  # noqa: PLC0415  # only where it is used
+            from databricks.sql.client import Connection  # noqa: PLC0415  # only where it is used
         except ImportError as error:
             raise EngineError("a SQL warehouse needs databricks-sql-connector", INSTALL) from error
         # It logs the errors that it raises; without a handler, to standard error.
         logging.getLogger("databricks").addHandler(logging.NullHandler())
         place = f"/sql/1.0/warehouses/{self._id}"
+        # The connector's finalizer ends the session in whatever thread collects garbage, and tries that for 15 minutes
+        # if the workspace does not answer. A session that is not ended times out.
+        unfinalized = type("Connection", (Connection,), {"__del__": lambda _self: None})
         return WarehouseConnection(
-            sql.connect(
+            unfinalized(
                 server_hostname=self._host.partition("://")[2],
                 http_path=place,
                 _connection_uri=f"{self._host}{place}",
