@@ -83,7 +83,10 @@ def _optimize(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: in
     elapsed = facts.optimized_at + every * 1000 if every is not None and facts.optimized_at else None
     if count is None:
         why = "the sizes of its files are unknown: it has too many"
-    if wanted is not None and merged >= FEWEST and share >= wanted:
+    enough = wanted is not None and share >= wanted
+    if enough and 0 < merged < FEWEST:
+        why += f", of which OPTIMIZE would save fewer than {FEWEST}"
+    if enough and merged >= FEWEST:
         due = True
     elif facts.optimized_by_us and left >= FEWEST and merged >= FEWEST:
         due, why = True, f"the last run did not finish: {left:,} of its small files are left"
