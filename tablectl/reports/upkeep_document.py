@@ -27,6 +27,7 @@ def upkeep_document(upkeep: LakeUpkeep) -> Document:
     elif due:
         verdict = Verdict("pending", f"Due on {plural(due, 'table')}", tuple(parts))
     else:
+        parts = parts or ["declare `upkeep` for a table, or in the `defaults` of its file"]
         verdict = Verdict("good", "Nothing is due" if total else "No policy declares upkeep", tuple(parts))
     rows = tuple(map(_row, upkeep.tables))
     return Document(

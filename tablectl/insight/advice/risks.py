@@ -139,7 +139,8 @@ def _locked_out(facts: TableFacts, advised: bool) -> Iterator[Risk]:  # noqa: FB
                 code="",
                 says=f"cannot {access} it: {names}",
                 means=f"The table needs {features}.",
-                do="declare the clients that you have (`clients: [trino 478]`): a plan says which of them it locks out",
+                do='declare the clients that you have (`clients: {trino: "478"}`): a plan says which of them it locks '
+                "out",
             )
 
 

@@ -5,13 +5,13 @@ nothing uses.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tablectl.conflicts.transactions import Level
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge, known_clients, newest_version
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
-from tablectl.delta.protocol import Protocol
+from tablectl.delta.protocol import PROTECTION, Protocol
 from tablectl.delta.table_features import TableFeature, find_feature
 from tablectl.insight.advice.facts import LEAST_WRITES, Advice, TableFacts, confidence_of
 from tablectl.model.commits import Kind
@@ -117,30 +117,22 @@ _VECTORS = "deletionVectors"
 
 
 def protocol_advice(facts: TableFacts) -> Iterator[Advice]:
-    """At most one advice: the features to drop."""
+    """At most one advice: the features to drop. It names the clients that this locks out, and then declares nothing."""
     live = facts.live
     unused = tuple(each for each in sorted(live.protocol.features) if _unused(live, each))
     if not unused or live.catalog is not None or not live.protocol.lists_features:
         return
-    after = Protocol(
-        live.protocol.reader,
-        live.protocol.writer,
-        live.protocol.reader_features - set(unused),
-        live.protocol.writer_features - set(unused),
-    )
-    gained = sorted(
-        f"{each.client} {each.version} can {each.access} it"
-        for data in known_clients()
-        for each in judge(data.name, ".".join(map(str, newest_version(data))), after, live.protocol)
-        if isinstance(each, LockedOut)
-    )
+    after = _without(live.protocol, unused)
+    gained = sorted(f"{client} can {access} it" for client, access in _locked_out(after, live.protocol))
     if not gained:
         return
+    lost = sorted(client for client, _ in _locked_out(live.protocol, after))
     named = [find_feature(each) for each in unused]
     yield Advice(
         code="A12",
         title=f"drop {', '.join(unused)}: supported, and not used",
-        declare=tuple(_dropping(each) for each in named if each),
+        declare=() if lost else tuple(_dropping(each) for each in named if each),
+        do=f"but checkpointProtection, which Delta adds, locks out {', '.join(lost)}" if lost else "",
         evidence=(f"no property, column or file of the table uses {', '.join(unused)}", *gained),
         benefit="clients",
         amount=len(gained),
@@ -149,6 +141,28 @@ def protocol_advice(facts: TableFacts) -> Iterator[Advice]:
         confidence="high",
         computed="the protocol without these features, for the newest known version of each client",
     )
+
+
+def _without(protocol: Protocol, features: Sequence[str]) -> Protocol:
+    """The protocol after the drop of some features, with what Delta adds for it."""
+    dropped = [find_feature(each) for each in features]
+    added = {PROTECTION} if any(each and each.leaves == "with history" for each in dropped) else set()
+    return Protocol(
+        protocol.reader,
+        protocol.writer,
+        protocol.reader_features - set(features),
+        (protocol.writer_features - set(features)) | added,
+    )
+
+
+def _locked_out(before: Protocol, after: Protocol) -> list[tuple[str, str]]:
+    """The newest known clients that a change of the protocol locks out, and what they lose."""
+    return [
+        (f"{each.client} {each.version}", each.access)
+        for data in known_clients()
+        for each in judge(data.name, ".".join(map(str, newest_version(data))), before, after)
+        if isinstance(each, LockedOut)
+    ]
 
 
 def _unused(live: LiveTable, feature: str) -> bool:
