@@ -17,7 +17,7 @@ from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import PROTECTION
 from tablectl.delta.table_features import FEATURES, SUPPORT, TableFeature, find_feature, with_needed
-from tablectl.model.operations import DropConstraint, DropFeature, Operation, SetProperties
+from tablectl.model.operations import AddConstraint, DropConstraint, DropFeature, Operation, SetProperties
 from tablectl.model.operations.drop_feature import WIDENED
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
@@ -180,7 +180,15 @@ def _against_drop(change: Change, live: LiveTable, target: ChangeTarget) -> Iter
             condition="DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
         )
     yield from against_drop(change, name, live, target)
-    if name == "checkConstraints":
+    added = sorted(each.name for each in target.operations if isinstance(each, AddConstraint))
+    if name == "checkConstraints" and added:
+        yield Refusal(
+            change=change.id,
+            reason=f"the policy adds the CHECK constraint{'s' * (len(added) > 1)} {', '.join(added)}, which need"
+            f"{'s' * (len(added) == 1)} the feature",
+            fix="remove `checkConstraints: dropped`, or the constraints",
+        )
+    elif name == "checkConstraints":
         going = {each.name.lower() for each in target.operations if isinstance(each, DropConstraint)}
         named = (key[len(keys.CONSTRAINTS) :] for key in live.properties if key.lower().startswith(keys.CONSTRAINTS))
         left = sorted(each for each in named if each.lower() not in going)

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tablectl.attributes.masked_values import HIDDEN
 from tablectl.attributes.predictive_optimization import PredictiveOptimization
 from tablectl.commands.command import command, function
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.selection import depth_for
-from tablectl.delta.names import TableName
+from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.schema import differences
 from tablectl.delta.schema_sql import new_schema
 from tablectl.model.errors import (
@@ -25,9 +26,10 @@ from tablectl.model.errors import (
     TablectlError,
     UsageError,
 )
+from tablectl.model.patterns import MAGIC
 from tablectl.model.table import LiveTable
 from tablectl.model.text import value_text
-from tablectl.planning.birth import PlannedBirth, plan_birth
+from tablectl.planning.birth import PlannedBirth, birth_of, plan_birth
 from tablectl.planning.diff import diff
 from tablectl.policies.effective_policy import parse_name
 from tablectl.policies.fields import Text, flag
@@ -108,7 +110,11 @@ def create_command(options: CreateCommandOptions, out: Output) -> ExitCode:
     with options.open(out.note) as project:
         request = _request(project, options, schema)
         if options.show:
-            out.result(f"{request.born.sql}\n")
+            sql = _masked(request, project)
+            if options.format is ReportFormat.JSON:
+                out.json_result({"table": request.name.text, "sql": sql})
+            else:
+                out.result(f"{sql}\n")
             return ExitCode.DONE
         made = _create(project, request)
     if options.format is ReportFormat.JSON:
@@ -133,6 +139,15 @@ def create(options: CreateOptions) -> Created:
         return _create(project, _request(project, options, options.schema))
 
 
+def _masked(request: _Request, project: Project) -> str:
+    """The statement without the values that reports hide."""
+    sql = request.born.sql
+    for key, value in birth_of(request.spec.policy).properties:
+        if project.mask.hides(key) or value in project.mask.values:
+            sql = sql.replace(f"{quote_text(key)} = {quote_text(value)}", f"{quote_text(key)} = {quote_text(HIDDEN)}")
+    return sql
+
+
 @frozen
 class _Request:
     name: TableName
@@ -149,6 +164,8 @@ def _file(path: Path) -> str:
 
 
 def _request(project: Project, options: CreateOptions, schema: Any) -> _Request:
+    if any(each in options.table for each in MAGIC):
+        raise UsageError(f"{options.table} is a pattern", "name one table")
     name, spec = project.find(options.table, options.paths)
     if spec is None:
         hint = "declare the table, or a pattern that matches it: a table is born with its policy"

@@ -24,6 +24,7 @@ from tablectl.policies.layers import effective, merge, policy_of, rank
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs
+from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.reports.formats import ReportFormat
 from tablectl.support.json_text import json_form
 
@@ -65,26 +66,34 @@ def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
     Example: tablectl defaults spark --check conf/spark-defaults.conf
     """
     project = options.open(out.note)
-    maker = MAKERS[options.maker]
+    maker = MAKERS.get(options.maker)
+    if maker is None:
+        raise UsageError(f"{shown(options.maker)} is not a maker of tables", did_you_mean(options.maker, MAKERS))
     scopes, hidden = _unmasked(project, scopes_of(project, project.policies(options.paths), options.select))
     wanted = maker.write(scopes, project.dialect, options.project)
     left = (*hidden, *wanted.left)
     if options.check is not None:
-        return _check(options, options.check, scopes, out)
+        found = _check(options, options.check, scopes, out)
+        _tell(left, "not compared", out)
+        return found
     if options.output is not None:
         check_writable(options.output)
         write_file(options.output, wanted.text.encode())
         out.note(f"wrote the settings for {maker.title} to {shown_path(options.output)}")
     if options.format is ReportFormat.JSON:
-        out.json_result({"maker": options.maker, "text": wanted.text, "left": json_form(left)})
+        out.json_result({"maker": options.maker, "text": wanted.text, "left": [json_form(each) for each in left]})
     elif options.output is None:
         out.result(wanted.text)
+    _tell(left, "not set", out)
+    return ExitCode.DONE
+
+
+def _tell(left: Sequence[Left], what: str, out: Output) -> None:
     told: dict[tuple[str, str], list[str]] = {}
     for each in left:
         told.setdefault((each.what, each.why), []).append(each.scope)
-    for (what, why), of in told.items():
-        out.note(f"not set: {what}: {why}: {listed(of, _MOST)}")
-    return ExitCode.DONE
+    for (setting_, why), of in told.items():
+        out.note(f"{what}: {setting_}: {why}: {listed(of, _MOST)}")
 
 
 def _check(options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], out: Output) -> ExitCode:

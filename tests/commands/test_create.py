@@ -66,3 +66,16 @@ def test_the_columns_of_another_table_are_taken_without_its_policy(repo: Reposit
     ran = cli("create", name, "--like", repo.name("other"), "--show")
     assert ran.out.startswith(f"CREATE TABLE `delta`.`{repo.lake}/orders` (\n  `id` BIGINT,\n  `day` DATE\n)\n")
     assert ran.out.endswith("USING DELTA\nTBLPROPERTIES ('owner.team' = 'web')\n")
+
+
+def test_a_statement_that_is_shown_hides_what_reports_hide(repo: Repository, cli: Cli) -> None:
+    name = orders(repo, "{properties: {my.password: hunter2, owner.team: web}}")
+    for form in ("text", "json"):
+        ran = cli("create", name, "--schema", "orders.json", "--show", "--format", form)
+        assert (ran.code, "hunter2" in ran.out, "web" in ran.out) == (0, False, True)
+
+
+def test_a_pattern_is_not_the_name_of_a_table(repo: Repository, cli: Cli) -> None:
+    orders(repo)
+    ran = cli("create", repo.name("*"), "--schema", "orders.json", "--show")
+    assert (ran.code, "is a pattern" in ran.err) == (64, True)

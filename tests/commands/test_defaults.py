@@ -61,3 +61,16 @@ def test_the_clauses_of_several_tables_are_not_compared_with_one_file(cli: Cli) 
     Path("orders.sql").write_text(cli("defaults", "sql", "--select", "lake.sales.orders").out)
     assert cli("defaults", "sql", "--check", "orders.sql").code == 64
     assert cli("defaults", "sql", "--check", "orders.sql", "--select", "lake.sales.orders").code == 0
+
+
+def test_the_maker_and_the_form_of_what_is_left_are_known(cli: Cli) -> None:
+    ran = cli("defaults", "sprak")
+    assert (ran.code, "did you mean `spark`?" in ran.err) == (64, True)
+    left = json.loads(cli("defaults", "spark", "--format", "json").out)["left"]
+    assert any("clustering" in each["what"] for each in left)
+
+
+def test_a_comparison_names_what_it_does_not_compare(cli: Cli) -> None:
+    assert cli("defaults", "spark", "--output", "conf.txt").code == 0
+    ran = cli("defaults", "spark", "--check", "conf.txt")
+    assert "not compared: my.password: `reports.mask` hides its value" in ran.err
