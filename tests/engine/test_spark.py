@@ -193,7 +193,7 @@ found = {}
 engine = open_spark(SparkOptions(remote=url), stamp)
 engine.execute(alter + "('by.remote' = '${env:HOME}')")
 found["listed"] = {name.text: where for name, where in engine.tables("spark_catalog", "engine_connect").items()}
-wrong = {"unknown": "('delta.nonesuch' = '1')", "level": "('delta.isolationLevel' = 'WriteSerializable')"}
+wrong = {"feature": "('delta.feature.no' = 'supported')", "level": "('delta.isolationLevel' = 'WriteSerializable')"}
 for name, sql in wrong.items():
     try:
         engine.execute(alter + sql)
@@ -237,7 +237,7 @@ def test_spark_connect_behaves_the_same(spark: Any, connect_url: str, tmp_path: 
     spark.sql("DROP DATABASE engine_connect CASCADE")
     found = json.loads(answer.stdout)
     assert found["listed"] == {"engine_connect.t": f"file:{tmp_path}/named"}
-    assert found["unknown"][0] == "DELTA_UNKNOWN_CONFIGURATION"
+    assert found["feature"][0] == "DELTA_UNSUPPORTED_FEATURES_IN_CONFIG"
     assert "must be Serializable" in found["level"][1]
     assert "JVM stacktrace" not in found["level"][1]
     assert (found["theirs"], found["kept"], found["shared"]) == ("theirs", True, [True, True, ""])

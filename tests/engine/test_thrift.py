@@ -20,7 +20,8 @@ from tests.engine.contract import STAMP, EngineContract, create
 from tests.engine.proxy import Proxy
 from tests.engine.test_connect import SLOW
 
-pytestmark = pytest.mark.spark
+# `make test-sql-endpoint` runs them: they need minutes.
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def connect(server: str, stamp: str = STAMP, **options: Any) -> SqlEndpoint:

@@ -20,7 +20,8 @@ from tests.engine.contract import STAMP, EngineContract, create
 from tests.engine.test_connect import SLOW
 from tests.engine.warehouse_server import ID, WarehouseServer, with_ids
 
-pytestmark = pytest.mark.spark
+# `make test-sql-endpoint` runs them: they need minutes.
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

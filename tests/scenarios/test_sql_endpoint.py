@@ -17,7 +17,8 @@ from tests.builders import read_path
 from tests.scenarios.conftest import Ran
 from tests.scenarios.test_kill import KILLED, PassingClock
 
-pytestmark = pytest.mark.spark
+# `make test-sql-endpoint` runs them: they need minutes.
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TABLES = 40
 
