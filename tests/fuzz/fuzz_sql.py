@@ -198,7 +198,7 @@ def _query(random: Random, parser: Any) -> str:
         return []
 
     catalog, schema, like = text(random), text(random), text(random)
-    engine: Any = SimpleNamespace(_rows=rows)
+    engine: Any = SimpleNamespace(rows=rows)
     name = table(random)
     match random.randrange(4):
         case 0:
