@@ -312,6 +312,12 @@ def judge_writer(client: Client, before: Protocol, after: Protocol) -> LockedOut
     return next(_judged(data, number, before, after), None)
 
 
+def newest_locked_out(before: Protocol, after: Protocol) -> tuple[LockedOut, ...]:
+    """The known clients that a protocol upgrade locks out in their newest known version."""
+    judged = (each for data in known_clients() for each in _judged(data, newest_version(data), before, after))
+    return tuple(each for each in judged if isinstance(each, LockedOut))
+
+
 def newest_version(data: ClientData) -> Version:
     """The newest version that the entry says anything about."""
     told = [*data.reads.values(), *(data.writes or {}).values(), *(data.whole or ())]
