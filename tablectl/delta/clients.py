@@ -27,6 +27,8 @@ Outcome = Literal["yes", "no", "wrong rows"]
 LISTS = "table features"
 """Pseudo-feature: the protocol lists its features. A client must support this in addition to each listed feature."""
 VECTORS_OFF = "vectors off"
+WRITES = "writes"
+WRITES_VECTORS = "writes with vectors"
 """Pseudo-feature: deletion vectors are disabled, but some remain in the table or in its checkpoint."""
 FORMAT = 1
 MAX_BYTES = 1024 * 1024
@@ -60,12 +62,14 @@ class Probe:
 
 @frozen(kw_only=True)
 class WrongRows:
-    """A table state in which a client returns wrong rows without an error."""
+    """A table state in which a client returns wrong rows without an error, or writes them."""
 
     when: str
-    """The state: ``VECTORS_OFF``."""
+    """The state: ``VECTORS_OFF``, ``WRITES``, ``WRITES_VECTORS``."""
     why: str
     source: str
+    below: str = ""
+    """The release with the fix; empty if none is known."""
 
 
 @frozen(kw_only=True)
@@ -192,6 +196,14 @@ def _documented(data: ClientData, version: Version, feature: str, access: Access
         last = parse_version(data.whole[1])
         return ClientAnswer(ClientFeatures.NO, newest=data.whole[1] if version[: len(last)] > last else "")
     return ClientAnswer(ClientFeatures.UNDOCUMENTED)
+
+
+def wrong_writes(data: ClientData, version: Version, *, vectors: bool) -> Iterator[WrongRows]:
+    """What a version writes wrong, by its own issues and release notes, with deletion vectors or without."""
+    states = {WRITES, WRITES_VECTORS} if vectors else {WRITES}
+    for each in data.wrong_rows:
+        if each.when in states and (not each.below or _padded(version) < _padded(parse_version(each.below))):
+            yield each
 
 
 def wrong_rows(data: ClientData, version: Version, when: str) -> str:
