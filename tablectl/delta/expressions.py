@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from tablectl.delta.sql_tokens import Token, sql_tokens
+from tablectl.delta.sql_tokens import SqlToken, sql_tokens
 
 LONGEST = 4_000
 """The maximum number of characters of an expression."""
@@ -46,7 +46,7 @@ _OF_ROWS = _words(
     var_pop var_samp variance
     """
 )
-"""Aggregate and window functions (``FunctionRegistry.scala`` of Spark 4.2), but for those with ``_agg`` in their names."""
+"""Aggregate and window functions (``FunctionRegistry.scala`` of Spark 4.2); those with ``_agg`` are not here."""
 _ANY = frozenset({"any", "some"})
 """Aggregate functions, but for ``LIKE ANY (…)``."""
 _TO_ROWS = _words(
@@ -73,7 +73,7 @@ def why_refused(text: str) -> str:
     try:
         tokens = tuple(sql_tokens(text))
     except ValueError as error:
-        return str(error)
+        return f"cannot be read: {error}"
     return _unbalanced(tokens) or _forbidden(tokens)
 
 
@@ -126,8 +126,8 @@ def _parsed(text: str) -> Any:
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         near = str(first.get("highlight") or "").strip()
-        where = "at its end" if near in {"", ")"} else f"at {near[:40]!r}"
-        raise ValueError(f"is not an expression: it cannot be read {where}") from None
+        place = "at its end" if near in {"", ")"} else f"at {near[:40]!r}"
+        raise ValueError(f"is not an expression: it cannot be read {place}") from None
     except SqlglotError:
         raise ValueError("is not an expression") from None
     where = statements[0].args.get("where") if len(statements) == 1 and isinstance(statements[0], exp.Delete) else None
@@ -159,11 +159,11 @@ def equal(one: str, other: str) -> bool:
     return one == other or (not why_refused(one) and not why_refused(other) and _canonical(one) == _canonical(other))
 
 
-def _unbalanced(tokens: Sequence[Token]) -> str:
+def _unbalanced(tokens: Sequence[SqlToken]) -> str:
     open_marks: list[str] = []
     for token in tokens:
         if token.text == ";":
-            return "has ';', which is not part of an expression"
+            return "has ';', which ends a statement"
         if token.kind == "mark" and token.text in "([":
             open_marks.append(token.text)
             if len(open_marks) > DEEPEST:
@@ -177,7 +177,7 @@ def _unbalanced(tokens: Sequence[Token]) -> str:
     return f"has a {open_marks[-1]} that is not closed" if open_marks else ""
 
 
-def _forbidden(tokens: Sequence[Token]) -> str:
+def _forbidden(tokens: Sequence[SqlToken]) -> str:
     before = ""
     for token, following in zip(tokens, (*tokens[1:], None), strict=True):
         name = token.identifier.lower()

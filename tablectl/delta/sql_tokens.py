@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 
 
 @frozen
-class Token:
+class SqlToken:
     """One token, as it is written."""
 
     kind: str
@@ -53,15 +53,16 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
-def sql_tokens(text: str) -> Iterator[Token]:
+def sql_tokens(text: str) -> Iterator[SqlToken]:
     """The tokens of a text, without comments. Raises ``ValueError`` at what is none."""
     at, end, line, counted = 0, len(text.rstrip()), 1, 0
     while at < end:
         found = _TOKEN.match(text, at)
         if found is None or found.lastgroup is None:
-            raise ValueError(f"has {text[at : at + 10].strip()!r}, which is not part of an expression")
+            line += text.count("\n", counted, at)
+            raise ValueError(f"line {line}: {text[at : at + 10].strip()!r} is not part of SQL")
         start = found.start(found.lastgroup)
         line, counted = line + text.count("\n", counted, start), start
         if found.lastgroup != "comment":
-            yield Token(found.lastgroup, found[found.lastgroup], line)
+            yield SqlToken(found.lastgroup, found[found.lastgroup], line)
         at = found.end()
