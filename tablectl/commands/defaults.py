@@ -12,6 +12,7 @@ from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, polic
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.written_files import check_writable, write_file
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import NameSyntaxError, TableName, matches, parse_table
 from tablectl.model.errors import ExitCode, InputError, Problem, UsageError
 from tablectl.model.text import listed
@@ -105,8 +106,13 @@ def _check(options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], o
     data = read_bytes(file, problems)
     if data is None:
         raise InputError(tuple(problems))
-    text = data.decode(errors="replace")
-    wrong, more = compare(maker, maker.write(scopes, project.dialect, options.project), text, shown_path(file))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError((Problem(shown_path(file), 0, 0, "it is not text in UTF-8"),)) from None
+    wanted = maker.write(scopes, project.dialect, options.project)
+    by_default = dialect_of(project.dialect).catalog_settings
+    wrong, more = compare(maker, wanted, text, shown_path(file), delta_by_default=by_default)
     if options.format is ReportFormat.JSON:
         found = [{"setting": each.key, "wanted": each.wanted, "found": each.found} for each in wrong]
         out.json_result({"maker": options.maker, "file": shown_path(file), "wrong": found, "more": list(more)})
