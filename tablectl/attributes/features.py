@@ -28,6 +28,8 @@ FeatureValue = Literal["supported", "dropped"]
 _GEO = ("geometry", "geography")
 _OWNED = "`features` does not take {}: it has an attribute of its own"
 _CATALOG = "catalogManaged"
+_ABSENT = "absent"
+"""The live value of a feature that the protocol does not have: the log does not say whether it ever had it."""
 
 
 def _why_not(name: str, value: str) -> tuple[str, str]:
@@ -73,14 +75,19 @@ class Features(Attribute):
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
-        return "supported" if live.protocol.has(key) else "dropped"
+        return "supported" if live.protocol.has(key) else _ABSENT
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """A table without a feature agrees with its drop."""
+        del key
+        return found == declared or (found, declared) == (_ABSENT, "dropped")
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         # Delta drops a feature only after those that need it, and they come first by name.
         items = declared.items() if isinstance(declared, Mapping) else ()
         for key, value in sorted(items):
             found = self.read(live, key)
-            if found != value:
+            if not self.agrees(found, value, key):
                 yield Change(attribute=self.name, key=key, before=found, after=value)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:

@@ -34,7 +34,6 @@ from tablectl.model.table_lock import TableLock
 from tablectl.model.text import value_text
 from tablectl.planning.birth import PlannedBirth, birth_of, plan_birth
 from tablectl.planning.diff import diff
-from tablectl.policies.effective_policy import parse_name
 from tablectl.policies.fields import Text, flag
 from tablectl.policies.find_files import read_bytes, shown_path
 from tablectl.policies.repository import Paths
@@ -183,7 +182,7 @@ def _request(project: Project, options: CreateOptions, schema: Any, file: str = 
     location = "" if name.is_path else spec.location or ""
     options_now = spec.options.on(datetime.now(UTC).date())
     try:
-        text = _schema_of(project, options.like) if options.like else _schema_text(schema)
+        text = _schema_of(project, options.like, options.paths) if options.like else _schema_text(schema)
         born = plan_birth(name, text, spec.policy, project.dialect, options_now, location)
     except ValueError as error:
         about = f"{file}: {error}" if file else f"{name.text}: {error}"
@@ -195,9 +194,8 @@ def _request(project: Project, options: CreateOptions, schema: Any, file: str = 
     return _Request(name, spec, born, lock)
 
 
-def _schema_of(project: Project, like: str) -> str:
-    name = parse_name(like, project.catalog, project.dialect)
-    return project.read(name, project.find(like)[1]).schema.text
+def _schema_of(project: Project, like: str, paths: Paths) -> str:
+    return project.read(*project.find(like, paths)).schema.text
 
 
 def _schema_text(schema: Any) -> str:

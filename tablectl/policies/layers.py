@@ -184,8 +184,15 @@ def rank(entries: Sequence[Layer], profiles: Mapping[str, Layer]) -> Ranks:
     attached = [profiles[name] for name in _listed("profiles", [*ranked, *defaults]) if name in profiles]
     tags = _listed("tags", [*ranked, attached, *defaults])
     named = {each.name for each in attached}
-    by_tag = [replace(profiles[tag], by_tag=True) for tag in tags if tag in profiles and tag not in named]
+    by_tag = [_by_tag(profiles[tag]) for tag in tags if tag in profiles and tag not in named]
     return [*ranked, attached, by_tag, *defaults]
+
+
+def _by_tag(profile: Layer) -> Layer:
+    """A profile that a tag attaches, without tags of its own: they would replace the tag that attaches it."""
+    declared = {key: given for key, given in profile.declared.items() if key != "tags"}
+    unmanaged = {key: each for key, each in profile.unmanaged.items() if key != "tags"}
+    return replace(profile, by_tag=True, declared=declared, unmanaged=unmanaged)
 
 
 def _listed(key: str, ranks: Ranks) -> tuple[str, ...]:
