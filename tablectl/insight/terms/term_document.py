@@ -10,7 +10,7 @@ from tablectl.insight.matrix.conflicts_document import in_words, pairs_texts
 from tablectl.insight.matrix.matrix import CellVerdict, matrix
 from tablectl.insight.terms.explain_term import AnomalyExample, TermContext, TermExplanation
 from tablectl.insight.terms.facts import Fact
-from tablectl.insight.terms.glossary import ToolTerm
+from tablectl.insight.terms.page_rows import PageRow
 from tablectl.reports.document import Block, Document, Facts, Heading, Paragraph, page
 
 
@@ -26,10 +26,22 @@ def document_of_facts(word: str, facts: Sequence[Fact]) -> Document:
     return page(word, Facts(lines), record={"word": word, "facts": known})
 
 
-def document_of_word(word: ToolTerm) -> Document:
-    """A word of the tool."""
-    also = f"(also: {', '.join(word.also)})" if word.also else ""
-    return page(word.name, Paragraph(word.meaning), Paragraph(word.page), record=word, state=also)
+def document_of_rows(word: str, rows: Sequence[PageRow]) -> Document:
+    """A word of the tool: what the tables of the pages say of it, or of the keys of a group."""
+    keys = dict.fromkeys(row.words[0] for row in rows)
+    if len(keys) > 1 and all("." in key for key in keys):
+        lines = Facts(tuple((row.words[0], row.cells[-1][1]) for row in rows))
+        return page(word, lines, Paragraph(rows[0].page), record={"word": word, "rows": rows})
+    blocks: list[Block] = []
+    for row in rows:
+        if len(row.cells) <= 2:  # a meaning, and perhaps a page
+            blocks += [Paragraph(text) for _, text in row.cells]
+        else:
+            blocks.append(Facts(tuple((title or "", text) for title, text in row.cells)))
+        if not any(text.startswith("docs/") for _, text in row.cells):
+            blocks.append(Paragraph(row.page))
+    (name, *also) = rows[0].words
+    return page(name, *blocks, record={"word": name, "rows": rows}, state=f"(also: {', '.join(also)})" if also else "")
 
 
 def document_of_term(view: TermExplanation) -> Document:
