@@ -114,7 +114,7 @@ def _explained(options: ExplainCommandOptions, out: Output) -> Document:
         return _fact(word)
     if named := _PAGE.match(word):
         return _page(named[1])
-    rows = rows_about(word) if options.live is None else ()
+    rows = rows_about(word)
     if rows:
         return document_of_rows(word, rows)
     facts = facts_about(word)
