@@ -22,9 +22,8 @@ from tablectl.insight.terms.glossary import (
 from tablectl.insight.terms.page_rows import explained_words, pages_about, pages_folder, rows_about
 from tablectl.insight.terms.term_document import (
     document_of_fact,
-    document_of_facts,
-    document_of_rows,
     document_of_term,
+    document_of_word,
 )
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.products import needs_of_value
@@ -114,12 +113,9 @@ def _explained(options: ExplainCommandOptions, out: Output) -> Document:
         return _fact(word)
     if named := _PAGE.match(word):
         return _page(named[1])
-    rows = rows_about(word)
-    if rows:
-        return document_of_rows(word, rows)
-    facts = facts_about(word)
-    if facts:
-        return document_of_facts(word, facts)
+    rows, facts = rows_about(word), facts_about(word)
+    if rows or facts:
+        return document_of_word(word, rows, facts)
     # An identifier has two parts or more.
     single = "." not in word and word not in VALUE_TYPES
     if options.live is not None or single or find_term(word) or looks_like_a_term(word):
