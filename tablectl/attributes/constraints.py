@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation
+from tablectl.attributes.column_lists import no_column
 from tablectl.attributes.value_types import Declared, NamedValues, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
@@ -93,11 +94,8 @@ class Constraints(Attribute):
             return None
         column = live.schema.find(parse_column(change.key))
         if column is None:
-            return Refusal(
-                change=change.id,
-                reason=f"the table has no column {change.key}",
-                fix="correct the name; the expression of a CHECK constraint is a text of its own",
-            )
+            reason, fix, _ = no_column(change.key, live.schema)
+            return Refusal(change=change.id, reason=reason, fix=fix)
         if change.after == NOT_NULL and not dialect_of(target.dialect).sets_not_null:
             return Refusal(
                 change=change.id,

@@ -328,6 +328,8 @@ class Document:
     """
     notes: tuple[str, ...] = ()
     """Sentences below the verdict."""
+    everywhere: str = ""
+    """What applies to every row, as a clause that is one of the notes too: text has no other notes above the cards."""
     facts: tuple[tuple[str, Cell], ...] = ()
     """Where the report comes from."""
     overview: Grid | None = None
