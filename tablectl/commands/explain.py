@@ -19,7 +19,7 @@ from tablectl.insight.terms.glossary import (
     looks_like_a_term,
     term_names,
 )
-from tablectl.insight.terms.page_rows import explained_words, pages_about, pages_folder, rows_about
+from tablectl.insight.terms.page_rows import PAGES, explained_words, pages_about, pages_folder, rows_about
 from tablectl.insight.terms.term_document import (
     document_of_fact,
     document_of_term,
@@ -174,7 +174,8 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
     """A term of conflicts: an exception, an error class, an isolation level; with or without a live table."""
     term = find_term(word)
     if term is None:
-        near = nearest(word, (*explained_words(), *term_names(), *words_with_facts(), *RULES))
+        terms = (*term_names(), *words_with_facts(), *RULES)
+        near = nearest(word, (*explained_words(PAGES[:1]), *terms))
         if options.live is None and is_word(word):
             with suppress(UsageError):
                 project = options.open(out.note)
@@ -182,6 +183,7 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
                 # A pattern matches any word, and so also a misspelt term.
                 if near is None or name.key in {each.key for each in specs.declarations.named}:
                     return _table(word, options, out)
+        near = near or nearest(word, explained_words())
         known = f"such as gate, L004, D37, {', '.join(term_names()[:2])}"
         pages = " or ".join(f"`tablectl explain {each}`" for each in pages_about(word)[:3])
         hint = f"see {pages}" if pages else f"did you mean {near}?" if near else known

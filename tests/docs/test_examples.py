@@ -2,8 +2,8 @@
 
 A block of ``console`` is run on the lake of ``conftest.py``, in the order of its page, and what it shows is compared
 (``…`` stands for what is left out); ``TABLECTL_GOLDEN=write`` writes what is so into the page. On such a page, files
-that a block names in its first line are there (``one entry`` replaces that of its table), and blocks of SQL are what someone
-else runs. All other commands are parsed as the program would.
+that a block names in its first line are there (``one entry`` replaces that of its table), and blocks of SQL are what
+someone else runs. All other commands are parsed as the program would.
 """
 
 from __future__ import annotations

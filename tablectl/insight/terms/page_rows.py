@@ -57,9 +57,9 @@ def rows_about(word: str) -> tuple[PageRow, ...]:
     return tuple(found or (row for row in rows if _folded(row.words[0]).startswith(groups)))
 
 
-def explained_words() -> tuple[str, ...]:
+def explained_words(pages: Sequence[str] = PAGES) -> tuple[str, ...]:
     """Every word that has a row, for suggestions."""
-    return tuple(dict.fromkeys(word for row in _rows() for word in row.words))
+    return tuple(dict.fromkeys(word for row in _rows(pages) for word in row.words))
 
 
 def pages_about(word: str) -> Sequence[str]:
@@ -76,9 +76,9 @@ def _folded(word: str) -> str:
     return " ".join(re.sub("[-_]", " ", word.casefold()).split())
 
 
-def _rows() -> Iterator[PageRow]:
+def _rows(pages: Sequence[str] = PAGES) -> Iterator[PageRow]:
     folder = pages_folder()
-    for page in PAGES:
+    for page in pages:
         titles: list[str] = []
         before: list[str] = []
         for line in (folder / page).read_text(encoding="utf-8").splitlines():
