@@ -87,7 +87,8 @@ def plan_document(
     rows = [_failure_row(group, index) for index, group in enumerate(failures)]
     rows += [_row(group, context, len(failures) + index) for index, group in enumerate(groups)]
     parts = plan_parts(plan, groups)
-    said = [todo_text(plan), "; ".join(forecast(plan)), _everywhere(shared), _left_out(plan)]
+    besides = [each for each in shared if each.text not in PHASE_EFFECTS.values()]  # the forecast counts them
+    said = [todo_text(plan), "; ".join(forecast(plan)), _everywhere(besides), _left_out(plan)]
     notes = [f"{text[:1].upper()}{text[1:]}." for text in said if text]
     return Document(
         subject="Plan",
@@ -146,7 +147,7 @@ def _counts(plan: Plan, groups: Sequence[Group]) -> Iterator[Cell]:
 def _irreversible(groups: Sequence[Group]) -> Iterator[Names]:
     names = sorted((name for each in groups if each.lost for name in each.names), key=natural_key)
     if names:
-        yield Names(f"{plural(len(names), 'table')} cannot be restored by a rollback", tuple(names))
+        yield Names(f"{plural(len(names), 'table')} cannot be restored in full by a rollback", tuple(names))
 
 
 def _separate(group: Group) -> list[Group]:

@@ -105,11 +105,12 @@ def test_what_stays_is_apart_from_what_fails_during_the_apply(plan: Plan) -> Non
 
 
 def test_what_every_changed_table_does_is_said_once_above_the_rows(plan: Plan) -> None:
-    alike = "ll concurrent writes fail once; streams with a schemaTrackingLocation or on Databricks restart once."
+    alike = "streams with a schemaTrackingLocation or on Databricks restart once."
     comment, text = plan_markdown(plan, Context()), " ".join(plan_text(plan, Style()).split())
-    assert f"<p>Every table that changes: a{alike}</p>" in comment.partition("<table>")[0]
+    assert f"<p>Every table that changes: {alike}</p>" in comment.partition("<table>")[0]
+    assert "tables: concurrent writes fail once;" in comment.partition("<table>")[0]
     assert "restart once" not in comment.partition("<table>")[2].partition("</table>")[0]
-    assert text.startswith(f"Every table that changes: a{alike}")
+    assert text.startswith(f"Every table that changes: all concurrent writes fail once; {alike}")
     alone = plan_text(replace(plan, tables=plan.tables[:1]), Style())
     assert "Every table" not in alone
     assert "  during    all concurrent writes fail once\n" in alone
@@ -279,7 +280,7 @@ def test_a_rollback_that_leaves_the_protocol_upgraded_restores_nothing_for_clien
     assert "a rollback leaves protocol features that only DROP FEATURE removes: domainMetadata, rowTracking" in said
     assert "can be undone" not in said
     comment = plan_markdown(of(group.first), Context())
-    assert "<b>1 table cannot be restored by a rollback</b>: <code>lake.sales.model</code>" in comment
+    assert "<b>1 table cannot be restored in full by a rollback</b>: <code>lake.sales.model</code>" in comment
 
 
 @pytest.mark.parametrize("severity", ["warning", "ignored"])
