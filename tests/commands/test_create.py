@@ -84,7 +84,7 @@ def test_columns_in_sql_need_no_engine_and_name_their_line(repo: Repository, cli
     assert f"{name} does not exist" in ran.err
     Path("orders.sql").write_text("id BIGINT,\nday DATUM")
     assert (
-        "orders.sql: line 2: a type that tablectl knows is expected, and found DATUM"
+        "orders.sql:2:1: a type that tablectl knows is expected, and found DATUM"
         in cli("create", name, "--schema", "orders.sql", "--show").err
     )
     Path("orders.sql").write_bytes(b"\xff\xfe")
@@ -100,7 +100,7 @@ def test_a_hostile_schema_is_refused_in_time(repo: Repository, cli: Cli) -> None
     deep = '{"type":"array","elementType":' * 2_000 + '"long"' + "}" * 2_000
     Path("orders.json").write_text(f'{{"type":"struct","fields":[{{"name":"a","type":{deep}}}]}}')
     ran = cli("create", name, "--schema", "orders.json", "--show")
-    assert (ran.code, "nested too deeply" in ran.err) == (64, True), ran.err
+    assert (ran.code, "nested too deeply" in ran.err and "orders.json" in ran.err) == (1, True), ran.err
     Path("orders.sql").write_text("a " + "ARRAY<" * 100_000)
     assert "more than 50 deep" in cli("create", name, "--schema", "orders.sql", "--show").err
 
