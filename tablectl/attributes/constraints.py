@@ -98,11 +98,8 @@ class Constraints(Attribute):
             return None if change.after == NONE else _missing_column(change, live)
         column = live.schema.find(parse_column(change.key))
         if column is None:
-            return Refusal(
-                change=change.id,
-                reason=f"the table has no column {change.key}",
-                fix="correct the name; the expression of a CHECK constraint is a text of its own",
-            )
+            reason, fix, _ = no_column(change.key, live.schema)
+            return Refusal(change=change.id, reason=reason, fix=fix)
         if change.after == NOT_NULL and not dialect_of(target.dialect).sets_not_null:
             return Refusal(
                 change=change.id,

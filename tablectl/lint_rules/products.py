@@ -166,6 +166,7 @@ CLIENT_STANDS_OUTSIDE = LintRule(
     code="L023",
     name="ClientStandsOutside",
     severity="warning",
+    harm="clients locked out",
     title="A client of the policy cannot read or write the table",
     breaks="Each query of that client fails, today: the plan did not cause it, and would not change it.",
     why="`clients:` names the client, and by its documentation, or by a probe, its version does not know a feature "
