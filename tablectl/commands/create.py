@@ -212,7 +212,8 @@ def _known(project: Project, request: _Request) -> str:
     """What is known of a table whose statement is only shown. No engine starts for it. Raises ``RefusedError`` for a
     table that is something else, or locked.
     """
-    if not request.name.is_path and project.catalogs is None:
+    own = project.catalogs is not None and project.catalogs.directs(request.name)
+    if not request.name.is_path and not own:
         _check_lock(request)
         return f"whether {request.name.text} exists was not looked up: its catalog is that of the engine"
     found = _existing(project, request)

@@ -127,6 +127,14 @@ def test_a_statement_that_is_shown_says_whether_the_table_exists(repo: Repositor
     assert cli("create", name, "--schema", "orders.json", "--show").code == 3
 
 
+def test_no_engine_starts_to_show_a_statement(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+    repo.policies("version: 1\ntables: {s.orders: {isolation: Serializable}}\n")
+    Path("orders.sql").write_text("id BIGINT")
+    ran = cli("create", "s.orders", "--schema", "orders.sql", "--show")
+    assert (ran.code, "whether s.orders exists was not looked up" in ran.err) == (0, True), ran.err
+    assert not fake_spark.engines
+
+
 def test_a_feature_that_other_settings_bring_cannot_be_dropped(repo: Repository, cli: Cli) -> None:
     name = orders(repo, "{clustering: [id], features: {domainMetadata: dropped}}")
     ran = cli("create", name, "--schema", "orders.json", "--show")
