@@ -39,7 +39,8 @@ class SqlToken:
         """The name that it writes; empty if it writes none."""
         if self.kind == "name":
             return self.text[1:-1].replace("``", "`")
-        return self.text if self.kind == "word" else ""
+        named = self.kind == "word" or (self.kind == "number" and self.text.isalnum() and not self.text.isdecimal())
+        return self.text if named else ""
 
     @property
     def string(self) -> str:
