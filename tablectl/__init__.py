@@ -1,8 +1,8 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``check``, ``plan``, ``apply``, ``create``, ``drift``, ``status``, ``advise``, ``lint``, ``import_tables``, ``explain``
-and ``conflict_report`` (``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``,
-``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the tables.
+``check``, ``plan``, ``apply``, ``create``, ``drift``, ``status``, ``advise``, ``lint``, ``import_tables``, ``explain``,
+``set_defaults`` (``defaults``) and ``conflict_report`` (``conflicts``) are the commands as functions, for notebooks and
+orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the tables.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.commands.check import check as check
     from tablectl.commands.conflicts import conflict_report as conflict_report
     from tablectl.commands.create import create as create
+    from tablectl.commands.defaults import set_defaults as set_defaults
     from tablectl.commands.drift import drift as drift
     from tablectl.commands.explain import explain as explain
     from tablectl.commands.import_tables import import_tables as import_tables
@@ -50,6 +51,7 @@ __all__ = [
     "lint",
     "plan",
     "retry_on_conflict",
+    "set_defaults",
     "status",
 ]
 
@@ -71,6 +73,7 @@ def __getattr__(name: str) -> Any:
         "conflict_report": "commands.conflicts",
         "advise": "commands.advise",
         "create": "commands.create",
+        "set_defaults": "commands.defaults",
         "check": "commands.check",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",

@@ -18,6 +18,7 @@ from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.schema import differences
 from tablectl.delta.schema_ddl import schema_of_columns
 from tablectl.delta.schema_sql import new_schema
+from tablectl.delta.sql_tokens import SqlTextError
 from tablectl.model.errors import (
     EngineError,
     ExitCode,
@@ -185,8 +186,11 @@ def _request(project: Project, options: CreateOptions, schema: Any, file: str = 
         text = _schema_of(project, options.like, options.paths) if options.like else _schema_text(schema)
         born = plan_birth(name, text, spec.policy, project.dialect, options_now, location)
     except ValueError as error:
-        about = f"{file}: {error}" if file else f"{name.text}: {error}"
-        raise UsageError(about, "give columns that a CREATE TABLE can name: id BIGINT NOT NULL, day DATE") from None
+        hint = "give columns that a CREATE TABLE can name: id BIGINT NOT NULL, day DATE"
+        if file:
+            line, what = (error.line, error.what) if isinstance(error, SqlTextError) else (0, str(error))
+            raise InputError((Problem(file, line, 1, what, hint),)) from None
+        raise UsageError(f"{name.text}: {error}", hint) from None
     if born.refusals:
         reasons = "; ".join(f"{each.change}: {each.reason}" for each in born.refusals)
         raise RefusedError(f"{name.text} cannot be created: {reasons}", "; ".join(each.fix for each in born.refusals))
@@ -208,7 +212,8 @@ def _known(project: Project, request: _Request) -> str:
     """What is known of a table whose statement is only shown. No engine starts for it. Raises ``RefusedError`` for a
     table that is something else, or locked.
     """
-    if not request.name.is_path and project.catalogs is None:
+    own = project.catalogs is not None and project.catalogs.directs(request.name)
+    if not request.name.is_path and not own:
         _check_lock(request)
         return f"whether {request.name.text} exists was not looked up: its catalog is that of the engine"
     found = _existing(project, request)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
-from tablectl.commands.command import command
+from tablectl.commands.command import command, function
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
@@ -19,7 +20,7 @@ from tablectl.model.errors import ExitCode, InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC
 from tablectl.model.text import listed
 from tablectl.planning.birth import birth_of
-from tablectl.planning.makers import MAKERS, BirthScope, Left, compare
+from tablectl.planning.makers import MAKERS, BirthScope, Left, compare, session_settings
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import ListOf, Text, Word
 from tablectl.policies.find_files import read_bytes, shown_path
@@ -60,6 +61,32 @@ class DefaultsOptions(Place):
         metavar="FILE",
     )
     format: ReportFormat = output_format(TEXT_AND_JSON)
+
+
+@dataclass(frozen=True)
+class SessionDefaultsOptions(Place):
+    """The session, and the tables that it creates."""
+
+    spark: Any = field()
+    select: Sequence[str] = ()
+    """Tables and patterns, as in ``defaults --select``; without any, all of the policies."""
+    paths: Paths = policy_paths()
+
+
+@function(SessionDefaultsOptions)
+def set_defaults(options: SessionDefaultsOptions) -> tuple[Left, ...]:
+    """Give a Spark session the settings with which it creates tables as the policies declare:
+    ``set_defaults(spark, ["lake.sales.*"])``. A guarded session is one, too. Only what all selected tables need alike
+    is set, for every table that the session creates from then on.
+
+    Returns what a session cannot set, with the reason. Raises as ``plan``.
+    """
+    with options.open() as project:
+        scopes = scopes_of(project, project.policies(options.paths), options.select, options.paths)
+        settings, left = session_settings(scopes, project.dialect)
+    for key, value in settings.items():
+        options.spark.conf.set(key, value)
+    return left
 
 
 @command(DefaultsOptions, without=("cache", "remote"))

@@ -10,13 +10,14 @@ from functools import partial
 from tablectl.commands.adoption import agreed, write_adoption
 from tablectl.commands.command import command, function
 from tablectl.commands.notify import send_notification
-from tablectl.commands.options import LookBack, PolicyTables, Shown
+from tablectl.commands.options import LookBack, NewTables, PolicyTables, Shown
 from tablectl.commands.output import Output
 from tablectl.commands.plan_reports import Started
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.selection import Selection, depth_for, failure_of
+from tablectl.commands.status import StatusOptions, collect_status
 from tablectl.commands.table_reports import report_of
 from tablectl.log.blame import BlameQuery, Origin, blame
 from tablectl.log.reader import Reading
@@ -26,7 +27,7 @@ from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, Depth, LiveTable
 from tablectl.planning.diff import diff
-from tablectl.planning.drift import Drift, TableDrift, adoptable_values, questions, table_drift
+from tablectl.planning.drift import Drift, SlippedTable, TableDrift, adoptable_values, questions, table_drift
 from tablectl.policies.adopt import Adopter
 from tablectl.policies.fields import flag
 from tablectl.policies.settings import setting
@@ -43,7 +44,7 @@ class DriftOptions(LookBack, PolicyTables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriftCommandOptions(DriftOptions, Shown):
+class DriftCommandOptions(DriftOptions, NewTables, Shown):
     """The options of ``drift``."""
 
     adopt: bool = setting(False, flag("Write the live values into the policies, after showing the change."), "--adopt")
@@ -64,6 +65,8 @@ def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
         repository, specs = project.repository(options.paths)
         started = Started()
         found = find_drift(project, specs, options.selection, options.look_back, on_read)
+        if options.everything or options.fail_on:
+            found = replace(found, slipped=_slipped(project, options), fails_on_slipped=bool(options.fail_on))
         context = started.timed(context_here())
     mask = project.mask
     make = partial(document_of_drift, mask=mask, context=context)
@@ -93,6 +96,23 @@ def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
     if not written or adoption.left:
         return found.exit_code
     return ExitCode.ERROR if found.exit_code is ExitCode.ERROR else ExitCode.DONE
+
+
+def _slipped(project: Project, options: DriftCommandOptions) -> tuple[SlippedTable, ...]:
+    """The tables that ``status`` names as created past their policies."""
+    asked = StatusOptions(
+        paths=options.paths,
+        select=options.select,
+        exclude=options.exclude,
+        tags=options.tags,
+        look_back=options.look_back,
+    )
+    status = collect_status(project, asked, everything=options.everything)
+    return tuple(
+        SlippedTable(table=each.table, created_at=each.created_at, created_by=each.created_by, command=each.slipped)
+        for each in status.tables
+        if each.slipped
+    )
 
 
 @function(DriftOptions)

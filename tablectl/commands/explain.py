@@ -208,8 +208,10 @@ def _table(table: str, options: ExplainCommandOptions, out: Output) -> Document:
     except UsageError:  # the names in the other files may be meant
         found = explain_table(project.policies(options.paths), name.text, project.catalog, project.dialect)
     if all(each.pattern for each in found.declarations):
-        near = nearest(name.text, [each.text for each in project.any_policies(options.paths).declarations.named])
-        meant = f"; did you mean {near}?" if near else ""
+        entries = project.any_policies(options.paths).declarations.named
+        named = {each.table.last: each.text for each in entries if each.table}
+        near = nearest(name.last, named)
+        meant = f"; did you mean {named[near]}?" if near else ""
         out.note(f"no entry names {name.text}: only patterns match it, and it was not looked up{meant}")
     needs = _needs(found, project) if dialect_of(project.dialect).catalog_settings else {}
     return document_of_explanation(found, needs)

@@ -142,6 +142,19 @@ class LookBack:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NewTables:
+    """Tables beyond the policies, and whether CI fails on those that were created past them."""
+
+    everything: bool = setting(False, flag("Every table of `engine.catalog`."), "--all")
+    fail_on: str | None = setting(
+        None,
+        Word(words=("unmanaged",), description="Exit with code 2 if tables were created past their policies."),
+        "--fail-on",
+        metavar="unmanaged",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChangedTables(PolicyTables):
     """The tables of some policies, or those of them whose policies changed."""
 

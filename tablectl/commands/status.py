@@ -14,7 +14,7 @@ from typing import Any
 from tablectl.attributes.policy import attribute
 from tablectl.commands.command import command, function
 from tablectl.commands.linting import findings_on, state_of
-from tablectl.commands.options import LookBack, PolicyTables, Reported
+from tablectl.commands.options import LookBack, NewTables, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables
@@ -36,7 +36,7 @@ from tablectl.model.text import natural_key, time_text, value_text
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.planning.upkeep import due_tasks
-from tablectl.policies.fields import ListOf, Text, Word, flag
+from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
 from tablectl.reports.documents import document_of_status
@@ -46,7 +46,6 @@ from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form
 
 _OLDEST = Protocol(1, 1)
-_UNMANAGED = "unmanaged"
 _INSTALL = "install tablectl with the extra `status` (docs/install.md)"
 
 
@@ -63,16 +62,9 @@ class StatusOptions(LookBack, PolicyTables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusCommandOptions(StatusOptions, Reported):
+class StatusCommandOptions(StatusOptions, NewTables, Reported):
     """The options of ``status``."""
 
-    everything: bool = setting(False, flag("Every table of `engine.catalog`."), "--all")
-    fail_on: str | None = setting(
-        None,
-        Word(words=(_UNMANAGED,), description="Exit with code 2 if tables were created past their policies."),
-        "--fail-on",
-        metavar=_UNMANAGED,
-    )
     to: str | None = setting(
         None,
         Text(description="Append the rows to a Delta table (needs the extra `status`)."),

@@ -193,13 +193,17 @@ _FILE_SIZE = (
     f"Databricks, Microsoft Fabric ({_FABRIC}tune-file-size, seen on 2026-11-23) and delta-rs (its OPTIMIZE, by "
     "table/config.rs)"
 )
+_OPTIMIZE_WRITE = (
+    "Delta Spark since 3.1, Databricks, Microsoft Fabric and Azure Synapse Analytics (https://learn.microsoft.com/en-us/"
+    "azure/synapse-analytics/spark/optimize-write-for-apache-spark, seen on 2026-11-23)"
+)
 _OPEN_SOURCE, _DATABRICKS = frozenset({OPEN_SOURCE.name}), frozenset({DATABRICKS.name})
 _PROPERTIES = (
     PropertyType(keys.APPEND_ONLY, _BOOLEAN, default="false", feature="appendOnly"),
     PropertyType("delta.autoOptimize", _BOOLEAN),
     PropertyType(keys.AUTO_COMPACT, _BOOLEAN, _OPEN_SOURCE),
     PropertyType(keys.AUTO_COMPACT, _one_of("true", "false", "auto", "legacy"), _DATABRICKS),
-    PropertyType("delta.autoOptimize.optimizeWrite", _BOOLEAN),
+    PropertyType("delta.autoOptimize.optimizeWrite", _BOOLEAN, read_by=_OPTIMIZE_WRITE),
     PropertyType("delta.castIcebergTimeType", _BOOLEAN, _OPEN_SOURCE, default="false"),
     PropertyType("delta.checkpoint.writeStatsAsJson", _BOOLEAN),
     PropertyType("delta.checkpoint.writeStatsAsStruct", _BOOLEAN),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from tablectl.delta.sql_tokens import SqlToken, sql_tokens
+from tablectl.delta.sql_tokens import SqlTextError, SqlToken, sql_tokens
 from tablectl.support.json_text import write_json
 
 LONGEST = 1_000_000
@@ -35,9 +35,9 @@ _OWN = frozenset({"DEFAULT", "GENERATED", "COLLATE", "CHECK", "PRIMARY", "REFERE
 
 
 def schema_of_columns(text: str) -> str:
-    """The schema of columns such as ``id BIGINT NOT NULL, day DATE``. Raises ``ValueError`` with the line."""
+    """The schema of columns such as ``id BIGINT NOT NULL, day DATE``. Raises ``SqlTextError``."""
     if len(text) > LONGEST:
-        raise ValueError(f"line 1: the columns have more than {LONGEST:,} characters")
+        raise SqlTextError(1, f"the columns have more than {LONGEST:,} characters")
     reader = _Reader(tuple(sql_tokens(text)))
     fields = reader.fields(within=0)
     if reader.at < len(reader.tokens):
@@ -51,12 +51,11 @@ class _Reader:
     def __init__(self, tokens: Sequence[SqlToken]) -> None:
         self.tokens, self.at = tokens, 0
 
-    def error(self, what: str) -> ValueError:
+    def error(self, what: str) -> SqlTextError:
         if self.at < len(self.tokens):
             token = self.tokens[self.at]
-            return ValueError(f"line {token.line}: {what}, and found {token.text[:60]}")
-        line = self.tokens[-1].line if self.tokens else 1
-        return ValueError(f"line {line}: {what}, and the text ends")
+            return SqlTextError(token.line, f"{what}, and found {token.text[:60]}")
+        return SqlTextError(self.tokens[-1].line if self.tokens else 1, f"{what}, and the text ends")
 
     def fields(self, within: int) -> list[dict[str, Any]]:
         found = [self._field(within)]

@@ -12,8 +12,8 @@ _TOKEN = re.compile(
       (?P<comment>--[^\n]*|/\*.*?\*/)
     | (?P<text>[rR]?'(?:[^'\\]|\\.)*'|[rR]?"(?:[^"\\]|\\.)*")
     | (?P<name>`(?:[^`]|``)+`)
-    | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[A-Za-z]{0,2}(?![A-Za-z0-9_]))
-    | (?P<word>[A-Za-z0-9_]+)
+    | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[A-Za-z]{0,2}(?!\w))
+    | (?P<word>\w+)
     | (?P<mark><=>|<=|>=|<>|!=|==|\|\||->|[-+*/%<>=!&|^~.,()\[\]:;])
     )""",
     re.VERBOSE | re.DOTALL,
@@ -39,7 +39,8 @@ class SqlToken:
         """The name that it writes; empty if it writes none."""
         if self.kind == "name":
             return self.text[1:-1].replace("``", "`")
-        return self.text if self.kind == "word" else ""
+        named = self.kind == "word" or (self.kind == "number" and self.text.isalnum() and not self.text.isdecimal())
+        return self.text if named else ""
 
     @property
     def string(self) -> str:
@@ -53,14 +54,22 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
+class SqlTextError(ValueError):
+    """A text is not SQL of the form that is read."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(f"line {line}: {what}")
+        self.line, self.what = line, what
+
+
 def sql_tokens(text: str) -> Iterator[SqlToken]:
-    """The tokens of a text, without comments. Raises ``ValueError`` at what is none."""
+    """The tokens of a text, without comments. Raises ``SqlTextError``."""
     at, end, line, counted = 0, len(text.rstrip()), 1, 0
     while at < end:
         found = _TOKEN.match(text, at)
         if found is None or found.lastgroup is None:
             line += text.count("\n", counted, at)
-            raise ValueError(f"line {line}: {text[at : at + 10].strip()!r} is not part of SQL")
+            raise SqlTextError(line, f"{text[at : at + 10].strip()!r} is not part of SQL")
         start = found.start(found.lastgroup)
         line, counted = line + text.count("\n", counted, start), start
         if found.lastgroup != "comment":

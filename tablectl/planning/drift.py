@@ -18,7 +18,7 @@ from tablectl.policies.adopt import AdoptableValue, Adoption
 from tablectl.policies.spec import TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.frozen import frozen
-from tablectl.support.json_text import UNWRITTEN, in_json
+from tablectl.support.json_text import OMITTED, UNWRITTEN, in_json
 
 _ADDED = "numDeletionVectorsAdded"
 
@@ -33,6 +33,18 @@ class Difference:
     """The position of the declaration."""
     origin: Origin
     """The commit that caused the difference, if known."""
+
+
+@frozen(kw_only=True)
+class SlippedTable:
+    """A table that was created since the last apply, and not as a policy declares."""
+
+    table: str
+    created_at: int | None
+    """Its first commit, in milliseconds since the epoch."""
+    created_by: str
+    command: str
+    """What adopts or changes it."""
 
 
 @frozen(kw_only=True)
@@ -95,6 +107,9 @@ class Drift(ReportMethods):
     """The maximum number of commits that were searched per table."""
     env: str = ""
     """The selected environment of `tablectl.yaml`; empty if none was selected."""
+    slipped: tuple[SlippedTable, ...] = field(default=(), metadata=OMITTED)
+    """With `--all` or `--fail-on unmanaged`: tables that were created since the last apply, and not as declared."""
+    fails_on_slipped: bool = field(default=False, metadata=UNWRITTEN)
     adoption: Adoption | None = None
     """The result of `--adopt`; null without it."""
     format: int = 2
@@ -104,7 +119,8 @@ class Drift(ReportMethods):
     def exit_code(self) -> ExitCode:
         """Without `--adopt`: 1 if a table or a history cannot be read, else 2 if a table differs, else 0."""
         codes = [ExitCode.ERROR] if self.failures or any(table.trouble for table in self.tables) else []
-        return ExitCode.worst(*codes, *([ExitCode.CHANGES] if self.tables else []))
+        differs = self.tables or (self.fails_on_slipped and self.slipped)
+        return ExitCode.worst(*codes, *([ExitCode.CHANGES] if differs else []))
 
 
 def questions(changes: Sequence[Change]) -> tuple[BlameQuestion, ...]:
@@ -183,6 +199,9 @@ def declarable(name: str, key: str, found: Value) -> Value:
     satisfies.
     """
     entry = attribute(name)
+    named = entry.value_type.named
+    if named and found is not None and not entry.value_type.admits({key: found}):
+        return next((word for word in named.words if entry.agrees(found, word, key)), found)
     if key or entry.value_type.admits(found):
         return entry.value_type.written(key, found)
     return next((word for word in entry.value_type.words if entry.agrees(found, word, "")), found)

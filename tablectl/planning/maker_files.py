@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from tablectl.delta.sql_tokens import SqlToken, sql_tokens
+from tablectl.delta.sql_tokens import SqlTextError, SqlToken, sql_tokens
 from tablectl.model.errors import InputError, Problem
 from tablectl.policies.yaml_document import parse_document
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar
@@ -170,8 +170,8 @@ def read_create(text: str, file: str) -> Mapping[str, str]:
     """The clauses of the one CREATE TABLE in a text."""
     try:
         tokens = tuple(sql_tokens(text))
-    except ValueError as error:
-        raise InputError((Problem(file, 0, 0, f"it is not SQL: {error}"),)) from None
+    except SqlTextError as error:
+        raise InputError((Problem(file, error.line, 1, f"it is not SQL: {error.what}"),)) from None
     starts = [at for at, each in enumerate(tokens) if each.word == "CREATE" and _makes_table(tokens[at + 1 : at + 5])]
     if len(starts) != 1:
         what = "it has several CREATE TABLE" if starts else "it has no CREATE TABLE"

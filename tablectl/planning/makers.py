@@ -169,18 +169,22 @@ def _name(key: str) -> str:
     return SESSION + key[len("delta.") :]
 
 
-def _conf(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
+def session_settings(scopes: Sequence[BirthScope], dialect: str) -> tuple[dict[str, str], tuple[Left, ...]]:
+    """The settings of a session that makes these tables, and what it cannot set."""
     set_, left = _session(scopes, dialect)
+    return {_name(key): value for key, value in set_.items()}, (*left, *_partitions_left(scopes, _IN_WRITE))
+
+
+def _conf(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
+    set_, left = session_settings(scopes, dialect)
     escaped = {key: value.replace("\\", "\\\\") for key, value in set_.items()}  # java.util.Properties
-    text = "".join(f"{_name(key)} {value}\n" for key, value in escaped.items())
-    return Written(text, (*left, *_partitions_left(scopes, _IN_WRITE)))
+    return Written("".join(f"{key} {value}\n" for key, value in escaped.items()), left)
 
 
 def _options(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
-    set_, left = _session(scopes, dialect)
-    pairs = (shlex.quote(f"{_name(key)}={value}") for key, value in set_.items())
-    text = "".join(f"--conf {pair} \\\n" for pair in pairs)
-    return Written(text, (*left, *_partitions_left(scopes, _IN_WRITE)))
+    set_, left = session_settings(scopes, dialect)
+    pairs = (shlex.quote(f"{key}={value}") for key, value in set_.items())
+    return Written("".join(f"--conf {pair} \\\n" for pair in pairs), left)
 
 
 def _python(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:

@@ -9,7 +9,7 @@ from tablectl.log.blame import Origin
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import CatalogDifference, Commit
 from tablectl.model.text import natural_key, printable, time_text, value_text
-from tablectl.planning.drift import Difference, Drift, TableDrift
+from tablectl.planning.drift import Difference, Drift, SlippedTable, TableDrift
 from tablectl.reports.context import Context
 from tablectl.reports.document import (
     Block,
@@ -104,9 +104,7 @@ def drift_document(drift: Drift, context: Context, *, each_table: bool = False) 
         overview=Grid("All differences", ("Tables", "Declared and found", "Who"), tuple(rows)) if rows else None,
         cards=cards,
         tail=tuple(_tail(drift)),
-        summary=tuple(Cell(text, tone=_TONES[colour]) for text, colour in drift_parts(drift))
-        if drift.tables or drift.failures
-        else (Cell(f"{plural(len(drift.as_declared), 'table')} checked", tone="good"),),
+        summary=(*_summary(drift), *([Cell(_slipped_title(drift), tone="bad")] if drift.slipped else [])),
     )
 
 
@@ -119,10 +117,28 @@ def table_drift_card(table: TableDrift) -> Card:
 
 
 def _tail(drift: Drift) -> Iterator[Block]:
+    if drift.slipped:
+        yield Heading(_slipped_title(drift))
+        yield from (Paragraph(_slipped(each)) for each in drift.slipped)
     if drift.unmatched:
         yield Names(f"{plural(len(drift.unmatched), 'pattern')} without a table", drift.unmatched, warns=True)
     if drift.as_declared:
         yield Names(f"{plural(len(drift.as_declared), 'table')} without drift", drift.as_declared)
+
+
+def _summary(drift: Drift) -> tuple[Cell, ...]:
+    if drift.tables or drift.failures:
+        return tuple(Cell(text, tone=_TONES[colour]) for text, colour in drift_parts(drift))
+    return (Cell(f"{plural(len(drift.as_declared), 'table')} checked", tone="good"),)
+
+
+def _slipped_title(drift: Drift) -> str:
+    return f"{plural(len(drift.slipped), 'table')} created since the last apply, not as a policy declares"
+
+
+def _slipped(table: SlippedTable) -> str:
+    when = f" on {time_text(table.created_at)}" if table.created_at else ""
+    return f"{table.table}: created{when} by {table.created_by or 'an unknown writer'}; `{table.command}`"
 
 
 def _groups(tables: Iterable[TableDrift], *, separate: bool) -> list[tuple[TableDrift, ...]]:

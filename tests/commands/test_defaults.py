@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import tablectl
 from tests.commands.conftest import Cli, Repository
 
 POLICIES = """version: 1
@@ -35,12 +37,20 @@ def test_a_session_gets_what_all_tables_need_and_the_rest_is_named_once(cli: Cli
     assert "lake.sales.orders (policies/lake.yaml:7), lake.sales.* (policies/lake.yaml:6)" in notes[0]
 
 
+def test_a_session_in_python_is_given_the_same_settings(cli: Cli) -> None:
+    given: dict[str, str] = {}
+    session = SimpleNamespace(conf=SimpleNamespace(set=given.__setitem__))
+    left = tablectl.set_defaults(session, ["lake.sales.returns"])
+    assert given == {f"{PREFIX}isolationLevel": "Serializable", f"{PREFIX}logRetentionDuration": "interval 10 days"}
+    assert [each.what for each in left] == ["my.password = hunter2"]
+
+
 def test_a_table_that_a_pattern_matches_can_be_named(cli: Cli) -> None:
     ran = cli("defaults", "spark", "--select", "lake.sales.returns")
     assert ran.out == f"{PREFIX}isolationLevel Serializable\n{PREFIX}logRetentionDuration interval 10 days\n"
 
 
-@pytest.mark.parametrize("glob", ["lake.other.table", "lake.other.*", "orders"])
+@pytest.mark.parametrize("glob", ["lake.other.table", "lake.other.*", "ordrs*"])
 def test_a_name_that_no_policy_knows_is_wrong_usage(cli: Cli, glob: str) -> None:
     assert cli("defaults", "spark", "--select", glob).code == 64
 

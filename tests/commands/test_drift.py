@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import tablectl
-from tests.commands.conftest import AnsweringTerminal, Cli, Repository
+from tests.commands.conftest import AnsweringTerminal, Cli, FakeSpark, Repository
 from tests.commands.log_lake import Logged, append, set_property
 
 
@@ -287,3 +288,26 @@ def test_masked_values_are_neither_shown_nor_adopted(repo: Repository, cli: Cli)
     assert "reports.mask hides its value" in " ".join(ran.out.split())
     assert "-hidden" not in cli("drift", "--adopt", "--yes", "--format", "json").out
     assert "{auth.token: policy-hidden, owner.team: pay}" in (repo.root / "policies" / "lake.yaml").read_text()
+
+
+def test_tables_that_slipped_through_are_listed_and_fail_ci_if_asked(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
+    repo.table("managed")
+    repo.policies({"managed": "{properties: {owner.team: web}}"})
+    assert cli("apply", "--yes").code == 0
+    wild = repo.lake / "wild"
+    shutil.copytree(repo.table("old"), wild)
+    first = wild / "_delta_log/00000000000000000000.json"
+    first.write_text(first.read_text().replace("1700000000000", "1800000000000"))
+    fake_spark.catalog = {("spark_catalog", "s", "wild"): wild, ("spark_catalog", "s", "old"): repo.lake / "old"}
+    assert cli("drift", "--fail-on", "unmanaged").code == 0, "without --all, only tables of the policies are looked at"
+    ran = cli("drift", "--all")
+    assert ran.code == 0
+    text = " ".join(ran.out.split())
+    assert "1 table created since the last apply, not as a policy declares" in text
+    assert "s.wild: created on 2027-01-15 08:00:00 UTC by" in text
+    ran = cli("drift", "--all", "--fail-on", "unmanaged", "--format", "json")
+    assert ran.code == 2
+    (found,) = json.loads(ran.out)["slipped"]
+    assert (found["table"], found["command"]) == ("s.wild", "tablectl import s.wild")

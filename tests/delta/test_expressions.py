@@ -27,6 +27,7 @@ from tablectl.delta.expressions import columns_in, equal, why_no_condition, why_
         "timestampdiff(MONTH, a, b) < 3",
         "day > DATE '2020-01-01' + INTERVAL 1 DAY",
         "is_open",
+        "größe > 0",
         "forall(lines, line -> line.price > 0 AND line.price < limit)",
     ],
 )

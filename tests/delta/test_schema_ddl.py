@@ -14,7 +14,7 @@ MANY = """
 id BIGINT NOT NULL COMMENT 'it\\'s the "key"', -- a comment
 `a b` decimal(10, 2), price DECIMAL, code VARCHAR(10), flag char(3), /* two
 lines */ at STRUCT<city: STRING NOT NULL COMMENT 'x', zip INT, at: STRUCT<x: DOUBLE>>,
-tags ARRAY<MAP<STRING, TIMESTAMP_NTZ>>, seen timestamp, raw BINARY, v VARIANT, Date DATE
+tags ARRAY<MAP<STRING, TIMESTAMP_NTZ>>, seen timestamp, größe INT, 1st INT, raw BINARY, v VARIANT, Date DATE
 """
 
 
@@ -28,6 +28,8 @@ def test_every_type_is_read() -> None:
         "`at` STRUCT<`city`: STRING NOT NULL COMMENT 'x', `zip`: INT, `at`: STRUCT<`x`: DOUBLE>>",
         "`tags` ARRAY<MAP<STRING, TIMESTAMP_NTZ>>",
         "`seen` TIMESTAMP",
+        "`größe` INT",
+        "`1st` INT",
         "`raw` BINARY",
         "`v` VARIANT",
         "`Date` DATE",

@@ -143,7 +143,10 @@ def test_a_session_with_the_defaults_makes_tables_as_declared(
     session = spark.newSession()
     ran = cli("defaults", "python")
     assert (ran.code, ran.err) == (0, "")
-    exec(ran.out, {"spark": session})
+    assert tablectl.set_defaults(session) == ()
+    given = [line.split('"')[1] for line in ran.out.splitlines()]
+    assert given
+    assert all(session.conf.get(key) for key in given)
     session.range(3).write.format("delta").saveAsTable("shop.frame")
     session.sql("CREATE TABLE shop.statement (id BIGINT) USING delta")
     query = (
@@ -210,4 +213,5 @@ def test_the_command_takes_files_and_shows_its_statement(spark: Any, shop: Path,
     assert cli("create", "shop.orders", "--schema", "orders.json").code == 3
     assert cli("create", "shop.other", "--schema", "orders.json").code == 64
     Path("bad.sql").write_text("id BIGINT) USING delta --")
-    assert cli("create", "shop.orders", "--schema", "bad.sql").code == 1
+    ran = cli("create", "shop.orders", "--schema", "bad.sql")
+    assert (ran.code, "bad.sql:1:1: a comma or the end is expected" in ran.err) == (1, True)
