@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 
 from tablectl.attributes.policy import OWNED_KEYS, VALUE_TYPES, declarable_keys
@@ -30,7 +29,7 @@ from tablectl.lint_rules.products import needs_of_value
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.text import Code
 from tablectl.planning.explain_property import explain_property
-from tablectl.policies.effective_policy import Explanation, is_word
+from tablectl.policies.effective_policy import AmbiguousNameError, Explanation, is_word
 from tablectl.policies.effective_policy import explain as explain_table
 from tablectl.policies.fields import Text
 from tablectl.policies.identifiers import typed_place
@@ -177,12 +176,16 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
         terms = (*term_names(), *words_with_facts(), *RULES)
         near = nearest(word, (*explained_words(PAGES[:1]), *terms))
         if options.live is None and is_word(word):
-            with suppress(UsageError):
+            try:
                 project = options.open(out.note)
                 name, specs = project.named(word, options.paths), project.any_policies(options.paths)
                 # A pattern matches any word, and so also a misspelt term.
                 if near is None or name.key in {each.key for each in specs.declarations.named}:
                     return _table(word, options, out)
+            except AmbiguousNameError:
+                raise
+            except UsageError:  # the message below names terms, too
+                pass
         near = near or nearest(word, explained_words())
         known = f"such as gate, L004, D37, {', '.join(term_names()[:2])}"
         pages = " or ".join(f"`tablectl explain {each}`" for each in pages_about(word)[:3])
@@ -204,6 +207,10 @@ def _table(table: str, options: ExplainCommandOptions, out: Output) -> Document:
         found = explain_table(specs, name.text, project.catalog, project.dialect)
     except UsageError:  # the names in the other files may be meant
         found = explain_table(project.policies(options.paths), name.text, project.catalog, project.dialect)
+    if all(each.pattern for each in found.declarations):
+        near = nearest(name.text, [each.text for each in project.any_policies(options.paths).declarations.named])
+        meant = f"; did you mean {near}?" if near else ""
+        out.note(f"no entry names {name.text}: only patterns match it, and it was not looked up{meant}")
     needs = _needs(found, project) if dialect_of(project.dialect).catalog_settings else {}
     return document_of_explanation(found, needs)
 
