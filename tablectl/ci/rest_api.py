@@ -65,7 +65,7 @@ def open_github(environ: Mapping[str, str], repository: str, bounds: Bounds = _J
     """The server and token of a job. Raises ``UsageError`` without a token, or for one that cannot be sent."""
     token = token_of(environ, "INPUT_TOKEN")
     if not token:
-        raise UsageError("there is no token", "give the step INPUT_TOKEN: ${{ github.token }}")
+        raise UsageError("the token is missing", "give the step INPUT_TOKEN: ${{ github.token }}")
     api = environ.get("GITHUB_API_URL") or "https://api.github.com"
     graphql = environ.get("GITHUB_GRAPHQL_URL") or f"{api.removesuffix('/v3')}/graphql"
     login = {"Authorization": f"Bearer {token}"}

@@ -111,7 +111,7 @@ def _of_merge(github: GitHub, origin: ArtifactOrigin) -> ReviewedPlan:
     wanted = artifact_name(origin.name, number)
     kept = list(github.pages(f"actions/artifacts?name={wanted}", "artifacts"))
     if not kept:
-        raise PlanFileError(f"there is no plan of #{number}: none was made, or it is no longer kept", BY_HAND)
+        raise PlanFileError(f"#{number} has no plan: none was made, or it has expired", BY_HAND)
     of_head = [each for each in kept if _run_of(each).get("head_sha") == head]
     if not of_head:
         last = str(_run_of(_newest(kept)).get("head_sha"))[:_SHORT]
@@ -201,7 +201,7 @@ def _check(artifact: Mapping[str, Any], what: str) -> None:
     if not _is_own(artifact):
         raise PlanFileError(f"{what} was made by a fork, whose workflows anybody may change", BY_HAND)
     if artifact.get("expired"):
-        raise PlanFileError(f"{what} is no longer kept", BY_HAND)
+        raise PlanFileError(f"{what} has expired", BY_HAND)
 
 
 def _run_of(artifact: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -166,7 +166,7 @@ def apply_step(job: CiJob) -> int:
     _check_branch(job)
     plan_file = job.folder / "reviewed" / PLAN
     if not plan_file.is_file() or plan_file.is_symlink():
-        raise PlanFileError("there is no plan: the step `find` downloads it", BY_HAND)
+        raise PlanFileError("the plan is missing: the step `find` downloads it", BY_HAND)
     if any(each.partition("=")[0].startswith("--without") for each in job.arguments):
         raise UsageError("`arguments` has --without-policies", "a job has the policies: the plan is compared with them")
     plan = read_plan(plan_file)

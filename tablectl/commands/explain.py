@@ -151,7 +151,7 @@ def _fact(id: str) -> Document:  # noqa: A002
     fact = find_fact(id)
     if fact is None:
         near = nearest(id, fact_ids())
-        raise UsageError(f"there is no fact {shown(id)}", f"did you mean {near}?" if near else "see docs/reference")
+        raise UsageError(f"no fact is called {shown(id)}", f"did you mean {near}?" if near else "see docs/reference")
     return document_of_fact(fact)
 
 
@@ -163,7 +163,7 @@ def _page(name: str) -> Document:
     except OSError:
         near = nearest(name, [each.relative_to(folder).as_posix().removesuffix(".md") for each in folder.rglob("*.md")])
         raise UsageError(
-            f"there is no page {name}.md", f"did you mean {near}.md?" if near else "see README.md"
+            f"no page is called {name}.md", f"did you mean {near}.md?" if near else "see README.md"
         ) from None
     code = Code("text", tuple(text.rstrip("\n").split("\n")))
     return page(f"docs/{name}.md", Listing((code,)), record={"page": f"docs/{name}.md", "text": text})

@@ -231,7 +231,7 @@ def _first_policies(options: InitOptions, out: Output, config: str | None) -> _P
     if wrong:
         raise InputError(tuple(wrong))
     if not found.text:
-        raise TablectlError("there is no table to import")
+        raise TablectlError("no table was found to import")
     return _with_variable(found)
 
 

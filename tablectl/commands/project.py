@@ -340,7 +340,7 @@ class Project:
         """The policies to compare a plan with. Raises as ``policies``, and ``UsageError`` if there are none."""
         if not paths and not (self.directory / self.config.policies).exists():
             raise UsageError(
-                "there are no policies here to compare the plan with",
+                "this folder has no policies to compare the plan with",
                 "run this where the policies are, or name them; `--without-policies` (`without_policies=True`) takes "
                 "the plan's word for which tables are changed, to what, and with which consent",
             )

@@ -131,7 +131,7 @@ def ignored_keys(directory: Path, environ: Mapping[str, str]) -> tuple[str, ...]
 
 def _read_base(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
     if not path.is_file():
-        problems.append(Problem(shown_path(path), 0, 0, f"there is no such file, which {BASE} names"))
+        problems.append(Problem(shown_path(path), 0, 0, f"this file, which {BASE} names, does not exist"))
         return {}, {}
     return read_values(path, problems)
 

@@ -85,7 +85,7 @@ def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> Verd
     return Verdict("good", "No changes", (all_unchanged(plan),))
 
 
-_TITLES: Mapping[Weight, str] = MappingProxyType(
+TITLES: Mapping[Weight, str] = MappingProxyType(
     {
         Weight.LOCKOUT: "Locks out a client",
         Weight.IRREVERSIBLE: "Cannot be undone in full",
@@ -94,13 +94,14 @@ _TITLES: Mapping[Weight, str] = MappingProxyType(
         Weight.SAFE: "Safe to apply",
     }
 )
+"""The verdict of a plan by its worst effect."""
 
 
 def _title(groups: Sequence[Group]) -> str:
     """What matters most about the changes."""
     worst = min(each.weight for each in groups)
     if worst is not Weight.REWRITE:
-        return _TITLES[worst]
+        return TITLES[worst]
     count = sum(len(each.tables) for each in groups if each.weight is worst)
     lost = any(each.lost for each in groups)
     return f"Rewrites all data of {plural(count, 'table')}{', and cannot be undone in full' if lost else ''}"

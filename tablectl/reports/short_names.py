@@ -24,6 +24,8 @@ def shared_folder(names: Iterable[str]) -> str:
 def with_short_names(document: Document) -> Document:
     """The document with the folder of its tables, and their names below it."""
     tables = [name for card in document.cards if card.noun == "table" for name in card.names]
+    if not document.cards and document.overview:
+        tables = [cell.text for row in document.overview.rows for cell in row.cells[0] if cell.code]
     folder = shared_folder([*tables, *filter(_place, _listed(document.tail))])
     if not folder or not tables:
         return document

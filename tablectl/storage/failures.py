@@ -79,7 +79,7 @@ def explain(error: Exception, family: str) -> Failure:
     if any(name in text for name in _METADATA):
         return Failure("no credentials were found", credentials_hint(family), lasting=True)
     if any(name in text for name in _NO_BUCKET):
-        return Failure("there is no such bucket", "check the location, and the endpoint if there is one", lasting=True)
+        return Failure("the bucket does not exist", "check the location and the endpoint", lasting=True)
     if code := _code(text):
         return _answered(*code, family)
     if "builder error" in text:

@@ -67,7 +67,7 @@ def test_a_commit_that_came_without_a_pull_request(github: FakeGitHub, client: G
 
 def test_a_merged_pull_request_without_a_plan_is_refused(github: FakeGitHub, client: GitHub) -> None:
     github.merged(5, head=HEAD, commit=COMMIT)
-    assert refused(client) == "there is no plan of #5: none was made, or it is no longer kept"
+    assert refused(client) == "#5 has no plan: none was made, or it has expired"
 
 
 def test_a_plan_of_an_older_commit_is_refused(github: FakeGitHub, client: GitHub) -> None:
@@ -81,7 +81,7 @@ def test_a_plan_of_an_older_commit_is_refused(github: FakeGitHub, client: GitHub
 def test_an_expired_plan_artifact_is_refused(github: FakeGitHub, client: GitHub) -> None:
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD, expired=True)
-    assert refused(client) == "the plan of #5 is no longer kept"
+    assert refused(client) == "the plan of #5 has expired"
 
 
 def test_the_plan_of_a_fork_is_not_applied(github: FakeGitHub, client: GitHub) -> None:

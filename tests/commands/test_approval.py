@@ -268,7 +268,7 @@ def test_apply_without_policies_needs_the_option_and_warns(lake: Repository, cli
     shutil.rmtree("policies")
     ran = cli("apply", "p.json")
     assert (ran.code, fake_spark.sent) == (64, [])
-    assert "there are no policies here to compare the plan with" in ran.err
+    assert "this folder has no policies to compare the plan with" in ran.err
     assert "--without-policies" in ran.err
     ran = cli("apply", "p.json", "--without-policies")
     assert ran.code == 0

@@ -24,6 +24,7 @@ from tablectl.commands.output import Output
 from tablectl.model.errors import InputError
 from tablectl.policies.config_file import load_config
 from tablectl.policies.policy_document import load_specs
+from tablectl.reports.plan_wording import TITLES
 from tests.ci.hand import bash_reads
 from tests.docs.conftest import CONFIG, Place
 from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, like, transcript
@@ -209,3 +210,10 @@ def test_output_that_is_shown_is_run(page: Path) -> None:
     for block in blocks(page):
         if block.text.startswith("$ "):
             assert block.language == "console", f"{block}: its first line says `console`"
+
+
+def test_a_verdict_that_a_page_quotes_is_one_of_a_plan() -> None:
+    known = {*TITLES.values(), "No changes"}
+    quoted = [title for page in PAGES for title in re.findall(r"\*\*\S+ Plan: ([^*]+)\*\*", page.read_text())]
+    assert quoted
+    assert set(quoted) <= known

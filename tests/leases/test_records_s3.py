@@ -167,7 +167,7 @@ def test_each_thing_that_is_wrong_has_its_message(s3: S3Server, bucket: str, mon
 
     missing = error("s3://no-such-bucket/t")
     assert missing.message == (
-        "cannot list the window's record s3://no-such-bucket/t/_tablectl/lease: there is no such bucket"
+        "cannot list the window's record s3://no-such-bucket/t/_tablectl/lease: the bucket does not exist"
     )
     with s3.faulty(refused=("list _tablectl/lease",)):
         denied = error(f"{bucket}/t")

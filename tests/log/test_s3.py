@@ -97,7 +97,7 @@ def test_each_thing_that_is_wrong_has_its_message(
 ) -> None:
     s3.upload(table / "_delta_log", bucket, "t/_delta_log")
     missing = error("s3://no-such-bucket/t")
-    assert missing.message == "s3://no-such-bucket/t/_delta_log: cannot be read: there is no such bucket"
+    assert missing.message == "s3://no-such-bucket/t/_delta_log: cannot be read: the bucket does not exist"
     assert "check the location" in missing.hint
     with s3.faulty(denied=("t/_delta_log",)):
         denied = error(f"{bucket}/t")

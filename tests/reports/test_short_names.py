@@ -58,3 +58,11 @@ def test_lists_of_tables_and_folded_parts_show_the_same_short_names() -> None:
     (grid,) = fold.blocks
     assert isinstance(grid, Grid)
     assert grid.rows[0].cells[0][0].text == "orders"
+
+
+def test_a_report_that_is_a_grid_shows_short_names_too() -> None:
+    rows = tuple(Row(((Cell(f"delta.`/lake/{name}`", code=True),), (Cell("as declared"),))) for name in ("a", "b"))
+    shown = with_short_names(Document("Status", None, overview=Grid("", ("Table", "State"), rows)))
+    assert shown.folder == "/lake/"
+    assert shown.overview is not None
+    assert [row.cells[0][0].text for row in shown.overview.rows] == ["a", "b"]

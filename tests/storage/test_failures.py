@@ -16,11 +16,16 @@ _GET = "Generic S3 error: Error performing GET http://10.0.0.1:9000/lake/t in 37
         (
             "s3",
             "Server returned non-2xx status code: 404 Not Found: <Error><Code>NoSuchBucket</Code></Error>",
-            "there is no such bucket",
+            "the bucket does not exist",
             True,
         ),
-        ("az", "404 Not Found: <Error><Code>ContainerNotFound</Code></Error>", "there is no such bucket", True),
-        ("gs", '404: {"error": {"message": "The specified bucket does not exist."}}', "there is no such bucket", True),
+        ("az", "404 Not Found: <Error><Code>ContainerNotFound</Code></Error>", "the bucket does not exist", True),
+        (
+            "gs",
+            '404: {"error": {"message": "The specified bucket does not exist."}}',
+            "the bucket does not exist",
+            True,
+        ),
         (
             "s3",
             "403 Forbidden: <Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>",
