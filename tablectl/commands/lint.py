@@ -106,7 +106,7 @@ def _linted(project: Project, dbt: Sequence[DbtTable], spec: TableSpec, reading:
     live = reading.table
     changes = diff(spec.policy, live, project.dialect)
     subject = table_subject(spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime)
-    subject = replace(subject, today=datetime.now(UTC).date())
+    subject = replace(subject, today=datetime.now(UTC).date(), upkeep=spec.upkeep)
     severities = with_own_rules(project.config.severities, project.own_rules, spec)
     theirs = [each for each in dbt if each.name.key == spec.name.key]
     shared = dbt_findings(spec, theirs, live.known_commits, project.dialect)

@@ -62,6 +62,8 @@ def test_functions_and_arguments_of_the_table_exist() -> None:
         "import_tables",
         "explain",
         "conflict_report",
+        "upkeep",
+        "run_upkeep",
     ]
     for name, arguments in named:
         known = arguments_of(getattr(tablectl, name))
