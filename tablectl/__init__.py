@@ -1,8 +1,9 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
 ``check``, ``plan``, ``apply``, ``create``, ``drift``, ``status``, ``advise``, ``lint``, ``import_tables``, ``explain``,
-``upkeep``, ``run_upkeep`` (``upkeep --apply``) and ``conflict_report`` (``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``,
-``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the tables.
+``upkeep``, ``run_upkeep`` (``upkeep --apply``) and ``conflict_report`` (``conflicts``) are the commands as functions,
+for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the
+tables.
 """
 
 from __future__ import annotations

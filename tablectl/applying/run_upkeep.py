@@ -189,13 +189,20 @@ def _optimize_slice(session: TableSession, statement: Statement, progress: _Prog
     if commits:
         progress.tries = 0
         return False
+    return _after_nothing(session, statement, progress, error, size)
+
+
+def _after_nothing(
+    session: TableSession, statement: Statement, progress: _Progress, error: _SliceError, size: int
+) -> bool:
+    """After a slice without a commit: make the parts smaller, or leave the rest to a later run."""
     if not (error.ended_by_us or is_conflict(error.error.condition)):
         raise StopTableError(RunOutcome.FAILED, error_text(error.error), error.error.hint)
     if statement.rewrite and statement.rewrite.clusters:  # smaller files would undo the clustering
-        progress.batch = max(progress.batch // 4, target)
+        progress.batch = max(progress.batch // 4, _plan(session).target)
     elif error.ended_by_us:
         progress.most = progress.batch = max(size // 8, _SMALLEST)
-    words = f"no part of it ends within {left:.0f} s" if error.ended_by_us else error_text(error.error)
+    words = f"no part of it ends within {progress.shut[-1]:.0f} s" if error.ended_by_us else error_text(error.error)
     return _again(session, statement, progress, words)
 
 

@@ -35,7 +35,7 @@ class Aged(Lake):
     """A table of many small files, which is a month old by its log, and a file that a failed write left long ago."""
 
     def make(self) -> None:
-        rows = self.spark.range(FILES).selectExpr("id", "id AS v").repartition(FILES)
+        rows = self.spark.range(0, FILES, 1, FILES).selectExpr("id", "id AS v")
         rows.write.format("delta").save(self.place)
         first = Path(self.place) / "_delta_log" / f"{0:020}.json"
         actions = [json.loads(line) for line in first.read_text(encoding="utf-8").splitlines()]
