@@ -26,6 +26,7 @@ from tablectl.support.json_text import UNWRITTEN
 
 OPTIMIZE = "upkeep.optimize"
 VACUUM = "upkeep.vacuum"
+_AHEAD = 86_400_000
 _NOT_LOGGED = "no VACUUM is in the log: on S3 Delta records none unless it is asked to"
 
 
@@ -77,7 +78,7 @@ def _optimize(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: in
     elif facts.optimized_by_us and left >= FEWEST and merged >= FEWEST:
         due, why = True, f"the last run did not finish: {left:,} of its small files are left"
     elif every is not None and (count is None or merged > 0):
-        since = _elapsed(facts.optimized_at, facts, every)
+        since = _elapsed(facts.optimized_at, facts, every, now)
         due = now >= since
         last = f"the last OPTIMIZE was at {time_text(facts.optimized_at)}" if facts.optimized_at else ""
         why += f"; {last or f'no OPTIMIZE in the last {facts.commits:,} commits'}"
@@ -85,9 +86,11 @@ def _optimize(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: in
     yield UpkeepTask(kind="optimize", due=due, why=why, since=since, last=facts.optimized_at, files=files, bytes=bytes_)
 
 
-def _elapsed(last: int, facts: UpkeepFacts, every: float) -> int:
-    """When a time has passed since the last one, or since the table began; 0 if both are unknown."""
-    start = last or (0 if facts.cut else facts.oldest)
+def _elapsed(last: int, facts: UpkeepFacts, every: float, now: int) -> int:
+    """When a time has passed since the last one, or since the table began; 0 if both are unknown. A clock that is far
+    ahead says nothing.
+    """
+    start = (last if last <= now + _AHEAD else 0) or (0 if facts.cut else facts.oldest)
     return start + round(every * 1000) if start else 0
 
 
@@ -98,7 +101,7 @@ def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int)
     horizon = now - kept_seconds(live.property(keys.DELETED_FILE_RETENTION)) * 1000
     old = [each for each in facts.removed if each[0] <= horizon]
     files, size = sum(each[1] for each in old), sum(each[2] for each in old)
-    since = _elapsed(facts.vacuumed_at, facts, every)
+    since = _elapsed(facts.vacuumed_at, facts, every, now)
     why = f"commits removed {files:,} files ({size_text(size)}) that no reader can need any more"
     last = f"the last VACUUM was at {time_text(facts.vacuumed_at)}" if facts.vacuumed_at else "no VACUUM was found"
     notes = (_NOT_LOGGED,) if not facts.vacuumed_at and live.location.startswith("s3") else ()

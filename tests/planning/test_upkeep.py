@@ -91,6 +91,13 @@ def test_commits_without_a_time_are_not_taken_for_those_of_1970() -> None:
     assert (optimize(OptimizePolicy(every="7 days")).since, vacuum().since) == (0, 0)
 
 
+def test_a_commit_of_a_clock_far_ahead_does_not_put_upkeep_off_for_years() -> None:
+    ahead = NOW + 3000 * DAY
+    assert optimize(OptimizePolicy(every="7 days"), optimized_at=ahead, oldest=NOW - 8 * DAY).due
+    assert vacuum(vacuumed_at=ahead, oldest=NOW - 8 * DAY).due
+    assert not vacuum(vacuumed_at=NOW + DAY // 2, oldest=NOW - 8 * DAY).due, "clocks differ by some hours"
+
+
 def test_a_new_table_is_due_once_its_first_commit_is_old_enough() -> None:
     policy = OptimizePolicy(every="7 days")
     assert not optimize(policy, oldest=NOW - DAY).due
