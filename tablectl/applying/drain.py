@@ -11,7 +11,7 @@ from dataclasses import replace
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, wait_here
 from tablectl.leases.clock import Clock
-from tablectl.leases.guards import HERE, GuardRecord, delete_dead_guard, newest_beats, read_guard
+from tablectl.leases.guards import HERE, GuardRecord, delete_dead_guard, listed_twice, read_guard
 from tablectl.leases.lease import LeaseLost
 from tablectl.leases.lease_records import PATIENCE, Gate
 from tablectl.model.errors import WindowError
@@ -217,7 +217,7 @@ class _Guards:
         If it raises ``WindowError``, the state is unchanged.
         """
         now = self._clock.monotonic()  # before the reads: what they return is at least as old as this
-        beats = _listed(self._store)
+        beats = listed_twice(self._store)
         self.any_seen |= bool(beats)
         looked_at = {}
         for guard, beat in beats.items():
@@ -241,11 +241,3 @@ class _Guards:
 
     def _aged(self, known: _Seen, now: float) -> _Seen:
         return replace(known, dead=now - known.since >= known.record.ttl * PATIENCE)
-
-
-def _listed(store: RecordStore) -> dict[str, int]:
-    """The guards of two listings in a row. A single listing may miss a guard that is renewed at the same time: its old
-    beat is already deleted and its new one not yet listed.
-    """
-    first, second = newest_beats(store), newest_beats(store)
-    return {guard: max(first.get(guard, 0), second.get(guard, 0)) for guard in {**first, **second}}

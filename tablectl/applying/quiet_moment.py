@@ -13,7 +13,7 @@ from tablectl.applying.context import QuietTerms, RunContext, TableJob
 from tablectl.applying.run_report import QuietStart, RunOutcome, TableRun
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.conflicts.past_writers import KnownJob, PastWriters, known_jobs, loss_of, loss_within, past_writers
-from tablectl.leases.guards import newest_beats, read_guard
+from tablectl.leases.guards import read_guards
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.errors import TablectlError, WindowError, one_line
 from tablectl.model.expected_loss import (
@@ -205,10 +205,9 @@ def _new_writers(past: PastWriters, now: float) -> str:
 def guarded_names(records: RecordStore) -> frozenset[str]:
     """The names of the writers that have a guard on a table now; none if they cannot be read."""
     try:
-        found = [read_guard(records, guard, beat) for guard, beat in newest_beats(records).items()]
+        texts = [each.writer for each in read_guards(records)]
     except WindowError:
         return frozenset()
-    texts = [each.writer for each in found if each is not None]
     return frozenset(filter(None, (*texts, *(text.split(", ")[0] for text in texts))))
 
 

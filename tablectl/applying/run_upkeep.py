@@ -35,7 +35,7 @@ from tablectl.applying.vacuum_safety import check_vacuum
 from tablectl.applying.waits import Go
 from tablectl.delta.dialects import dialect_of
 from tablectl.leases.clock import milliseconds
-from tablectl.leases.guards import HERE, GuardRecord, newest_beats, read_guard
+from tablectl.leases.guards import HERE, GuardRecord, read_guards
 from tablectl.leases.lease_records import Gate
 from tablectl.model.errors import EngineError, WindowError, is_conflict
 from tablectl.model.plan import Statement
@@ -308,17 +308,12 @@ def _ended_after(session: TableSession, tag: str, seconds: float) -> Iterator[th
 def _count(progress: _Progress, commits: Sequence[Commit]) -> None:
     """Add the commits of a slice, and choose the batches of the next one by its speed."""
     progress.slices += 1
-    size = sum(_metric(each, "numRemovedBytes") for each in commits)
-    removed = progress.files[0] + sum(_metric(each, "numRemovedFiles") for each in commits)
-    added = progress.files[1] + sum(_metric(each, "numAddedFiles") for each in commits)
+    size = sum(each.metric("numRemovedBytes") for each in commits)
+    removed = progress.files[0] + sum(each.metric("numRemovedFiles") for each in commits)
+    added = progress.files[1] + sum(each.metric("numAddedFiles") for each in commits)
     progress.files, progress.bytes = (removed, added), progress.bytes + size
     if size:
         progress.batch = min(max(size // _BATCHES, 1_000_000), _LARGEST_BATCH)
-
-
-def _metric(commit: Commit, name: str) -> int:
-    text = commit.metrics.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _paced(session: TableSession, progress: _Progress) -> str:
@@ -329,7 +324,7 @@ def _paced(session: TableSession, progress: _Progress) -> str:
     now = milliseconds(session.window.clock.utc())
     recent = session.window.reader.commits(session.plan.location, after=max(session.start - _RECENT, -1))
     spent = sum(
-        _metric(each, "numRemovedBytes")
+        each.metric("numRemovedBytes")
         for each in recent
         if each.operation == "OPTIMIZE" and read_stamp(each.user_metadata) and each.timestamp > now - 3_600_000
     )
@@ -361,10 +356,10 @@ def _let_writers_go(session: TableSession, most: float) -> None:
     until = clock.monotonic() + max(most, _TURN)
     while clock.monotonic() < until and not session.window.stop.is_set():
         try:
-            guards = [read_guard(store, guard, beat) for guard, beat in newest_beats(store).items()]
+            guards = read_guards(store)
         except WindowError:
             return
-        if not any(each is not None and _goes_first(each) for each in guards):
+        if not any(map(_goes_first, guards)):
             return
         clock.sleep(min(_LOOK_EVERY, max(until - clock.monotonic(), 0.05)))
 
@@ -404,7 +399,7 @@ def _vacuum(session: TableSession, statement: Statement) -> None:
         raise StopTableError(RunOutcome.FAILED, error_text(error), error.hint)
     made = window.reader.commits(session.plan.location, after=live.version)
     ours = [each for each in made if isinstance(answer, Landed) and each.version in answer.versions]
-    size = sum(_metric(each, "sizeOfDataToDelete") for each in ours)
-    deleted = sum(_metric(each, "numDeletedFiles") for each in ours)
+    size = sum(each.metric("sizeOfDataToDelete") for each in ours)
+    deleted = sum(each.metric("numDeletedFiles") for each in ours)
     told = f", and {deleted:,} files ({size_text(size)}) were deleted" if ours else ""
     session.hooks.notes.append(f"VACUUM: DRY RUN named {files:,} files and directories{told}")

@@ -12,7 +12,7 @@ from tablectl.applying.table_session import TableSession
 from tablectl.conflicts.past_writers import metric_seconds
 from tablectl.delta import keys
 from tablectl.leases.clock import milliseconds
-from tablectl.leases.guards import HERE, newest_beats, read_guard
+from tablectl.leases.guards import HERE, read_guards
 from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.text import listed, minutes_text
@@ -69,9 +69,8 @@ def _writers(session: TableSession, live: LiveTable, keeps: float) -> str:
     """Writes that may have begun before the horizon: only with a retention that a write can exceed."""
     if keeps >= _LONGEST_WRITE:
         return ""
-    store = session.lease.store
-    guards = [read_guard(store, guard, beat) for guard, beat in newest_beats(store).items()]
-    running = [each.writer or "a writer without a name" for each in guards if each and each.waits != HERE]
+    guards = read_guards(session.lease.store)
+    running = [each.writer or "a writer without a name" for each in guards if each.waits != HERE]
     if running:
         return f"files are kept for {minutes_text(keeps)}, and writes are running: {listed(running, _MOST)}"
     longest = max((metric_seconds(each, "executionTimeMs") or 0.0 for each in live.history), default=0.0)

@@ -56,10 +56,7 @@ class Isolation(WordAttribute):
         return None
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
-        lost = change.before not in {"Serializable", "default"}
-        note = f"the new level: open-source Delta cannot set {change.before} again" if lost else ""
-        undo = None if lost else put_back(keys.ISOLATION_LEVEL, basis)
-        return (PlannedOperation(change.id, _operation(change.after), undo=undo, undo_note=note),)
+        return (PlannedOperation(change.id, _operation(change.after), undo=put_back(keys.ISOLATION_LEVEL, basis)),)
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
         return {keys.ISOLATION_LEVEL: None if declared == "default" else str(declared)}

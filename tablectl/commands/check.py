@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tablectl.commands.advise import PastOptions, each_table, entry_of
 from tablectl.commands.command import command, function
+from tablectl.commands.linting import findings_on, state_of
 from tablectl.commands.options import Place, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
@@ -21,11 +22,10 @@ from tablectl.delta.names import parse_table
 from tablectl.insight.advice.facts import TableFacts
 from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, find_risks
 from tablectl.insight.advice.risks_document import document_of_risks
-from tablectl.lint_rules.rule import table_subject
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.text import natural_key
 from tablectl.planning.diff import diff
-from tablectl.planning.lint import LintedTable, lint, with_own_rules
+from tablectl.planning.lint import LintedTable
 from tablectl.policies.fields import ListOf, Text
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
@@ -120,11 +120,9 @@ def _catalog(place: str, project: Project) -> str:
 
 
 def _checked(project: Project, spec: TableSpec, location: str, facts: TableFacts) -> TableRisks:
-    live, dialect = facts.live, project.dialect
-    changes = diff(spec.policy, live, dialect)
-    state = table_subject(spec.policy, live, changes, dialect, options=spec.options, runtime=project.runtime)
-    findings = lint(state, spec.name, "lint", with_own_rules(project.config.severities, project.own_rules, spec))
-    shown = project.mask.linted(LintedTable(spec.name.text, findings)).findings
+    live = facts.live
+    state = state_of(project, spec, live, diff(spec.policy, live, project.dialect))
+    shown = project.mask.linted(LintedTable(spec.name.text, findings_on(project, spec, state))).findings
     risks = find_risks(facts, state, shown, project.mask.table_plan)
     return TableRisks(
         table=spec.name.text,

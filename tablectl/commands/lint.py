@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from tablectl.commands.command import command, function
+from tablectl.commands.linting import findings_on, state_of
 from tablectl.commands.options import EVERY_FORMAT, ChangedTables, Reported, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.plan_reports import chosen_tables
@@ -16,15 +16,13 @@ from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.table_reports import report_of
-from tablectl.lint_rules.rule import table_subject
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Finding
 from tablectl.model.table import LOOK_BACK, Depth
-from tablectl.planning import lint as rules
 from tablectl.planning.dbt import dbt_findings
 from tablectl.planning.diff import diff
-from tablectl.planning.lint import Linted, LintedTable, graded, with_own_rules
+from tablectl.planning.lint import Linted, LintedTable, graded
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
 from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.fields import Text
@@ -104,10 +102,7 @@ def lint_tables(project: Project, options: LintOptions, on_read: OnRead = ignore
 
 def _linted(project: Project, dbt: Sequence[DbtTable], spec: TableSpec, reading: Reading) -> tuple[Finding, ...]:
     live = reading.table
-    changes = diff(spec.policy, live, project.dialect)
-    subject = table_subject(spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime)
-    subject = replace(subject, today=datetime.now(UTC).date(), upkeep=spec.upkeep)
-    severities = with_own_rules(project.config.severities, project.own_rules, spec)
+    state = state_of(project, spec, live, diff(spec.policy, live, project.dialect))
     theirs = [each for each in dbt if each.name.key == spec.name.key]
     shared = dbt_findings(spec, theirs, live.known_commits, project.dialect)
-    return (*rules.lint(subject, spec.name, "lint", severities), *graded(shared, spec.name, severities))
+    return (*findings_on(project, spec, state), *graded(shared, spec.name, project.config.severities))

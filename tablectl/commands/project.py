@@ -199,10 +199,10 @@ def _open_endpoint(address: str, engine: EngineConfig, bound: float | None, stam
         float(engine.heartbeat),
         float(engine.dead_after),
     )
-    place = address.removeprefix(THRIFT).removeprefix(WAREHOUSE)
-    endpoint = (
-        sql_endpoint.thrift(place, options, os.environ) if engine.thrift else sql_endpoint.warehouse(place, options)
-    )
+    if engine.thrift:
+        endpoint = sql_endpoint.thrift(address.removeprefix(THRIFT), options, os.environ)
+    else:
+        endpoint = sql_endpoint.warehouse(address.removeprefix(WAREHOUSE), options)
     return sql_endpoint.SqlEndpoint(endpoint, options, stamp).open()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tablectl.attributes.policy import attribute
 from tablectl.commands.command import command, function
+from tablectl.commands.linting import findings_on, state_of
 from tablectl.commands.options import LookBack, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
@@ -25,7 +26,6 @@ from tablectl.delta.clients import LockedOut, judge
 from tablectl.delta.names import canonical_location, column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
 from tablectl.delta.protocol import Protocol
-from tablectl.lint_rules.rule import table_subject
 from tablectl.log.blame import BlameQuery, BlameResult, blame
 from tablectl.log.reader import Reading, ReadRequest, read_commits, read_each
 from tablectl.model.errors import ExitCode, LiveError, TablectlError, UsageError, one_line
@@ -35,7 +35,6 @@ from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import natural_key, time_text, value_text
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
-from tablectl.planning.lint import lint, with_own_rules
 from tablectl.planning.upkeep import due_tasks
 from tablectl.policies.fields import ListOf, Text, Word, flag
 from tablectl.policies.settings import setting
@@ -349,9 +348,7 @@ def _locked_out(spec: TableSpec, live: LiveTable) -> tuple[str, ...]:
 
 def _findings(project: Project, found: _Found) -> tuple[str, ...]:
     spec, live = found.spec, found.live
-    subject = table_subject(spec.policy, live, found.changes, project.dialect, options=spec.options)
-    severities = with_own_rules(project.config.severities, project.own_rules, spec)
-    findings = lint(subject, spec.name, "lint", severities)
+    findings = findings_on(project, spec, state_of(project, spec, live, found.changes))
     return tuple(sorted({each.code for each in findings if each.severity in {"error", "warning"}}))
 
 

@@ -261,10 +261,7 @@ def _measured(commit: Commit) -> float | None:
 
 def metric_seconds(commit: Commit, name: str) -> float | None:
     """A metric of a commit in milliseconds, in seconds; ``None`` if it is not a possible duration above zero."""
-    text = commit.metrics.get(name, "")
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(round(LONGEST_WRITE * 1000)))):
-        return None
-    seconds = int(text) / 1000
+    seconds = commit.metric(name) / 1000
     return seconds if 0 < seconds <= LONGEST_WRITE else None
 
 

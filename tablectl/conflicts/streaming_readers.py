@@ -49,8 +49,11 @@ def stream_reader(made: Sequence[CommittedTransaction], dialect: str, *, tracked
     return max(effects, key=lambda stop: stop.effect.rank, default=_UNTOUCHED)
 
 
-def stopped_readers(made: Sequence[CommittedTransaction]) -> tuple[ReaderKind, ...]:
-    """The streams that stop at the commits of one statement: ``every`` stream, or kinds of them that can restart."""
+def stopped_readers(made: Sequence[CommittedTransaction], dialect: str) -> tuple[ReaderKind, ...]:
+    """The streams that stop at the commits of one statement: ``every`` stream, or kinds of them that can restart. Where
+    the dialect itself stops streams, its own kind says enough.
+    """
+    own = dialect_of(dialect).streams_stopped_by_metadata
     plain = OPEN_SOURCE.name
     if stream_reader(made, plain).effect is not ReaderEffect.GOES_ON:
         return ("every",)
@@ -61,7 +64,7 @@ def stopped_readers(made: Sequence[CommittedTransaction]) -> tuple[ReaderKind, .
         kind = each.streams_stopped_by_metadata
         if kind and stream_reader(made, each.name).effect is not ReaderEffect.GOES_ON:
             stopped.append(kind)
-    return tuple(stopped)
+    return (own,) if own and own in stopped else tuple(stopped)
 
 
 _UNTOUCHED = ReaderStop(ReaderEffect.GOES_ON, "it reads only rows, and no row changed", "delta-6")

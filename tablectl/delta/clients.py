@@ -27,6 +27,8 @@ Outcome = Literal["yes", "no", "wrong rows"]
 LISTS = "table features"
 """Pseudo-feature: the protocol lists its features. A client must support this in addition to each listed feature."""
 VECTORS_OFF = "vectors off"
+WRITES = "writes"
+WRITES_VECTORS = "writes with vectors"
 """Pseudo-feature: deletion vectors are disabled, but some remain in the table or in its checkpoint."""
 FORMAT = 1
 MAX_BYTES = 1024 * 1024
@@ -60,12 +62,14 @@ class Probe:
 
 @frozen(kw_only=True)
 class WrongRows:
-    """A table state in which a client returns wrong rows without an error."""
+    """A table state in which a client returns wrong rows without an error, or writes them."""
 
     when: str
-    """The state: ``VECTORS_OFF``."""
+    """The state: ``VECTORS_OFF``, ``WRITES``, ``WRITES_VECTORS``."""
     why: str
     source: str
+    below: str = ""
+    """The release with the fix; empty if none is known."""
 
 
 @frozen(kw_only=True)
@@ -194,6 +198,14 @@ def _documented(data: ClientData, version: Version, feature: str, access: Access
     return ClientAnswer(ClientFeatures.UNDOCUMENTED)
 
 
+def wrong_writes(data: ClientData, version: Version, *, vectors: bool) -> Iterator[WrongRows]:
+    """What a version writes wrong, by its own issues and release notes, with deletion vectors or without."""
+    states = {WRITES, WRITES_VECTORS} if vectors else {WRITES}
+    for each in data.wrong_rows:
+        if each.when in states and (not each.below or _padded(version) < _padded(parse_version(each.below))):
+            yield each
+
+
 def wrong_rows(data: ClientData, version: Version, when: str) -> str:
     """Why a version returns wrong rows for a table in state ``when``; empty if no source says that it does."""
     probed = _probed(data, version, when, "read")
@@ -310,6 +322,12 @@ def judge_writer(client: Client, before: Protocol, after: Protocol) -> LockedOut
     if not number or number < client.family.crate_versions_below:
         number = newest_version(data)
     return next(_judged(data, number, before, after), None)
+
+
+def newest_locked_out(before: Protocol, after: Protocol) -> tuple[LockedOut, ...]:
+    """The known clients that a protocol upgrade locks out in their newest known version."""
+    judged = (each for data in known_clients() for each in _judged(data, newest_version(data), before, after))
+    return tuple(each for each in judged if isinstance(each, LockedOut))
 
 
 def newest_version(data: ClientData) -> Version:

@@ -174,15 +174,9 @@ class SparkEngine(SqlCatalog):
                 self._session.interruptTag(tag)
         return None
 
-    def log_store(self, scheme: str) -> str:
-        """The class of Delta's log store configured for a scheme. As in Delta, the setting for all schemes takes
-        precedence.
-        """
-        for key in ("spark.delta.logStore.class", f"spark.delta.logStore.{scheme}.impl"):
-            found = self._run(partial(self._session.conf.get, key, None))
-            if found:
-                return str(found)
-        return ""
+    def setting(self, key: str) -> str:
+        """As ``SqlCatalog.setting``."""
+        return str(self._run(partial(self._session.conf.get, key, None)) or "")
 
     def opens(self, scheme: str) -> bool | None:
         """As ``Engine.opens``. A Connect server does not tell."""

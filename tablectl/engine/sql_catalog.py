@@ -24,6 +24,14 @@ class SqlCatalog(ABC):
         """The first row of a query, with its values as strings."""
         return tuple(None if value is None else str(value) for value in self.rows(sql)[0])
 
+    @abstractmethod
+    def setting(self, key: str) -> str:
+        """A setting of the session; empty if it is not set. Raises ``EngineError``."""
+
+    def log_store(self, scheme: str) -> str:
+        """As ``CommitDriver.log_store``. As in Delta, the setting for all schemes takes precedence."""
+        return self.setting("spark.delta.logStore.class") or self.setting(f"spark.delta.logStore.{scheme}.impl")
+
     def location(self, table: TableName) -> str:
         """The location of a table: from the catalog if it tells, else by ``DESCRIBE TABLE``, which loads the table's
         log.

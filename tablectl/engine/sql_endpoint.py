@@ -225,13 +225,9 @@ class SqlEndpoint(SqlCatalog):
         """Whether the endpoint answered recently."""
         return self._heartbeat.alive()
 
-    def log_store(self, scheme: str) -> str:
-        """As ``Engine.log_store``."""
-        for key in ("spark.delta.logStore.class", f"spark.delta.logStore.{scheme}.impl"):
-            found = self._on_connection(partial(_setting, key=key))
-            if found:
-                return found
-        return ""
+    def setting(self, key: str) -> str:
+        """As ``SqlCatalog.setting``."""
+        return self._on_connection(partial(_setting, key=key)) or ""
 
     def opens(self, scheme: str) -> bool | None:  # an endpoint does not tell
         """As ``Engine.opens``."""

@@ -107,6 +107,21 @@ def read_guard(store: RecordStore, guard: str, beat: int) -> GuardRecord | None:
     return None if data is None else _parse(guard, beat, data)
 
 
+def read_guards(store: RecordStore) -> tuple[GuardRecord, ...]:
+    """The records of all guards of a table. One that is deleted between listing and reading counts as a guard of the
+    strictest mode: it ended, or its next beat replaced it. Raises ``WindowError`` as ``newest_beats``.
+    """
+    return tuple(read_guard(store, *each) or GuardRecord(*each) for each in listed_twice(store).items())
+
+
+def listed_twice(store: RecordStore) -> dict[str, int]:
+    """The guards of two listings in a row, as ``newest_beats``. A single listing may miss a guard that is renewed at
+    the same time: its old beat is already deleted and its new one not yet listed.
+    """
+    first, second = newest_beats(store), newest_beats(store)
+    return {guard: max(first.get(guard, 0), second.get(guard, 0)) for guard in {**first, **second}}
+
+
 def delete_dead_guard(store: RecordStore, guard: str, beat: int) -> None:
     """Delete a dead guard's beats up to ``beat``. For the holder of the lease: otherwise every later drain waits for
     it, or reads it.

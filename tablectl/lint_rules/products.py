@@ -10,7 +10,8 @@ from tablectl.attributes.deletion_vectors import DeletionVectors
 from tablectl.attributes.feature_steps import policy_line
 from tablectl.attributes.features import dropped_features
 from tablectl.attributes.policy import Policy, attribute
-from tablectl.delta.clients import ClientData, find_client, find_engine, in_the_way
+from tablectl.delta import keys
+from tablectl.delta.clients import ClientData, find_client, find_engine, in_the_way, parse_version, wrong_writes
 from tablectl.delta.databricks_runtimes import TRUNCATED, Capability, can, for_property, for_value
 from tablectl.delta.dialects import dialect_of
 from tablectl.lint_rules.rule import Found, LintedState, LintRule
@@ -174,6 +175,31 @@ CLIENT_STANDS_OUTSIDE = LintRule(
     "remove it from `clients`.",
     source="the table of clients in this page; delta-1.15",
     check=_client_stands_outside,
+)
+
+
+def _client_writes_wrong_rows(table: LintedState) -> Found:
+    vectors = (table.value(keys.DELETION_VECTORS) or "").lower() == "true"
+    for name, version in table.client_versions:
+        data = find_client(name)
+        for each in wrong_writes(data, parse_version(version), vectors=vectors) if data else ():
+            yield f"{name} {version}: {each.why} (source: {each.source})", "clients"
+
+
+CLIENT_WRITES_WRONG_ROWS = LintRule(
+    code="L026",
+    name="ClientWritesWrongRows",
+    severity="warning",
+    title="A client deletes wrong rows",
+    breaks="A DELETE, UPDATE or MERGE of that client removes or brings back other rows than it should, without an "
+    "error.",
+    why="`clients:` names the client with a version that has this fault by its own release notes or issues.",
+    fix="Upgrade the client to the release with the fix before it writes this table again, or let it only read.",
+    source="the table of clients in this page",
+    seen=("lint",),
+    harm="data or history at risk",
+    check=_client_writes_wrong_rows,
+    properties=(keys.DELETION_VECTORS,),
 )
 
 

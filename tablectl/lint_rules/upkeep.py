@@ -19,7 +19,7 @@ def _maintained_elsewhere(table: LintedState) -> Found:
 
 
 UPKEEP_ELSEWHERE = LintRule(
-    code="L025",
+    code="L030",
     name="UpkeepElsewhere",
     severity="warning",
     title="Upkeep of a table that its catalog maintains",
@@ -43,7 +43,7 @@ def _longer_than_log(table: LintedState) -> Found:
 
 
 UPKEEP_LONGER_THAN_LOG = LintRule(
-    code="L026",
+    code="L031",
     name="UpkeepLongerThanLog",
     severity="warning",
     title="Upkeep is due less often than the log is kept",
@@ -63,7 +63,7 @@ def _vacuum_beside_writes(table: LintedState) -> Found:
 
 
 VACUUM_WAITS_FOR_WRITES = LintRule(
-    code="L027",
+    code="L032",
     name="VacuumWaitsForWrites",
     severity="warning",
     title="VACUUM of files that running writes may need",

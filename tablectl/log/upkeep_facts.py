@@ -7,7 +7,7 @@ without partitions. Otherwise the log is replayed, up to ``MOST_FILES`` files: a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import inf
@@ -154,17 +154,12 @@ def _is_of(commit: Commit, run: str) -> bool:
 
 def added(commit: Commit) -> tuple[int, int]:
     """The files that a commit added, and their bytes, by its metrics; 0 where it has none."""
-    return _metric(commit, _ADDED), _metric(commit, _ADDED_BYTES)
+    return commit.metric(*_ADDED), commit.metric(*_ADDED_BYTES)
 
 
 def removed(commit: Commit) -> tuple[int, int]:
     """The files that a commit removed, and their bytes, as ``added``."""
-    return _metric(commit, _REMOVED), _metric(commit, _REMOVED_BYTES)
-
-
-def _metric(commit: Commit, names: Iterable[str]) -> int:
-    text = next((commit.metrics[name] for name in names if name in commit.metrics), "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0  # fits 64 bits
+    return commit.metric(*_REMOVED), commit.metric(*_REMOVED_BYTES)
 
 
 def _writers(commits: Sequence[Commit]) -> Iterator[WriterFiles]:

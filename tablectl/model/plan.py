@@ -210,6 +210,8 @@ class Statement:
     """The SQL that undoes the statement; empty if ``undo_note`` says why there is none."""
     undo_note: str = ""
     """What cannot be undone and stays, as a noun phrase."""
+    lost: tuple[str, ...] = field(default=(), metadata=OMITTED)
+    """The ids of the changes whose old value no statement brings back."""
 
 
 @frozen(kw_only=True)

@@ -86,6 +86,11 @@ class Commit:
         """The run of tablectl that made it; ``None`` for other commits."""
         return read_stamp(self.user_metadata)
 
+    def metric(self, *names: str) -> int:
+        """The first of these metrics that the commit has; 0 if it has none, or no number of 64 bits."""
+        text = next((self.metrics[name] for name in names if name in self.metrics), "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < len(str(2**63)) else 0
+
     @property
     def source(self) -> str:
         """What committed, with one name for all runs of a job: ``job nightly``, ``notebook 42``, the user, ``cluster

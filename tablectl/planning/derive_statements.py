@@ -40,6 +40,7 @@ class DerivedTable:
     """The protocol of the basis."""
     after: Protocol
     """The protocol after all statements."""
+    dialect: str
 
     def refused(self) -> DerivedTable:
         """The same table without statements."""
@@ -52,7 +53,7 @@ class DerivedTable:
 
     def undo(self, table: TableName) -> tuple[str, ...]:
         """The SQL that undoes the changes as far as possible, in run order."""
-        return _undo_all(self.operations, table) if self.statements else ()
+        return _undo_all(self.operations, table, self.dialect) if self.statements else ()
 
 
 def derive_table(
@@ -71,13 +72,15 @@ def derive_table(
     for statement in statements:  # their order matters: a numbered protocol implies more than it names
         after = after.raised(frozenset(statement.effect.features)).lowered(frozenset(statement.effect.drops))
     made = tuple(operation for _, operation in sent)
-    return DerivedTable(tuple(changes), basis, operations, statements, made, before, after)
+    return DerivedTable(tuple(changes), basis, operations, statements, made, before, after, dialect)
 
 
-def refused_table(changes: Sequence[Change], basis: Basis, operations: tuple[PlannedOperation, ...]) -> DerivedTable:
+def refused_table(
+    changes: Sequence[Change], basis: Basis, operations: tuple[PlannedOperation, ...], dialect: str
+) -> DerivedTable:
     """A table whose changes cannot be made: it has no statements."""
     protocol = basis.protocol.protocol()
-    return DerivedTable(tuple(changes), basis, operations, (), (), protocol, protocol)
+    return DerivedTable(tuple(changes), basis, operations, (), (), protocol, protocol, dialect)
 
 
 def _order(
@@ -88,12 +91,12 @@ def _order(
         [replace(each, phase=phase_of(each.operation.commits(basis), basis, dialect).phase) for each in operations]
     )
     for phase in Phase:
-        for group in _groups([each for each in planned if each.phase is phase]):
+        for group in _groups([each for each in planned if each.phase is phase], basis):
             operation = _merged([each.operation for each in group])
             yield _statement(group, operation, basis, table, dialect), operation
 
 
-def _undo_all(operations: Sequence[PlannedOperation], table: TableName) -> tuple[str, ...]:
+def _undo_all(operations: Sequence[PlannedOperation], table: TableName, dialect: str) -> tuple[str, ...]:
     """The SQL that undoes operations, in the order in which it must run. This is not the reverse order of the
     statements.
 
@@ -101,7 +104,7 @@ def _undo_all(operations: Sequence[PlannedOperation], table: TableName) -> tuple
     Therefore UNSET runs first (deletion vectors and symlink manifests, delta-1.3). Columns need their statistics before
     they cluster again.
     """
-    undos = [undo for each in operations if (undo := _printable(each)) is not None]
+    undos = [undo for each in operations if (undo := _printable(each, dialect)) is not None]
     kinds: tuple[type[Operation], ...] = (UnsetProperties, SetProperties)
     merged = [_merged(same) for kind in kinds if (same := [each for each in undos if isinstance(each, kind)])]
     rest = [each for each in reversed(undos) if not isinstance(each, kinds)]
@@ -127,16 +130,18 @@ def _needs(one: PlannedOperation, other: PlannedOperation) -> bool:
     return other is not one and any(each.lower() in wanted for each in other.operation.provides)
 
 
-def _groups(operations: list[PlannedOperation]) -> Iterable[list[PlannedOperation]]:
-    """Groups the operations of a phase into statements, in run order: properties, operations that depend on them,
-    dropped features.
+def _groups(operations: list[PlannedOperation], basis: Basis) -> Iterable[list[PlannedOperation]]:
+    """Groups the operations of a phase into statements, in run order: properties, a backfill, operations that depend on
+    them, dropped features. A backfill commits every file again: quick changes must not wait for it.
     """
-    sets = [each for each in operations if isinstance(each.operation, SetProperties)]
+    alone = [each for each in operations if each.operation.backfill(basis)]
+    sets = [each for each in operations if isinstance(each.operation, SetProperties) and each not in alone]
     unsets = [each for each in operations if isinstance(each.operation, UnsetProperties)]
     rest = [each for each in operations if not isinstance(each.operation, SetProperties | UnsetProperties)]
     rest.sort(key=lambda each: each.operation.turn)
     unset_first = any(_needs(one, other) for one in sets for other in unsets)
     yield from (group for group in ((unsets, sets) if unset_first else (sets, unsets)) if group)
+    yield from ([replace(each, id=f"{each.phase}-backfill") if sets else each] for each in alone)
     yield from ([each] for each in rest)
 
 
@@ -168,14 +173,15 @@ def _statement(
         effect=operation.effect(basis),
         fails=verdict.fails if commits else _documented(operation) or verdict.fails,
         commits=tuple(commit.kind for commit in commits for _ in range(batches.get(commit.kind, 1))),
-        readers=stopped_readers(commits),
+        readers=stopped_readers(commits, dialect),
         implies=operation.implied(basis),
         stale_handles=stale_handles(commits),
         rewrite=first.rewrite or operation.rewrite(basis),
         backfill=backfill,
         repartition=operation.partition_columns,
-        undo=tuple(undo.sql(table) for undo in _undo(group)),
-        undo_note="; ".join(dict.fromkeys(note for each in group for note in _notes(each))),
+        undo=tuple(undo.sql(table) for undo in _undo(group, dialect)),
+        undo_note="; ".join(dict.fromkeys(note for each in group for note in _notes(each, dialect))),
+        lost=tuple(each.change for each in group if any(_losses(each, dialect))),
     )
 
 
@@ -193,26 +199,28 @@ def _merged(operations: list[Operation]) -> Operation:
     return UnsetProperties(tuple(sorted(keys))) if keys else operations[0]
 
 
-def _printable(planned: PlannedOperation) -> Operation | None:
-    """The operation that undoes one; ``None`` if it would set a value of which only a digest is known."""
-    return None if _lost(planned) else planned.undo
+def _printable(planned: PlannedOperation, dialect: str) -> Operation | None:
+    """The operation that undoes one; ``None`` if none can."""
+    return None if any(_losses(planned, dialect)) else planned.undo
 
 
-def _lost(planned: PlannedOperation) -> list[str]:
-    """The properties whose old values are too long for a plan."""
+def _losses(planned: PlannedOperation, dialect: str) -> Iterator[str]:
+    """What the undo cannot bring back, although it should."""
+    if planned.undo and (why := planned.undo.refused_by(dialect)):
+        yield f"the new value: {why} again"
     values = planned.undo.values if isinstance(planned.undo, SetProperties) else ()
-    return [key for key, value in values if is_cut(value)]
-
-
-def _notes(planned: PlannedOperation) -> Iterator[str]:
-    if planned.undo_note:
-        yield planned.undo_note
-    for key in _lost(planned):
+    for key in (key for key, value in values if is_cut(value)):
         yield f"the loss of the value of {key}: it has more than {LONGEST_VALUE:,} characters, so no undo is printed"
 
 
-def _undo(group: list[PlannedOperation]) -> list[Operation]:
-    undos = [undo for each in group if (undo := _printable(each)) is not None]
+def _notes(planned: PlannedOperation, dialect: str) -> Iterator[str]:
+    if planned.undo_note:
+        yield planned.undo_note
+    yield from _losses(planned, dialect)
+
+
+def _undo(group: list[PlannedOperation], dialect: str) -> list[Operation]:
+    undos = [undo for each in group if (undo := _printable(each, dialect)) is not None]
     sets: list[Operation] = [undo for undo in undos if isinstance(undo, SetProperties)]
     unsets: list[Operation] = [undo for undo in undos if isinstance(undo, UnsetProperties)]
     rest = [undo for undo in undos if not isinstance(undo, SetProperties | UnsetProperties)]

@@ -48,7 +48,7 @@ def plan_table(
     operations = operations_for(changes, basis)
     refusals = (*lock_refusals(changes, options), *refusals_for(changes, live, dialect, options, operations))
     known = (changes, basis, live.name, dialect, operations)
-    derived = refused_table(changes, basis, operations) if refusals else derive_table(*known)
+    derived = refused_table(changes, basis, operations, dialect) if refusals else derive_table(*known)
     refusals += consent_refusals(derived, dialect)
     subject = table_subject(policy, live, changes, dialect, options=options, runtime=runtime)
     found = graded(derived_findings(derived), live.name, severities) + lint(subject, live.name, "plan", severities)

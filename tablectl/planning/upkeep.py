@@ -125,7 +125,7 @@ def upkeep_table(
     operations = tuple(_operation(each, policy, basis) for each in tasks if each.due)
     statements = tuple(statement_of(each, basis, live.name, dialect) for each in operations)
     sent, protocol = tuple(each.operation for each in operations), live.protocol
-    derived = DerivedTable((), basis, operations, statements, sent, protocol, protocol)
+    derived = DerivedTable((), basis, operations, statements, sent, protocol, protocol, dialect)
     return UpkeepTable(
         name=live.name.text,
         location=live.location,

@@ -52,6 +52,12 @@ Lines = tuple[Cell, ...]
 """The lines of one cell of a table."""
 
 
+def name_lines(table: str, policy: str, owner: str) -> Lines:
+    """The name of a table, the place of its policy, and its owner."""
+    yours = (Cell(each, tone="quiet") for each in (policy, f"owner {owner}" if owner else "") if each)
+    return (Cell(table, code=True), *yours)
+
+
 @frozen
 class Row:
     """A row of a table."""

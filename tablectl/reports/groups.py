@@ -352,10 +352,14 @@ def _left_protocol(table: TablePlan) -> str:
 
 
 def _left_values(table: TablePlan) -> str:
-    """What statements imply of attributes that the plan does not change: no rollback takes that back."""
+    """What statements imply of attributes that the plan does not change, and values that cannot be set again: no
+    rollback takes that back.
+    """
     changed = {each.attribute for each in table.changes}
-    implied = (each for statement in table.statements for each in statement.implies)
-    return ", ".join(f"`{each}`" for each in implied if each.partition(":")[0] not in changed)
+    implied = [each for statement in table.statements for each in statement.implies]
+    kept = [each for each in implied if each.partition(":")[0] not in changed]
+    lost = [f"the new value of `{each}`" for statement in table.statements for each in statement.lost]
+    return ", ".join([*(f"`{each}`" for each in kept), *lost])
 
 
 def _lasting(text: str, kind: Kind) -> Effect:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tablectl.delta.clients import LISTS, VECTORS_OFF, ClientData, Probe, known_clients
+from tablectl.delta.clients import LISTS, VECTORS_OFF, ClientData, Probe, WrongRows, known_clients
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.rule import LintRule
 
@@ -93,7 +93,7 @@ def _client(data: ClientData) -> str:
         lines.append(f"* writes: {_since(data.writes)}")
     lines += [f"* locked out by {feature}: {why}" for feature, why in data.never.items()]
     lines += [f"* not read by all: {feature}: {why}" for feature, why in data.partly.items()]
-    lines += [f"* reads wrong rows of {_state(each.when)}: {each.why} ({each.source})" for each in data.wrong_rows]
+    lines += [f"* {_wrong(each)}: {each.why} ({each.source})" for each in data.wrong_rows]
     if data.open:
         lines.append(f"* left open: {', '.join(sorted(data.open))}" + (f" ({data.note})" if data.note else ""))
     lines += _probe(data, data.probe) if data.probe else []
@@ -115,6 +115,12 @@ def _outcomes(what: str, by: Mapping[str, str]) -> Iterator[str]:
         names = [_state(name) for name, found in by.items() if found == outcome]
         if names:
             yield f"  * {what}, {outcome}: {', '.join(names)}"
+
+
+def _wrong(rows: WrongRows) -> str:
+    if rows.when == VECTORS_OFF:
+        return f"reads wrong rows of {_state(rows.when)}"
+    return f"writes wrong rows before {rows.below}"
 
 
 def _state(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tablectl.model.text import listed, size_text, time_text
-from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone, Verdict
+from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone, Verdict, name_lines
 from tablectl.reports.status import STATES, LakeStatus, TableState, TableStatus
 from tablectl.reports.style import plural
 from tablectl.reports.wording import unread_title
@@ -75,7 +75,7 @@ def _tail(status: LakeStatus) -> Iterator[Block]:
 
 def _row(table: TableStatus) -> Row:
     cells: tuple[Lines, ...] = (
-        tuple(_name(table)),
+        name_lines(table.table, table.policy, table.owner),
         (Cell(table.state, tone=_TONES[table.state], badge=True),),
         tuple(_differences(table)),
         _time(table.applied_at),
@@ -86,14 +86,6 @@ def _row(table: TableStatus) -> Row:
         tuple(_checks(table)),
     )
     return Row(cells, words=(table.table,))
-
-
-def _name(table: TableStatus) -> Iterator[Cell]:
-    yield Cell(table.table, code=True)
-    if table.policy:
-        yield Cell(table.policy, tone="quiet")
-    if table.owner:
-        yield Cell(f"owner {table.owner}", tone="quiet")
 
 
 def _differences(table: TableStatus) -> Iterator[Cell]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tablectl.model.expected_loss import hour_text
 from tablectl.model.text import size_text, time_text
 from tablectl.model.upkeep import UpkeepTask
-from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone, Verdict
+from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone, Verdict, name_lines
 from tablectl.reports.style import plural
 from tablectl.reports.upkeep import UPKEEP_STATES, LakeUpkeep, TableUpkeep, UpkeepState
 
@@ -60,7 +60,7 @@ def _tail(upkeep: LakeUpkeep) -> Iterator[Block]:
 def _row(table: TableUpkeep) -> Row:
     tasks = {each.kind: each for each in table.tasks}
     cells: tuple[Lines, ...] = (
-        tuple(_name(table)),
+        name_lines(table.table, table.policy, table.owner),
         tuple(_state(table)),
         tuple(_task(tasks.get("optimize"), "merges")),
         tuple(_task(tasks.get("vacuum"), "deletes")),
@@ -69,14 +69,6 @@ def _row(table: TableUpkeep) -> Row:
         tuple(Cell(f"{each.files:,} in {each.commits:,}: {each.name}") for each in table.writers[:_MOST]),
     )
     return Row(cells, words=(table.table,))
-
-
-def _name(table: TableUpkeep) -> Iterator[Cell]:
-    yield Cell(table.table, code=True)
-    if table.policy:
-        yield Cell(table.policy, tone="quiet")
-    if table.owner:
-        yield Cell(f"owner {table.owner}", tone="quiet")
 
 
 def _state(table: TableUpkeep) -> Iterator[Cell]:

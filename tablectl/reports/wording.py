@@ -197,6 +197,8 @@ def readers_text(stopped: Collection[ReaderKind]) -> str:
     """What happens to streams that read a table."""
     if "every" in stopped:
         return "every stream that reads the table stops"
+    if stopped == {"on Databricks"}:
+        return "streams on Databricks that read the table stop once and restart"
     ways = ["with a schemaTrackingLocation"] * ("with schema tracking" in stopped)
     ways += ["on Databricks"] * ("on Databricks" in stopped)
     return f"streams that read the table continue; {' or '.join(ways)} they stop once and restart"

@@ -75,8 +75,8 @@ def test_nothing_stops_no_one() -> None:
     assert stream_reader([], "oss").effect is ReaderEffect.GOES_ON
 
 
-def stopped(key: str) -> tuple[str, ...]:
-    return stopped_readers([each.committed for each in operation(key).transactions(setting(), "a")])
+def stopped(key: str, dialect: str = "oss") -> tuple[str, ...]:
+    return stopped_readers([each.committed for each in operation(key).transactions(setting(), "a")], dialect)
 
 
 def test_a_plan_says_which_streams_stop() -> None:
@@ -85,6 +85,12 @@ def test_a_plan_says_which_streams_stop() -> None:
     assert stopped("update") == ("every",)
 
 
+def test_a_plan_for_databricks_does_not_speak_of_other_streams() -> None:
+    assert stopped("vectors-on", "databricks") == ("on Databricks",)
+    assert stopped("update", "databricks") == ("every",)
+    assert stopped("insert", "databricks") == ()
+
+
 def test_a_property_of_ones_own_does_not_concern_schema_tracking() -> None:
     made = CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=MetadataChange(sets=(("owner.team", "web"),)))
-    assert stopped_readers([made]) == ("on Databricks",)
+    assert stopped_readers([made], "oss") == ("on Databricks",)

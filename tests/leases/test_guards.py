@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.leases.guards import GuardMode, GuardRecord, delete_dead_guard, newest_beats, read_guard
+from tablectl.leases.guards import GuardMode, GuardRecord, delete_dead_guard, newest_beats, read_guard, read_guards
 from tablectl.leases.lease_records import Gate
 from tablectl.storage.records import RecordStore, open_records
 from tests.leases.lease_fakes import MemoryRecords
@@ -75,3 +75,28 @@ def test_the_writers_name_cannot_paint_the_terminal(store: RecordStore) -> None:
     assert found is not None
     assert found.writer.isprintable()
     assert len(found.writer) == 200
+
+
+def test_a_guard_that_renews_itself_between_listing_and_reading_is_not_overlooked() -> None:
+    class Renewed(MemoryRecords):
+        def read(self, name: str) -> bytes | None:
+            self.kept.pop(name)
+            return None
+
+    store = Renewed()
+    store.kept = {GuardRecord("0123abcd", 7).name: GuardRecord("0123abcd", 7, "nightly").to_bytes()}
+    assert read_guards(store) == (GuardRecord("0123abcd", 7),)
+    assert read_guards(store) == ()
+
+
+def test_a_guard_whose_beats_a_listing_misses_is_found_by_the_next_one() -> None:
+    class Moving(MemoryRecords):
+        listings = iter([(), (GuardRecord("0123abcd", 8).name,)])
+
+        def names(self, prefix: str) -> tuple[str, ...]:
+            return next(self.listings)
+
+    guard = GuardRecord("0123abcd", 8, "nightly")
+    store = Moving()
+    store.kept = {guard.name: guard.to_bytes()}
+    assert read_guards(store) == (guard,)

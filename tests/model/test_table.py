@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.model.table import Commit
 from tests.builders import live_table
 
 _DOMAINS = frozenset({"clustering", "domainMetadata"})
@@ -165,3 +166,25 @@ def test_a_feature_that_leaves_takes_the_numbers_it_needed_with_it(
     before: Protocol, features: frozenset[str], after: Protocol
 ) -> None:
     assert before.lowered(features) == after
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("7", 7),
+        ("999999999999999999", 999_999_999_999_999_999),
+        ("9" * 5000, 0),
+        ("-7", 0),
+        ("7.5", 0),
+        ("٧", 0),
+        ("", 0),
+    ],
+)
+def test_a_metric_that_is_no_number_of_64_bits_counts_as_none(text: str, number: int) -> None:
+    assert Commit(1, 0, "OPTIMIZE", metrics={"numRemovedBytes": text}).metric("numRemovedBytes") == number
+
+
+def test_the_first_of_several_names_of_a_metric_counts() -> None:
+    commit = Commit(1, 0, "OPTIMIZE", metrics={"b": "2", "c": "3"})
+    assert commit.metric("a", "b", "c") == 2
+    assert commit.metric("a") == 0

@@ -13,6 +13,7 @@ from tablectl.model.table import LiveTable
 Live = Callable[..., LiveTable]
 TablePlanner = Callable[..., TablePlan]
 _VECTORS = "delta.enableDeletionVectors"
+_BACK = "ALTER TABLE `lake`.`s`.`t`\nSET TBLPROPERTIES ('delta.isolationLevel' = 'WriteSerializable')"
 _MANIFEST = "delta.compatibility.symlinkFormatManifest.enabled"
 
 
@@ -137,6 +138,38 @@ def test_the_cost_of_a_purge_is_bounded_by_what_is_known(
     assert cost(vectors=30, files=12, bytes=None) == (30, 12, None)
     assert cost(vectors=None, files=12, bytes=99) == (None, 12, 99)
     assert cost(vectors=None, files=None, bytes=None) == (None, None, None)
+
+
+def test_a_backfill_does_not_share_a_statement_with_quick_properties(live: Live, table_plan: TablePlanner) -> None:
+    plan = table_plan(live(files=2_000_000), dialect="databricks", row_tracking="enabled", isolation="Serializable")
+    assert _shape(plan) == [
+        ("closed", "SET TBLPROPERTIES", ("isolation",)),
+        ("closed", "SET TBLPROPERTIES", ("row_tracking",)),
+    ]
+    assert [each.id for each in plan.statements] == ["closed-set", "closed-backfill"]
+    assert [bool(each.backfill) for each in plan.statements] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "undo", "note"),
+    [
+        ("oss", (), "the new value: open-source Delta cannot set WriteSerializable again"),
+        (
+            "databricks",
+            ("ALTER TABLE `lake`.`s`.`t`\nSET TBLPROPERTIES ('delta.isolationLevel' = 'WriteSerializable')",),
+            "",
+        ),
+    ],
+)
+def test_an_isolation_level_is_put_back_where_the_dialect_can_set_it(
+    live: Live, table_plan: TablePlanner, dialect: str, undo: tuple[str, ...], note: str
+) -> None:
+    stored = live(properties={"delta.isolationLevel": "WriteSerializable"})
+    plan = table_plan(stored, dialect=dialect, isolation="Serializable")
+    (statement,) = plan.statements
+    assert statement.undo == plan.undo == undo
+    assert statement.undo_note == note
+    assert statement.lost == (() if undo else ("isolation",))
 
 
 def test_ids_are_unique_within_a_table(live: Live, table_plan: TablePlanner, vectors_protocol: Protocol) -> None:

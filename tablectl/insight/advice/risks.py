@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tablectl.delta.clients import LockedOut, judge, known_clients, newest_version
+from tablectl.delta.clients import newest_locked_out
 from tablectl.delta.protocol import Protocol
 from tablectl.insight.advice.advise import advise, planned_with
 from tablectl.insight.advice.facts import Advice, Benefit, Declared, TableFacts
@@ -122,12 +122,7 @@ def _locked_out(facts: TableFacts, advised: bool) -> Iterator[Risk]:  # noqa: FB
     """The newest known clients that cannot read or write the table, unless an advice names them."""
     if advised:
         return
-    found = [
-        each
-        for data in known_clients()
-        for each in judge(data.name, ".".join(map(str, newest_version(data))), _OLDEST, facts.live.protocol)
-        if isinstance(each, LockedOut)
-    ]
+    found = newest_locked_out(_OLDEST, facts.live.protocol)
     for access in ("read", "write"):
         those = [each for each in found if each.access == access]
         if those:

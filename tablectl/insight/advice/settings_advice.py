@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from tablectl.conflicts.transactions import Level
 from tablectl.delta import keys
-from tablectl.delta.clients import LockedOut, judge, known_clients, newest_version
+from tablectl.delta.clients import newest_locked_out
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
 from tablectl.delta.protocol import PROTECTION, Protocol
 from tablectl.delta.table_features import TableFeature, find_feature
@@ -156,13 +156,7 @@ def _without(protocol: Protocol, features: Sequence[str]) -> Protocol:
 
 
 def _locked_out(before: Protocol, after: Protocol) -> list[tuple[str, str]]:
-    """The newest known clients that a change of the protocol locks out, and what they lose."""
-    return [
-        (f"{each.client} {each.version}", each.access)
-        for data in known_clients()
-        for each in judge(data.name, ".".join(map(str, newest_version(data))), before, after)
-        if isinstance(each, LockedOut)
-    ]
+    return [(f"{each.client} {each.version}", each.access) for each in newest_locked_out(before, after)]
 
 
 def _unused(live: LiveTable, feature: str) -> bool:

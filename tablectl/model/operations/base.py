@@ -113,6 +113,10 @@ class Operation(ABC):
         """The statement as text. The engine runs this text, unless the operation is a DataFrame write."""
         return "\n".join(self.lines(table))
 
+    def refused_by(self, dialect: str) -> str:
+        """Why a dialect refuses it, where another one takes it; empty if it does not."""
+        return ""
+
     @abstractmethod
     def effect(self, basis: Basis) -> CommitEffect:
         """The contents of its commits, as a plan shows them."""

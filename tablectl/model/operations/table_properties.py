@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from tablectl.delta import keys
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.properties import feature_of
 from tablectl.delta.table_features import supported_by, with_needed
@@ -48,6 +49,12 @@ class SetProperties(Operation):
 
     def lines(self, table: TableName) -> tuple[str, ...]:
         return alter(table, *_set_clause(self.values))
+
+    def refused_by(self, dialect: str) -> str:
+        """Open-source Delta honours a stored WriteSerializable but rejects setting it (delta-1.2)."""
+        level, known = dict(self.values).get(keys.ISOLATION_LEVEL), dialect_of(dialect)
+        takes = level is None or level.lower() in {each.lower() for each in known.settable_levels}
+        return "" if takes else f"{known.title} cannot set {level}"
 
     def effect(self, basis: Basis) -> CommitEffect:
         return CommitEffect(sets=self.values, features=self._features(basis))

@@ -309,6 +309,18 @@ def test_client_data_is_old_by_the_clock_of_the_newest_commit(live: Live, days: 
     assert "L018" not in found(table, seen="plan", **options), "a plan takes no clock"
 
 
+@pytest.mark.parametrize(
+    ("version", "vectors", "told"),
+    [("480", "false", 1), ("481", "false", 0), ("481", "true", 0), ("469", "true", 2), ("469", "false", 1)],
+)
+def test_a_trino_that_deletes_wrong_rows_is_named(live: Live, version: str, vectors: str, told: int) -> None:
+    declared = TableOptions(clients=(("trino", version),))
+    subject = table_subject(Policy(), live(properties={_VECTORS: vectors}), (), "oss", options=declared)
+    messages = [each.message for each in lint(subject, _NAME, "lint") if each.code == "L026"]
+    assert len(messages) == told
+    assert all(each.startswith(f"trino {version}: ") for each in messages)
+
+
 def test_a_policy_alone() -> None:
     assert alone(deletion_vectors="enabled", properties={_MANIFEST: "true"}).keys() == {"L002"}
     assert alone(clustering=("a", "b.c"), properties={_STATS: "a"})["L004"].startswith("the table is clustered by b.c,")

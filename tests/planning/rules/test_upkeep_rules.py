@@ -28,7 +28,7 @@ def found(upkeep: UpkeepPolicy | None, live: LiveTable | None = None, dialect: s
 def of_policy(upkeep: UpkeepPolicy, **policy: object) -> list[str]:
     """Codes on a policy alone."""
     state = LintedState.of_policy(Policy(**policy), "oss")  # type: ignore[arg-type]
-    return [each.code for each in lint(replace(state, upkeep=upkeep), NAME, "validate") if each.code >= "L025"]
+    return [each.code for each in lint(replace(state, upkeep=upkeep), NAME, "validate") if each.code >= "L030"]
 
 
 def test_upkeep_within_the_retention_of_the_log_has_no_finding() -> None:
@@ -38,8 +38,8 @@ def test_upkeep_within_the_retention_of_the_log_has_no_finding() -> None:
 
 def test_upkeep_that_is_due_less_often_than_the_log_is_kept() -> None:
     assert found(SELDOM) == [
-        ("L026", "optimize is declared every 60 days, and the log is kept 30 days"),
-        ("L026", "vacuum is declared every 90 days, and the log is kept 30 days"),
+        ("L031", "optimize is declared every 60 days, and the log is kept 30 days"),
+        ("L031", "vacuum is declared every 90 days, and the log is kept 30 days"),
     ]
     assert found(SELDOM, live_table(properties={"delta.logRetentionDuration": "interval 100 days"})) == []
 
@@ -51,20 +51,20 @@ def test_by_its_small_files_alone_the_log_does_not_matter() -> None:
 
 def test_a_policy_alone_is_compared_with_what_it_declares() -> None:
     assert of_policy(SELDOM) == [], "the table may keep its log for years"
-    assert of_policy(SELDOM, retention={"log": "interval 30 days"}) == ["L026", "L026"]
-    assert of_policy(MONTHLY, retention={"deleted_files": "interval 1 hour"}) == ["L027"]
+    assert of_policy(SELDOM, retention={"log": "interval 30 days"}) == ["L031", "L031"]
+    assert of_policy(MONTHLY, retention={"deleted_files": "interval 1 hour"}) == ["L032"]
 
 
 def test_vacuum_on_a_table_that_keeps_files_for_hours() -> None:
     short = live_table(properties={"delta.deletedFileRetentionDuration": "interval 1 hour"})
-    assert ("L027", "vacuum is declared, and deleted files are kept 1 hour") in found(MONTHLY, short)
-    assert "L027" not in dict(found(UpkeepPolicy(optimize=OptimizePolicy(every="7 days")), short))
+    assert ("L032", "vacuum is declared, and deleted files are kept 1 hour") in found(MONTHLY, short)
+    assert "L032" not in dict(found(UpkeepPolicy(optimize=OptimizePolicy(every="7 days")), short))
 
 
 def test_upkeep_of_a_table_that_its_catalog_maintains() -> None:
     managed = live_table(protocol=Protocol(3, 7, frozenset({"catalogManaged"}), frozenset({"catalogManaged"})))
-    assert [code for code, _ in found(MONTHLY, managed)] == ["L025"]
+    assert [code for code, _ in found(MONTHLY, managed)] == ["L030"]
     assert [code for code, _ in found(None, managed)] == []
     optimized = replace(live_table(), entry=CatalogEntry(optimized=True))
     why = "upkeep is declared, and predictive optimization of Databricks maintains it"
-    assert ("L025", why) in found(MONTHLY, optimized, "databricks")
+    assert ("L030", why) in found(MONTHLY, optimized, "databricks")
