@@ -7,108 +7,118 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.lease_wait import LeaseWait
-from tablectl.applying.run_report import RunReport
+from tablectl.applying.run_report import RunReport, TableRun
 from tablectl.leases.clock import milliseconds
-from tablectl.model.plan import Plan
+from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.stamp import Stamp
-from tablectl.model.table import Commit
-from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, VacuumPolicy
 from tablectl.model.table_options import NO_OPTIONS
+from tablectl.model.upkeep import UpkeepFacts
 from tablectl.planning.upkeep import due_tasks, upkeep_table
 from tests.applying.fake_lake import FakeEngine, FakeTable
-from tests.applying.lake_run import Run, only, outcomes, plan_of
+from tests.applying.lake_run import Run, only, plan_of
 from tests.applying.test_run_upkeep import BOTH, Upkeep, operations
 from tests.applying.world import WITH_VECTORS, Kill
 
 SMALL = UpkeepFacts(files=100, bytes=100_000, small_files=100, small_bytes=100_000, cut=True, commits=9)
-OPTIMIZE, VACUUM = "OPTIMIZE", "VACUUM START, VACUUM END"
 
 
-class Lake(Run):
-    """A lake of tables of many small files, with runs of upkeep and applies over it."""
+def due(lake: Run) -> Plan:
+    """What is due on all tables of a lake."""
+    now = milliseconds(lake.clock.utc())
+    lives = [table.live for table in lake.lake.tables.values()]
+    return plan_of(*(upkeep_table(BOTH, live, due_tasks(BOTH, live, now), "oss", NO_OPTIONS) for live in lives))
 
-    def upkeep(self, policy: UpkeepPolicy = BOTH) -> Plan:
-        now = milliseconds(self.clock.utc())
-        lives = [table.live for table in self.lake.tables.values()]
-        return plan_of(*(upkeep_table(policy, live, due_tasks(policy, live, now), "oss", NO_OPTIONS) for live in lives))
 
-    def other(self, run: str = "r2") -> Lake:
-        """Another run over the same lake at the same moment."""
-        made = Lake(lake=self.lake, stores=self.stores, clock=self.clock, parallel=1)
-        made.engine = FakeEngine(self.lake, Stamp(run, "d2"))
+class Beside(Upkeep):
+    """A table of many small files, one run over it, and another one that starts during one of its statements."""
+
+    def begin(self, plan: TablePlan, statement: str, other: TablePlan) -> TableRun:
+        """The other run starts right before a statement of the first one, whose lease stays alive."""
+        lease, self.reports = self.lease(), list[RunReport]()
+        self.clock.on_sleep = lease.renew
+
+        def start(event: str) -> None:
+            if event.startswith(f"before {statement}") and not self.reports:
+                self.reports.append(self.second().apply(plan_of(other)))
+
+        self.tick = start
+        first = self.run(plan, lease=lease)
+        lease.release()
+        self.clock.on_sleep = lambda: None
+        return first
+
+    def second(self) -> Run:
+        made = Run(lake=self.lake, stores={self.table.live.location: self.store}, clock=self.clock, parallel=1)
+        made.engine = FakeEngine(self.lake, Stamp("second", "d2"), now=lambda: milliseconds(self.clock.utc()))
         return made
 
-    def during(self, verb: str, plan: Plan) -> list[RunReport]:
-        """Lets another run start while a statement of this one runs. Its report comes later."""
-        reports = list[RunReport]()
+    def again(self, plan: TablePlan) -> str:
+        return str(self.second().apply(plan_of(plan)).tables[0].outcome)
 
-        def start(_table: FakeTable, sql: str) -> None:
-            if sql.startswith(verb) and not reports:
-                reports.append(self.other().apply(plan))
+    @property
+    def refused(self) -> list[str]:
+        return [str(table.outcome) for report in self.reports for table in report.tables]
 
-        self.engine.before = start
-        return reports
 
-    def done(self, name: str = "a") -> list[str]:
-        return [each.operation for each in self.lake.tables[f"/lake/{name}"].history[1:]]
+CHANGES = [{"isolation": "Serializable"}, {"deletion_vectors": "purged"}]
+UPKEEPS = ["upkeep.optimize", "upkeep.vacuum"]
 
 
 @pytest.fixture
-def lake() -> Lake:
-    made = Lake(parallel=1)
-    made.tables("a", upkeep=SMALL, **WITH_VECTORS)
+def world() -> Beside:
+    made = Beside()
+    made.lake.add(upkeep=made.facts, **WITH_VECTORS)
     return made
 
 
+@pytest.mark.parametrize("statement", UPKEEPS)
+def test_a_second_upkeep_at_the_same_moment_does_nothing(world: Beside, statement: str) -> None:
+    plan = world.due()
+    assert world.begin(plan, statement, plan).outcome == "applied"
+    assert world.refused == ["no window"]
+    assert operations(world.table) == ["OPTIMIZE", "VACUUM START", "VACUUM END"]
+    assert world.again(plan) == "already"
+
+
+@pytest.mark.parametrize("policy", CHANGES)
+@pytest.mark.parametrize("statement", UPKEEPS)
+def test_an_apply_or_a_rewrite_during_upkeep_finds_its_lease(
+    world: Beside, statement: str, policy: dict[str, Any]
+) -> None:
+    change = world.plan(**policy)
+    assert world.begin(world.due(), statement, change).outcome == "applied"
+    assert world.refused == ["no window"]
+    assert world.again(change) == "applied"
+
+
+@pytest.mark.parametrize("policy", CHANGES)
+def test_upkeep_during_an_apply_or_a_rewrite_finds_its_lease(world: Beside, policy: dict[str, Any]) -> None:
+    plan = world.due()
+    assert world.begin(world.plan(**policy), "", plan).outcome == "applied"
+    assert world.refused == ["no window"]
+    assert "OPTIMIZE" not in operations(world.table)
+    assert world.again(plan) == "applied"
+
+
 @pytest.mark.parametrize("verb", ["OPTIMIZE", "VACUUM"])
-def test_a_second_upkeep_at_the_same_moment_does_nothing(lake: Lake, verb: str) -> None:
-    second = lake.during(verb, lake.upkeep())
-    assert outcomes(lake.apply(lake.upkeep())) == {"a": "applied"}
-    assert outcomes(second[0]) == {"a": "no window"}
-    assert lake.done() == ["OPTIMIZE", "VACUUM START", "VACUUM END"]
-    assert outcomes(lake.other("r3").apply(lake.upkeep())) == {}
-
-
-@pytest.mark.parametrize("policy", [{"isolation": "Serializable"}, {"deletion_vectors": "purged"}])
-@pytest.mark.parametrize("verb", ["OPTIMIZE", "VACUUM"])
-def test_an_apply_or_a_rewrite_during_upkeep_waits_for_its_lease(lake: Lake, verb: str, policy: dict[str, Any]) -> None:
-    plan = lake.plan(**policy)
-    second = lake.during(verb, plan)
-    assert outcomes(lake.apply(lake.upkeep())) == {"a": "applied"}
-    assert outcomes(second[0]) == {"a": "no window"}
-    assert outcomes(lake.other("r3").apply(plan)) == {"a": "applied"}
-
-
-@pytest.mark.parametrize(
-    ("policy", "verb"), [({"isolation": "Serializable"}, "ALTER"), ({"deletion_vectors": "purged"}, "REORG")]
-)
-def test_upkeep_during_an_apply_or_a_rewrite_waits_for_its_lease(lake: Lake, policy: dict[str, Any], verb: str) -> None:
-    second = lake.during(verb, lake.upkeep())
-    assert outcomes(lake.apply(lake.plan(**policy))) == {"a": "applied"}
-    assert outcomes(second[0]) == {"a": "no window"}
-    assert "OPTIMIZE" not in lake.done()
-    assert outcomes(lake.other("r3").apply(lake.upkeep())) == {"a": "applied"}
-
-
-@pytest.mark.parametrize("verb", ["OPTIMIZE", "VACUUM"])
-def test_a_table_that_is_dropped_in_between_costs_the_others_nothing(lake: Lake, verb: str) -> None:
-    lake.tables("b", upkeep=SMALL)
+def test_a_table_that_is_dropped_in_between_costs_the_others_nothing(verb: str) -> None:
+    lake = Run(parallel=1).tables("ab", upkeep=SMALL)
 
     def drop(table: FakeTable, sql: str) -> None:
         if sql.startswith(verb) and table.name.text == "delta.`/lake/a`":
             table.broken = "its log is gone"
 
     lake.engine.after = drop
-    report = lake.apply(lake.upkeep())
-    assert (only(report, "a").outcome, only(report, "b").outcome) != ("applied", "failed")
+    report = lake.apply(due(lake))
     assert only(report, "b").outcome == "applied"
+    assert only(report, "a").outcome != "applied"
     assert "its log is gone" in only(report, "a").message
     assert lake.released()
 
 
-def test_a_table_that_was_dropped_before_is_not_found(lake: Lake) -> None:
-    plan = lake.upkeep()
+def test_a_table_that_was_dropped_before_is_not_found() -> None:
+    lake = Run(parallel=1).tables("a", upkeep=SMALL)
+    plan = due(lake)
     lake.lake.tables["/lake/a"].broken = "there is no table"
     report = lake.apply(plan)
     assert only(report, "a").outcome == "failed"
@@ -134,10 +144,10 @@ def test_a_retention_that_shrinks_while_optimize_runs_is_seen_by_vacuum() -> Non
 
 def steps() -> list[int]:
     """Every event of a whole run."""
-    world = Upkeep()
-    world.batches = 3
+    world, seen = Upkeep(), list[str]()
+    world.batches, world.tick = 3, seen.append
     world.upkeep()
-    return list(range(len(world.events)))
+    return list(range(len(seen)))
 
 
 @pytest.mark.parametrize("number", steps())
@@ -160,7 +170,8 @@ def test_a_run_killed_at_each_of_its_steps_is_continued(number: int) -> None:
     facts = world.table.live.upkeep
     assert facts is not None
     assert (facts.small_files in {0, 1}, facts.vacuumed_at > 0) == (True, True)
-    assert operations(world.table).count("OPTIMIZE") == 3, "no file is merged twice"
+    merged = [commit.metric("numRemovedFiles") for commit in world.table.history if commit.operation == "OPTIMIZE"]
+    assert sum(merged) == 100, "no file is merged twice"
     assert operations(world.table).count("VACUUM END") == 1
     assert world.gate() == "open"
 
