@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -152,6 +153,14 @@ class Told:
         """Its run id; empty without a report."""
         return str((self.report or {}).get("run", ""))
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """When the run began and ended, in milliseconds since the epoch; all time without a report."""
+        began, took = ((self.report or {}).get(key) for key in ("at", "took_ms"))
+        if not isinstance(began, int) or not isinstance(took, int):
+            return -math.inf, math.inf
+        return began, began + took
+
     def of(self, table: str) -> Mapping[str, object]:
         """The report of the table in a folder; empty where there is none."""
         tables = (self.report or {}).get("tables")
@@ -188,10 +197,15 @@ def _reported(table: str, told: Sequence[Told], run: str, other: str) -> bool:
 
 
 def check_lost(table: str, told: Sequence[Told], lost: Mapping[str, str]) -> list[Violation]:
-    """A run whose lease another run took does not say "applied" without naming that run (``lost``: by run, which)."""
+    """A run whose lease another run took does not say "applied" without naming that run (``lost``: by run, which). It
+    cannot name a run that began after its own end.
+    """
     found = []
+    began = {each.run: each.span[0] for each in told}
     for each in told:
         other, report = lost.get(each.run), each.of(table)
+        if other and began.get(other, -math.inf) > each.span[1]:
+            continue
         if other and report.get("outcome") == "applied" and other not in json.dumps(report):
             what = f"run {each.run} says that it applied the table, and not that run {other} took it over"
             found.append(Violation("exits", table, what))

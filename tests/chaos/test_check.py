@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,14 @@ def test_a_run_that_lost_its_lease_may_not_say_applied_without_naming_the_other(
         "run run-a says that it applied the table, and not that run run-b took it over"
     ]
     assert check_lost("t0", [names, failed, Told(-9)], lost) == []
+
+
+def test_a_run_cannot_name_one_that_began_after_its_end() -> None:
+    first, other = report("run-a"), report("run-b")
+    for begun, found in ((1_400, 1), (1_600, 0)):
+        runs = [replace(first, report={**(first.report or {}), "at": 1_000, "took_ms": 500})]
+        runs.append(replace(other, report={**(other.report or {}), "at": begun, "took_ms": 500}))
+        assert len(check_lost("t0", runs, {"run-a": "run-b"})) == found
 
 
 # Exit codes ----------------------------------------------------------------------------------------------------------

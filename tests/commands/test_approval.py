@@ -444,7 +444,7 @@ def completed(body: Body) -> bytes | None:
         return None
 
 
-@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [61, pytest.param(1, marks=pytest.mark.slow)])
 def test_no_edited_field_of_a_plan_sends_another_statement(
     lake: Repository, fake_spark: FakeSpark, tmp_path: Path, capsys: pytest.CaptureFixture[str], step: int
 ) -> None:
