@@ -1,9 +1,10 @@
 """What OPTIMIZE costs those who write meanwhile: as a cron job, and as `tablectl upkeep --apply` with guards.
 
-`python benchmarks/upkeep.py [--files 2000] [--minutes 10]`. Four writers (append, MERGE,
-UPDATE, stream) work back to back on one table of many small files, in one JVM. Once a minute a cron job calls OPTIMIZE,
-or tablectl does what is due. Printed are the files before and after, the writes that failed, and the longest wait of a
-writer. At the end the table must hold exactly what the writers were told had committed.
+`python benchmarks/upkeep.py [--files 2000] [--minutes 10] [--apart]`. Four writers (append, MERGE, UPDATE, stream) work
+back to back on one table in one JVM, each in a partition of its own with a quarter of the table's small files; with
+`--apart`, all of these are in a partition that none of them writes. Once a minute a cron job calls OPTIMIZE, or tablectl
+does what is due. Printed are the files before and after, the writes that failed, and the longest wait of a writer. At
+the end the table must hold exactly what the writers were told had committed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ import tablectl
 
 RESULTS = FOLDER / "upkeep.jsonl"
 CRON, OURS = "cron job: OPTIMIZE", "tablectl upkeep, guards"
+WRITERS = 4
+OLD = 1_000_000_000
+"""Rows from this id on are in the small files, in the partitions of the writers. No writer changes them."""
 POLICY = """\
 version: 1
 tables:
@@ -59,7 +63,9 @@ class _Updating(Writer):
             return
         changed = self.random.randrange(1, 1000)
         batch.update({key: self.rows[key] + changed for key in batch})
-        session.sql(f"UPDATE delta.`{place}` SET amount = amount + {changed} WHERE writer = {self.number}").collect()
+        session.sql(
+            f"UPDATE delta.`{place}` SET amount = amount + {changed} WHERE writer = {self.number} AND id < {OLD}"
+        ).collect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,8 @@ class Measured:
     """Who merged the files."""
     small: int
     """The small files that the table was made with."""
+    apart: bool
+    """Whether no writer writes in their partition."""
     minutes: float
     before: int
     after: int
@@ -89,12 +97,10 @@ class Measured:
     notes: tuple[str, ...] = ()
 
 
-def measure(
-    spark: Any, folder: Path, way: str, files: int, minutes: float, job: Callable[[str], list[str]]
-) -> Measured:
+def measure(spark: Any, folder: Path, way: str, asked: argparse.Namespace, job: Callable[[str], list[str]]) -> Measured:
     """Writers for some minutes, and a job once a minute."""
-    place = str(folder / "orders")
-    _make_table(spark, place, files)
+    place, files, minutes = str(folder / "orders"), asked.files, asked.minutes
+    _make_table(spark, place, files, "99" if asked.apart else f"CAST((id DIV 10) % {WRITERS} AS INT)")
     seeds = random.Random(7)
     kinds = (Writer, Writer, Writer, _Updating)
     writers = [kind(number, random.Random(seeds.random())) for number, kind in enumerate(kinds)]
@@ -121,6 +127,7 @@ def measure(
     return Measured(
         way=way,
         small=files,
+        apart=asked.apart,
         minutes=minutes,
         before=before,
         after=_count(spark, place),
@@ -136,13 +143,15 @@ def measure(
     )
 
 
-def _make_table(spark: Any, place: str, files: int) -> None:
+def _make_table(spark: Any, place: str, files: int, writer: str) -> None:
+    """Each of the small files is in the partition that an expression of its first id names."""
     spark.sql(
         f"CREATE TABLE delta.`{place}` (writer INT, id LONG, amount LONG) USING delta "
         "PARTITIONED BY (writer) TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')"
     )
-    rows = spark.range(files * 10).selectExpr("99 AS writer", "id", "id AS amount")
-    rows.repartition(files).write.format("delta").mode("append").save(place)
+    rows = spark.range(0, files * 10, 1, files)
+    rows = rows.selectExpr(f"{writer} AS writer", f"id + {OLD} AS id", "id AS amount")
+    rows.write.format("delta").mode("append").save(place)
 
 
 def _count(spark: Any, place: str) -> int:
@@ -150,7 +159,7 @@ def _count(spark: Any, place: str) -> int:
 
 
 def _check(spark: Any, place: str, writers: list[Writer]) -> None:
-    rows = spark.read.format("delta").load(place).where("writer < 99").collect()
+    rows = spark.read.format("delta").load(place).where(f"id < {OLD}").collect()
     found = {(row.writer, row.id): row.amount for row in rows}
     told = {(writer.number, key): amount for writer in writers for key, amount in writer.rows.items()}
     assert len(rows) == len(told), f"{len(rows)} rows, and the writers were told of {len(told)}"
@@ -185,6 +194,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=2000, help="small files of the table (default: 2000)")
     parser.add_argument("--minutes", type=float, default=10.0, help="for how long writers work (default: 10)")
+    parser.add_argument("--apart", action="store_true", help="small files where no writer writes")
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"a file of lines (default: {RESULTS.name})")
     options = parser.parse_args()
     say(machine())
@@ -195,7 +205,7 @@ def main() -> None:
             folder = Path(tempfile.mkdtemp(prefix="tablectl-benchmark-"))
             try:
                 job = ours(spark, folder) if way == OURS else cron(spark)
-                found = measure(spark, folder, way, options.files, options.minutes, job)
+                found = measure(spark, folder, way, options, job)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
             append(options.results, found)
