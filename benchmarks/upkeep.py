@@ -2,9 +2,9 @@
 
 `python benchmarks/upkeep.py [--files 2000] [--minutes 10] [--apart]`. Four writers (append, MERGE, UPDATE, stream) work
 back to back on one table in one JVM, each in a partition of its own with a quarter of the table's small files; with
-`--apart`, all of these are in a partition that none of them writes. Once a minute a cron job calls OPTIMIZE, or tablectl
-does what is due. Printed are the files before and after, the writes that failed, and the longest wait of a writer. At
-the end the table must hold exactly what the writers were told had committed.
+`--apart`, all of these are in a partition that none of them writes. Once a minute a cron job calls OPTIMIZE, or
+tablectl does what is due. Printed are the files before and after, the writes that failed, and the longest wait of a
+writer. At the end the table must hold exactly what the writers were told had committed.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ HOSTILE = ["9" * 5000, "-5", "٣", "1e9", "", "NaN", "0x10", " 7"]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:8]))
-def test_metrics_of_a_strange_client_are_no_numbers(text: str) -> None:
+def test_metrics_of_a_strange_client_count_as_zero(text: str) -> None:
     world = Upkeep()
 
     def forge(table: FakeTable, _sql: str) -> None:
