@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).parents[1]
 COMMENT = ROOT / "tests" / "golden" / "review-lockout.md"
 PICTURES = ROOT / "docs" / "images"
-_SIZE = (920, 724)
+_SIZE = (920, 742)
 _THEMES = {
     "light": {
         "page": "#ffffff",

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation
+from tablectl.attributes.column_lists import no_column
 from tablectl.attributes.value_types import Declared, NamedValues, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
-from tablectl.delta.expressions import equal, why_refused
-from tablectl.delta.names import NameSyntaxError, column_sql, parse_column
+from tablectl.delta.expressions import columns_in, equal, why_no_condition, why_refused
+from tablectl.delta.names import NameSyntaxError, column_sql, column_text, parse_column
 from tablectl.model.operations import (
     AddConstraint,
     DropConstraint,
@@ -30,9 +31,11 @@ from tablectl.model.table_options import TableOptions
 from tablectl.model.text import is_cut
 
 NONE, NOT_NULL, NULLABLE = "none", "not null", "nullable"
-_WORDS = (NONE, NOT_NULL, NULLABLE)
+WORDS = (NONE, NOT_NULL, NULLABLE)
+"""The values that are not expressions."""
 _OF_COLUMNS = frozenset({NOT_NULL, NULLABLE})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
+_LONGEST_NAME = 255
 _DELTAS_OWN = "__char_varchar_length_check_constraint__"
 
 
@@ -43,9 +46,11 @@ def _why_not(name: str, value: str) -> tuple[str, str]:
         except NameSyntaxError as error:
             return f"`{name}` is not a column: {error}", ""
         return "", ""
-    if _NAME.match(name) is None or name.lower() == _DELTAS_OWN:
-        return f"`{name}` is not a name of a constraint", "a name is made of letters, digits and _"
-    wrong = "" if value == NONE else why_refused(value)
+    named = _NAME.match(name) or (value == NONE and 0 < len(name) <= _LONGEST_NAME and name.isprintable())
+    if not named or name.lower() == _DELTAS_OWN:
+        hint = "a name is made of letters, digits and _; only `none` takes a name of another form"
+        return f"`{name}` is not a name of a constraint", hint
+    wrong = "" if value == NONE else why_refused(value) or why_no_condition(value)
     return (f"the expression of `{name}` {wrong}", "for example `positive: amount > 0`") if wrong else ("", "")
 
 
@@ -61,7 +66,7 @@ class Constraints(Attribute):
             takes="names to expressions, `none`, `not null` or `nullable`",
             example='{positive: "amount > 0", customer_id: not null}',
             why_not=_why_not,
-            words=_WORDS,
+            words=WORDS,
         ),
     )
 
@@ -75,7 +80,7 @@ class Constraints(Attribute):
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
         """Compares expressions by their tokens. A column without a constraint of its name has ``none``."""
         if declared == NONE:
-            return found in _WORDS
+            return found in WORDS
         return found == declared or (isinstance(found, str) and isinstance(declared, str) and equal(found, declared))
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
@@ -90,14 +95,11 @@ class Constraints(Attribute):
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """A column that is missing, or that is named like a CHECK constraint of the table."""
         if change.after not in _OF_COLUMNS:
-            return None
+            return None if change.after == NONE else _missing_column(change, live)
         column = live.schema.find(parse_column(change.key))
         if column is None:
-            return Refusal(
-                change=change.id,
-                reason=f"the table has no column {change.key}",
-                fix="correct the name; the expression of a CHECK constraint is a text of its own",
-            )
+            reason, fix, _ = no_column(change.key, live.schema)
+            return Refusal(change=change.id, reason=reason, fix=fix)
         if change.after == NOT_NULL and not dialect_of(target.dialect).sets_not_null:
             return Refusal(
                 change=change.id,
@@ -123,7 +125,7 @@ class Constraints(Attribute):
             stays = "the column nullable: Spark does not make it NOT NULL again, and a CHECK constraint does the same"
             return (PlannedOperation(change.id, DropNotNull(column), undo_note=stays, id=f"nullable-{change.key}"),)
         steps = list[PlannedOperation]()
-        if before not in _WORDS:
+        if before not in WORDS:
             drop = DropConstraint(change.key)
             restored = None if is_cut(before) or why_refused(before) else AddConstraint(change.key, before)
             note = "" if restored else f"the loss of the constraint {change.key}, whose text no statement repeats"
@@ -147,7 +149,7 @@ class Constraints(Attribute):
         ``DeltaConfig.scala``), and NOT NULL in its columns.
         """
         items = sorted(declared.items()) if isinstance(declared, Mapping) else ()
-        checks = tuple((f"{keys.CONSTRAINTS}{name.lower()}", str(text)) for name, text in items if text not in _WORDS)
+        checks = tuple((f"{keys.CONSTRAINTS}{name.lower()}", str(text)) for name, text in items if text not in WORDS)
         if checks:
             yield SetProperties(checks)
         for name, text in items:
@@ -158,7 +160,8 @@ class Constraints(Attribute):
         """The CHECK constraints. That a column is not null is part of the schema, which no import declares."""
         for key, value in sorted(live.properties.items()):
             if key.lower().startswith(keys.CONSTRAINTS):
-                yield key[len(keys.CONSTRAINTS) :], value
+                name = key[len(keys.CONSTRAINTS) :]
+                yield name, _expression(live, name) or value
 
     def restored(self, before: LiveTable, after: LiveTable) -> Iterator[str]:
         """The columns that differ in being nullable."""
@@ -178,8 +181,22 @@ def violated_by(change: Change) -> str:
     return f"NOT coalesce(({change.after}), false)"
 
 
+def _missing_column(change: Change, live: LiveTable) -> Refusal | None:
+    """Fields are looked up within structs; what is inside arrays and maps, Spark checks when it adds the constraint."""
+    for column in columns_in(str(change.after)):
+        for length in range(1, len(column) + 1):
+            above = live.schema.find(column[: length - 1])
+            if (length == 1 or (above and above[1].fields)) and live.schema.find(column[:length]) is None:
+                reason, fix, condition = no_column(column_text(column), live.schema)
+                reason = f"{reason}, which the expression names"
+                return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
+    return None
+
+
 def _expression(live: LiveTable, name: str) -> str | None:
-    return live.property(f"{keys.CONSTRAINTS}{name}")
+    """The expression of a constraint. One whose text is a word of policies gets parentheses, which do not matter."""
+    text = live.property(f"{keys.CONSTRAINTS}{name}")
+    return f"({text})" if text in WORDS else text
 
 
 def _nullability(live: LiveTable, column: str) -> str:

@@ -17,16 +17,19 @@ from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import PROTECTION
 from tablectl.delta.table_features import FEATURES, SUPPORT, TableFeature, find_feature, with_needed
-from tablectl.model.operations import AddConstraint, DropConstraint, DropFeature, Operation, SetProperties
+from tablectl.model.operations import DropConstraint, DropFeature, Operation, SetProperties
 from tablectl.model.operations.drop_feature import WIDENED
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
+from tablectl.support.json_text import write_json
 
 FeatureValue = Literal["supported", "dropped"]
 _GEO = ("geometry", "geography")
 _OWNED = "`features` does not take {}: it has an attribute of its own"
 _CATALOG = "catalogManaged"
+_ABSENT = "absent"
+"""The live value of a feature that the protocol does not have: the log does not say whether it ever had it."""
 
 
 def _why_not(name: str, value: str) -> tuple[str, str]:
@@ -72,14 +75,19 @@ class Features(Attribute):
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
-        return "supported" if live.protocol.has(key) else "dropped"
+        return "supported" if live.protocol.has(key) else _ABSENT
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """A table without a feature agrees with its drop."""
+        del key
+        return found == declared or (found, declared) == (_ABSENT, "dropped")
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         # Delta drops a feature only after those that need it, and they come first by name.
         items = declared.items() if isinstance(declared, Mapping) else ()
         for key, value in sorted(items):
             found = self.read(live, key)
-            if found != value:
+            if not self.agrees(found, value, key):
                 yield Change(attribute=self.name, key=key, before=found, after=value)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
@@ -137,6 +145,11 @@ class Features(Attribute):
         return Needs(size=key in WIDENED, truncation=frozenset({key} if options.truncate_history else ()))
 
 
+def _quoted(name: str) -> str:
+    """A name in YAML: other clients take every character."""
+    return name if name.isascii() and name.isidentifier() else write_json(name, ascii=False)
+
+
 def dropped_features(declared: Mapping[str, Declared]) -> Iterator[str]:
     """The features that declarations drop, by whichever attribute."""
     for feature in FEATURES:
@@ -180,15 +193,7 @@ def _against_drop(change: Change, live: LiveTable, target: ChangeTarget) -> Iter
             condition="DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
         )
     yield from against_drop(change, name, live, target)
-    added = sorted(each.name for each in target.operations if isinstance(each, AddConstraint))
-    if name == "checkConstraints" and added:
-        yield Refusal(
-            change=change.id,
-            reason=f"the policy adds the CHECK constraint{'s' * (len(added) > 1)} {', '.join(added)}, which need"
-            f"{'s' * (len(added) == 1)} the feature",
-            fix="remove `checkConstraints: dropped`, or the constraints",
-        )
-    elif name == "checkConstraints":
+    if name == "checkConstraints":
         going = {each.name.lower() for each in target.operations if isinstance(each, DropConstraint)}
         named = (key[len(keys.CONSTRAINTS) :] for key in live.properties if key.lower().startswith(keys.CONSTRAINTS))
         left = sorted(each for each in named if each.lower() not in going)
@@ -197,7 +202,7 @@ def _against_drop(change: Change, live: LiveTable, target: ChangeTarget) -> Iter
                 change=change.id,
                 reason=f"the table has the CHECK constraint{'s' * (len(left) > 1)} {', '.join(left)}, and Delta drops "
                 "no constraint with the feature",
-                fix=f"declare `constraints: {{{', '.join(f'{each}: none' for each in left)}}}`",
+                fix=f"declare `constraints: {{{', '.join(f'{_quoted(each)}: none' for each in left)}}}`",
                 condition="DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
             )
     if name == "geospatial":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from tablectl.commands.project import Project
 from tablectl.commands.selection import depth_for
 from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.schema import differences
+from tablectl.delta.schema_ddl import schema_of_columns
 from tablectl.delta.schema_sql import new_schema
 from tablectl.model.errors import (
     EngineError,
@@ -28,12 +30,12 @@ from tablectl.model.errors import (
 )
 from tablectl.model.patterns import MAGIC
 from tablectl.model.table import LiveTable
+from tablectl.model.table_lock import TableLock
 from tablectl.model.text import value_text
 from tablectl.planning.birth import PlannedBirth, birth_of, plan_birth
 from tablectl.planning.diff import diff
-from tablectl.policies.effective_policy import parse_name
 from tablectl.policies.fields import Text, flag
-from tablectl.policies.find_files import read_bytes
+from tablectl.policies.find_files import read_bytes, shown_path
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import TableSpec
@@ -108,8 +110,9 @@ def create_command(options: CreateCommandOptions, out: Output) -> ExitCode:
     """
     schema = _file(options.columns) if options.columns else None
     with options.open(out.note) as project:
-        request = _request(project, options, schema)
+        request = _request(project, options, schema, shown_path(options.columns) if options.columns else "")
         if options.show:
+            out.note(_known(project, request))
             sql = _masked(request, project)
             if options.format is ReportFormat.JSON:
                 out.json_result({"table": request.name.text, "sql": sql})
@@ -153,6 +156,7 @@ class _Request:
     name: TableName
     spec: TableSpec
     born: PlannedBirth
+    lock: TableLock | None
 
 
 def _file(path: Path) -> str:
@@ -160,10 +164,13 @@ def _file(path: Path) -> str:
     data = read_bytes(path, problems)
     if data is None:
         raise InputError(tuple(problems))
-    return data.decode(errors="replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError((Problem(shown_path(path), 0, 0, "it is not text in UTF-8"),)) from None
 
 
-def _request(project: Project, options: CreateOptions, schema: Any) -> _Request:
+def _request(project: Project, options: CreateOptions, schema: Any, file: str = "") -> _Request:
     if any(each in options.table for each in MAGIC):
         raise UsageError(f"{options.table} is a pattern", "name one table")
     name, spec = project.find(options.table, options.paths)
@@ -172,26 +179,49 @@ def _request(project: Project, options: CreateOptions, schema: Any) -> _Request:
         raise UsageError(f"no policy applies to {name.text}", hint)
     if (schema is None) is not bool(options.like):
         raise UsageError(_TWO if options.like else "the table has no columns", _TWO)
-    text = _schema_of(project, options.like) if options.like else _schema_text(project, schema)
     location = "" if name.is_path else spec.location or ""
+    options_now = spec.options.on(datetime.now(UTC).date())
     try:
-        born = plan_birth(name, text, spec.policy, project.dialect, spec.options, location)
+        text = _schema_of(project, options.like, options.paths) if options.like else _schema_text(schema)
+        born = plan_birth(name, text, spec.policy, project.dialect, options_now, location)
     except ValueError as error:
-        raise UsageError(f"{name.text}: {error}", "give columns that a CREATE TABLE can name") from None
+        about = f"{file}: {error}" if file else f"{name.text}: {error}"
+        raise UsageError(about, "give columns that a CREATE TABLE can name: id BIGINT NOT NULL, day DATE") from None
     if born.refusals:
         reasons = "; ".join(f"{each.change}: {each.reason}" for each in born.refusals)
         raise RefusedError(f"{name.text} cannot be created: {reasons}", "; ".join(each.fix for each in born.refusals))
-    return _Request(name, spec, born)
+    lock = options_now.locked
+    return _Request(name, spec, born, lock)
 
 
-def _schema_of(project: Project, like: str) -> str:
-    name = parse_name(like, project.catalog, project.dialect)
-    return project.read(name, project.find(like)[1]).schema.text
+def _schema_of(project: Project, like: str, paths: Paths) -> str:
+    return project.read(*project.find(like, paths)).schema.text
 
 
-def _schema_text(project: Project, schema: Any) -> str:
+def _schema_text(schema: Any) -> str:
+    """The schema in JSON. Raises ``ValueError`` for columns in SQL that are not readable."""
     text = schema.json() if callable(getattr(schema, "json", None)) else str(schema)
-    return text if text.lstrip().startswith("{") else project.engines.start().schema(text)
+    return text if text.lstrip().startswith("{") else schema_of_columns(text)
+
+
+def _known(project: Project, request: _Request) -> str:
+    """What is known of a table whose statement is only shown. No engine starts for it. Raises ``RefusedError`` for a
+    table that is something else, or locked.
+    """
+    if not request.name.is_path and project.catalogs is None:
+        _check_lock(request)
+        return f"whether {request.name.text} exists was not looked up: its catalog is that of the engine"
+    found = _existing(project, request)
+    if found is not None:
+        return f"{request.name.text} exists already, as its policy declares: `create` would send nothing"
+    _check_lock(request)
+    return f"{request.name.text} does not exist"
+
+
+def _check_lock(request: _Request) -> None:
+    if request.lock is not None:
+        hint = f"wait until the lock has ended, or ask {request.lock.owner} to take `locked` out of the policy"
+        raise RefusedError(f"{request.name.text} is not created: it is {request.lock.text}", hint)
 
 
 def _create(project: Project, request: _Request) -> Created:
@@ -201,6 +231,7 @@ def _create(project: Project, request: _Request) -> Created:
     found = _existing(project, request)
     if found is not None:
         return found
+    _check_lock(request)
     failure: EngineError | None = None
     engine = project.engines.open(write_json({"tablectl": {"create": request.name.text}}))
     try:

@@ -11,9 +11,12 @@ from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
+from tablectl.commands.selection import selects
 from tablectl.commands.written_files import check_writable, write_file
-from tablectl.delta.names import NameSyntaxError, TableName, matches, parse_table
+from tablectl.delta.dialects import dialect_of
+from tablectl.delta.names import TableName
 from tablectl.model.errors import ExitCode, InputError, Problem, UsageError
+from tablectl.model.patterns import MAGIC
 from tablectl.model.text import listed
 from tablectl.planning.birth import birth_of
 from tablectl.planning.makers import MAKERS, BirthScope, Left, compare
@@ -69,7 +72,9 @@ def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
     maker = MAKERS.get(options.maker)
     if maker is None:
         raise UsageError(f"{shown(options.maker)} is not a maker of tables", did_you_mean(options.maker, MAKERS))
-    scopes, hidden = _unmasked(project, scopes_of(project, project.policies(options.paths), options.select))
+    scopes, hidden = _unmasked(
+        project, scopes_of(project, project.policies(options.paths), options.select, options.paths)
+    )
     wanted = maker.write(scopes, project.dialect, options.project)
     left = (*hidden, *wanted.left)
     if options.check is not None:
@@ -105,8 +110,13 @@ def _check(options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], o
     data = read_bytes(file, problems)
     if data is None:
         raise InputError(tuple(problems))
-    text = data.decode(errors="replace")
-    wrong, more = compare(maker, maker.write(scopes, project.dialect, options.project), text, shown_path(file))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError((Problem(shown_path(file), 0, 0, "it is not text in UTF-8"),)) from None
+    wanted = maker.write(scopes, project.dialect, options.project)
+    by_default = dialect_of(project.dialect).catalog_settings
+    wrong, more = compare(maker, wanted, text, shown_path(file), delta_by_default=by_default)
     if options.format is ReportFormat.JSON:
         found = [{"setting": each.key, "wanted": each.wanted, "found": each.found} for each in wrong]
         out.json_result({"maker": options.maker, "file": shown_path(file), "wrong": found, "more": list(more)})
@@ -122,7 +132,7 @@ def _check(options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], o
     return ExitCode.CHANGES if wrong else ExitCode.DONE
 
 
-def scopes_of(project: Project, specs: Specs, select: Sequence[str]) -> tuple[BirthScope, ...]:
+def scopes_of(project: Project, specs: Specs, select: Sequence[str], paths: Paths = None) -> tuple[BirthScope, ...]:
     """The tables and patterns of the policies, each with what its tables need. A name in ``select`` can be that of a
     table which a pattern matches. Raises ``UsageError`` if there is none.
     """
@@ -151,22 +161,21 @@ def scopes_of(project: Project, specs: Specs, select: Sequence[str]) -> tuple[Bi
     chosen = {scope.text: scope for scope in every if any(_selected(scope, glob) for glob in select)}
     for glob in select:
         if not any(_selected(scope, glob) for scope in every):
-            found = _by_name(project, specs, glob)
+            found = _by_name(project, specs, glob, paths)
             chosen[found.text] = found
     return tuple(chosen.values())
 
 
 def _selected(scope: BirthScope, glob: str) -> bool:
     same = fnmatchcase(scope.text.casefold(), glob.casefold())
-    return same or (isinstance(scope.target, TableName) and matches(scope.target, glob))
+    return same or (isinstance(scope.target, TableName) and selects(glob, scope.target))
 
 
-def _by_name(project: Project, specs: Specs, text: str) -> BirthScope:
+def _by_name(project: Project, specs: Specs, text: str, paths: Paths) -> BirthScope:
     hint = "name a table or a pattern as the policies do"
-    try:
-        name = parse_table(text, project.catalog)
-    except NameSyntaxError:
-        raise UsageError(f"--select {text!r} matches no table and no pattern of the policies", hint) from None
+    if any(map(text.count, MAGIC)):
+        raise UsageError(f"--select {text!r} matches no table and no pattern of the policies", hint)
+    name = project.named(text, paths)
     spec = spec_for(specs, name)
     if spec is None:
         raise UsageError(f"no policy names or matches {name.text}", hint)

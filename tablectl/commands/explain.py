@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
 
 from tablectl.attributes.policy import OWNED_KEYS, VALUE_TYPES, declarable_keys
 from tablectl.commands.command import command, function
@@ -18,14 +15,12 @@ from tablectl.insight.terms.explain_term import explain_term
 from tablectl.insight.terms.facts import fact_ids, facts_about, find_fact, words_with_facts
 from tablectl.insight.terms.glossary import (
     find_term,
-    find_tool_term,
     looks_like_a_term,
     term_names,
-    tool_terms,
 )
+from tablectl.insight.terms.page_rows import PAGES, explained_words, pages_about, pages_folder, rows_about
 from tablectl.insight.terms.term_document import (
     document_of_fact,
-    document_of_facts,
     document_of_term,
     document_of_word,
 )
@@ -34,7 +29,7 @@ from tablectl.lint_rules.products import needs_of_value
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.text import Code
 from tablectl.planning.explain_property import explain_property
-from tablectl.policies.effective_policy import Explanation, is_word
+from tablectl.policies.effective_policy import AmbiguousNameError, Explanation, is_word
 from tablectl.policies.effective_policy import explain as explain_table
 from tablectl.policies.fields import Text
 from tablectl.policies.identifiers import typed_place
@@ -66,8 +61,8 @@ class ExplainOptions(Place):
     table: str = setting(
         REQUIRED,
         Text(
-            description="A table identifier, as in policies; or an exception, a DELTA_… error class, an isolation "
-            "level, a property, the code of a finding, or a page that a message names (docs/ci.md)."
+            description="A table, as in policies; or a word: a term, an attribute, a setting, an exception, a DELTA_… "
+            "error class, a property, the code of a finding or an advice, an exit code, a page (docs/ci.md)."
         ),
         metavar="TABLE | WORD",
     )
@@ -85,9 +80,9 @@ class ExplainCommandOptions(ExplainOptions, Reported):
 
 @command(ExplainCommandOptions, without=("cache",))
 def explain_command(options: ExplainCommandOptions, out: Output) -> ExitCode:
-    """Explain the effective policy of a table, or a term: an exception, an isolation level, a property, a finding.
+    """Explain the effective policy of a table, or a word that tablectl or Delta prints: a term, a setting, a code.
 
-    Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
+    Examples: tablectl explain lake.sales.orders; tablectl explain window.drain; tablectl explain L004
     """
     reports = options.reports()
     reports.show(_explained(options, out), out)
@@ -117,12 +112,9 @@ def _explained(options: ExplainCommandOptions, out: Output) -> Document:
         return _fact(word)
     if named := _PAGE.match(word):
         return _page(named[1])
-    own = find_tool_term(word)
-    if own is not None:
-        return document_of_word(own)
-    facts = facts_about(word)
-    if facts:
-        return document_of_facts(word, facts)
+    rows, facts = rows_about(word), facts_about(word)
+    if rows or facts:
+        return document_of_word(word, rows, facts)
     # An identifier has two parts or more.
     single = "." not in word and word not in VALUE_TYPES
     if options.live is not None or single or find_term(word) or looks_like_a_term(word):
@@ -164,11 +156,8 @@ def _fact(id: str) -> Document:  # noqa: A002
 
 
 def _page(name: str) -> Document:
-    """A page of the documentation, which messages name: ``docs/ci.md``. It lies next to the package in an installation,
-    at the root of a checkout.
-    """
-    package = Path(str(resources.files("tablectl")))
-    folder = package / "_docs" if (package / "_docs").is_dir() else package.parent / "docs"
+    """A page of the documentation, which messages name: ``docs/ci.md``."""
+    folder = pages_folder()
     try:
         text = (folder / f"{name}.md").read_text(encoding="utf-8")
     except OSError:
@@ -184,15 +173,23 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
     """A term of conflicts: an exception, an error class, an isolation level; with or without a live table."""
     term = find_term(word)
     if term is None:
-        near = nearest(word, (*tool_terms(), *term_names(), *words_with_facts(), *RULES))
+        terms = (*term_names(), *words_with_facts(), *RULES)
+        near = nearest(word, (*explained_words(PAGES[:1]), *terms))
         if options.live is None and is_word(word):
-            with suppress(UsageError):
+            try:
                 project = options.open(out.note)
                 name, specs = project.named(word, options.paths), project.any_policies(options.paths)
                 # A pattern matches any word, and so also a misspelt term.
                 if near is None or name.key in {each.key for each in specs.declarations.named}:
                     return _table(word, options, out)
-        hint = f"did you mean {near}?" if near else f"such as gate, L004, D37, {', '.join(term_names()[:2])}"
+            except AmbiguousNameError:
+                raise
+            except UsageError:  # the message below names terms, too
+                pass
+        near = near or nearest(word, explained_words())
+        known = f"such as gate, L004, D37, {', '.join(term_names()[:2])}"
+        pages = " or ".join(f"`tablectl explain {each}`" for each in pages_about(word)[:3])
+        hint = f"see {pages}" if pages else f"did you mean {near}?" if near else known
         table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
         raise UsageError(f"{shown(word)} is not a known term{table_too}", hint)
     with options.open(out.note) as project:
@@ -210,6 +207,10 @@ def _table(table: str, options: ExplainCommandOptions, out: Output) -> Document:
         found = explain_table(specs, name.text, project.catalog, project.dialect)
     except UsageError:  # the names in the other files may be meant
         found = explain_table(project.policies(options.paths), name.text, project.catalog, project.dialect)
+    if all(each.pattern for each in found.declarations):
+        near = nearest(name.text, [each.text for each in project.any_policies(options.paths).declarations.named])
+        meant = f"; did you mean {near}?" if near else ""
+        out.note(f"no entry names {name.text}: only patterns match it, and it was not looked up{meant}")
     needs = _needs(found, project) if dialect_of(project.dialect).catalog_settings else {}
     return document_of_explanation(found, needs)
 

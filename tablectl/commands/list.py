@@ -22,7 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "validate": ("validate", "Check policies without reading any table"),
         "lint": ("lint", "Check tables for risky settings"),
         "advise": ("advise", "Say which settings would save failed writes, bytes and files"),
-        "explain": ("explain", "Explain the effective policy of a table, or a term"),
+        "explain": ("explain", "Explain the effective policy of a table, or a word"),
         "upkeep": ("upkeep", "Show or do what OPTIMIZE and VACUUM are due by the policies"),
         "show": ("show", "Show a saved plan"),
         "runs": ("runs", "List earlier applies from the tables' logs"),

@@ -46,10 +46,6 @@ SHARED = "shared"
 class CatalogEngine(Engine, Catalog, Protocol):
     """An engine that also finds tables by name."""
 
-    def schema(self, columns: str) -> str:
-        """The Spark schema, in JSON, of columns in SQL. Raises ``EngineError``."""
-        ...
-
 
 def silent(_what: str) -> None:
     """Reports nothing."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 
 from tablectl.attributes.policy import changed_values, needs_of
-from tablectl.delta.names import TableName
+from tablectl.delta.names import TableName, matches
 from tablectl.engine.port import Catalog
 from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
 from tablectl.log.directories import find_paths
@@ -96,7 +97,7 @@ class Selection:
         """
         if not self.globs:
             return list(patterns)
-        globs = [_glob(each) for each in self.globs]
+        globs = ["*" if _is_short(each) else each for each in self.globs]
         paths, names = GlobBeginnings.of(globs), GlobBeginnings.of(glob.casefold() for glob in globs)
         return [
             each
@@ -108,12 +109,30 @@ class Selection:
 def _matching(globs: Sequence[str], specs: Specs) -> list[frozenset[int]]:
     """The positions of the globs that match each table."""
     index = NameGlobs.of([_glob(each) for each in globs])
-    return [index.matching(spec.name) for spec in specs.tables]
+    short = [place for place, glob in enumerate(globs) if _is_short(glob)]
+    return [
+        index.matching(spec.name).union(place for place in short if _calls(globs[place], spec.name))
+        for spec in specs.tables
+    ]
+
+
+def selects(glob: str, name: TableName) -> bool:
+    """Whether a glob of ``--select`` selects a table."""
+    return matches(name, _glob(glob)) or (_is_short(glob) and _calls(glob, name))
 
 
 def _glob(text: str) -> str:
     """A word alone selects the tables that people call so: by the last part of their names."""
     return f"*[./]{text}" if is_word(text) else text
+
+
+def _is_short(glob: str) -> bool:
+    """Whether a glob can be that of the last part of names: ``or*``."""
+    return not any(map(glob.count, "./`"))
+
+
+def _calls(glob: str, name: TableName) -> bool:
+    return fnmatchcase(name.last.casefold(), glob.casefold())
 
 
 def _check_matched(option: str, globs: Sequence[str], found: Sequence[frozenset[int]]) -> None:

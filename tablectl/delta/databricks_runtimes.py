@@ -113,7 +113,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         source=_COMPATIBILITY,
     ),
     Capability(
-        feature="deletion_vectors",
+        feature="features",
         action="drop with loss of history",
         since=(14, 3),
         form="ALTER TABLE t DROP FEATURE f TRUNCATE HISTORY",
@@ -123,7 +123,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         source=_DOCS + "archive/legacy/drop-feature-legacy",
     ),
     Capability(
-        feature="deletion_vectors",
+        feature="features",
         action="drop without loss of history",
         since=(16, 3),
         form="ALTER TABLE t DROP FEATURE f",

@@ -1,29 +1,33 @@
 """The SQL expressions of CHECK constraints: which texts are taken, and when two of them are equal.
 
 A text is split into the tokens of Spark's lexer. Whatever could end the clause around it, start a comment, name another
-table or run code is refused: a policy holds an expression over the columns of one row.
+table or run code is refused: a policy holds an expression over the columns of one row. What is left must be a condition
+in sqlglot's grammar of Databricks' SQL. sqlglot takes a moment to load, so only a policy with constraints loads it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from tablectl.delta.sql_tokens import SqlToken, sql_tokens
 
 LONGEST = 4_000
 """The maximum number of characters of an expression."""
-DEEPEST = 50
-"""The maximum depth of parentheses."""
-_TOKEN = re.compile(
-    r"""\s*(?:
-      (?P<text>[rR]?'(?:[^'\\]|\\.)*'|[rR]?"(?:[^"\\]|\\.)*")
-    | (?P<name>`(?:[^`]|``)+`)
-    | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[A-Za-z]{0,2})
-    | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
-    | (?P<mark><=>|<=|>=|<>|!=|==|\|\||->|[-+*/%<>=!&|^~.,()\[\]:])
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
-_QUERIES = frozenset({"select", "with", "values", "table", "exists", "over"})
+DEEPEST = 20
+"""The maximum depth of parentheses: sqlglot takes about 30 calls of Python for each."""
+_DEEPEST_TYPES = 3
+"""The maximum depth of parentheses after names of types: sqlglot reads each twice, as a type and as a function, so that
+its time doubles with each level.
+"""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_QUERIES = frozenset({"select", "with", "values", "table", "over"})
 _CODE = frozenset({"reflect", "java_method", "try_reflect"})
 _CHANGING = frozenset(
     {"rand", "randn", "random", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id", "now", "user"}
@@ -31,6 +35,27 @@ _CHANGING = frozenset(
     | {"current_user", "session_user"}
 )
 """Functions with another result for the same row."""
+_OF_ROWS = _words(
+    """
+    any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine avg
+    bit_and bit_or bit_xor bool_and bool_or collect_list collect_set corr count count_if count_min_sketch covar_pop
+    covar_samp cume_dist dense_rank every first first_value grouping grouping_id histogram_numeric kurtosis lag last
+    last_value lead listagg max max_by mean measure median min min_by mode nth_value ntile percent_rank percentile
+    percentile_approx percentile_cont percentile_disc rank regr_avgx regr_avgy regr_count regr_intercept regr_r2
+    regr_slope regr_sxx regr_sxy regr_syy row_number skewness std stddev stddev_pop stddev_samp sum try_avg try_sum
+    var_pop var_samp variance
+    """
+)
+"""Aggregate and window functions (``FunctionRegistry.scala`` of Spark 4.2); those with ``_agg`` are not here."""
+_ANY = frozenset({"any", "some"})
+"""Aggregate functions, but for ``LIKE ANY (…)``."""
+_TO_ROWS = _words(
+    """
+    collations explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer python_worker_logs
+    sql_keywords stack variant_explode variant_explode_outer
+    """
+)
+"""Functions that return several rows (same file)."""
 
 
 def why_refused(text: str) -> str:
@@ -46,10 +71,85 @@ def why_refused(text: str) -> str:
     if "${" in text:
         return "has ${, which Spark replaces before it reads the statement"
     try:
-        tokens = tuple(_tokens(text))
+        tokens = tuple(sql_tokens(text))
+    except ValueError as error:
+        return f"cannot be read: {error}"
+    return _unbalanced(tokens) or _forbidden(tokens)
+
+
+def why_no_condition(text: str) -> str:
+    """Why a text that ``why_refused`` admits is not a condition on one row, as a clause; empty if it is."""
+    try:
+        found = _parsed(text)
     except ValueError as error:
         return str(error)
-    return _unbalanced(tokens) or _forbidden(tokens)
+    from sqlglot import exp  # noqa: PLC0415  # see the module docstring
+
+    if found.find(exp.Query, exp.Subquery, exp.Table):
+        return "has a query: a constraint is about one row"
+    if found.find(exp.Placeholder, exp.Parameter, exp.SessionParameter):
+        return "has a parameter, which no statement fills"
+    while isinstance(found, exp.Paren):
+        found = found.this
+    if isinstance(found, exp.Star | exp.Alias | exp.Tuple | exp.Lambda):
+        return "is not one condition"
+    if isinstance(found, exp.Literal | exp.Neg | exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.DPipe):
+        return "is a value, and not a condition, which is true or false"
+    return ""
+
+
+def columns_in(text: str) -> tuple[tuple[str, ...], ...]:
+    """The columns that an expression names, each by its parts; none for a text that sqlglot does not read."""
+    try:
+        found = _parsed(text)
+    except ValueError:
+        return ()
+    from sqlglot import exp  # noqa: PLC0415  # see the module docstring
+
+    named = (tuple(part.name for part in each.parts) for each in found.find_all(exp.Column, bfs=False))
+    return tuple(dict.fromkeys(each for each in named if each and all(each)))
+
+
+def _parsed(text: str) -> Any:
+    """The root of an expression. Raises ``ValueError`` with the reason, as a clause."""
+    from sqlglot import exp  # noqa: PLC0415  # see the module docstring
+    from sqlglot.dialects import Databricks  # noqa: PLC0415
+    from sqlglot.errors import ParseError, SqlglotError  # noqa: PLC0415
+
+    dialect, sql = Databricks(), f"{_START}{text}\n)"
+    try:
+        tokens = dialect.tokenize(sql)
+        _check_types(tokens, dialect.parser_class.TYPE_TOKENS)
+        statements = dialect.parser().parse(tokens, sql)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        near = str(first.get("highlight") or "").strip()
+        place = "at its end" if near in {"", ")"} else f"at {near[:40]!r}"
+        raise ValueError(f"is not an expression: it cannot be read {place}") from None
+    except SqlglotError:
+        raise ValueError("is not an expression") from None
+    where = statements[0].args.get("where") if len(statements) == 1 and isinstance(statements[0], exp.Delete) else None
+    if where is None or not isinstance(where.this, exp.Paren):
+        raise ValueError("is not one condition")
+    return where.this.this
+
+
+_START = "DELETE FROM t WHERE ("
+"""sqlglot reads a condition as part of a statement."""
+
+
+def _check_types(tokens: Sequence[Any], types: Sequence[Any]) -> None:
+    """Raises ``ValueError`` for parentheses after names of types within each other."""
+    open_marks: list[bool] = []
+    for before, token in pairwise(tokens):
+        if token.text in {"(", "[", "<"}:
+            open_marks.append(before.token_type in types)
+            if sum(open_marks) > _DEEPEST_TYPES:
+                raise ValueError(f"has types or functions such as {before.text} within each other too deeply")
+        elif token.text in {")", "]", ">"} and open_marks:
+            open_marks.pop()
 
 
 def equal(one: str, other: str) -> bool:
@@ -59,43 +159,45 @@ def equal(one: str, other: str) -> bool:
     return one == other or (not why_refused(one) and not why_refused(other) and _canonical(one) == _canonical(other))
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    at, end = 0, len(text.rstrip())
-    while at < end:
-        match = _TOKEN.match(text, at)
-        if match is None or match.lastgroup is None:
-            raise ValueError(f"has {text[at : at + 10].strip()!r}, which is not part of an expression")
-        yield match.lastgroup, match[match.lastgroup]
-        at = match.end()
-
-
-def _unbalanced(tokens: tuple[tuple[str, str], ...]) -> str:
+def _unbalanced(tokens: Sequence[SqlToken]) -> str:
     open_marks: list[str] = []
-    for kind, text in tokens:
-        if kind == "mark" and text in "([":
-            open_marks.append(text)
+    for token in tokens:
+        if token.text == ";":
+            return "has ';', which ends a statement"
+        if token.kind == "mark" and token.text in "([":
+            open_marks.append(token.text)
             if len(open_marks) > DEEPEST:
                 return f"has parentheses within parentheses more than {DEEPEST} deep"
-        elif kind == "mark" and text in ")]" and (not open_marks or open_marks.pop() + text not in {"()", "[]"}):
-            return f"has a {text} that closes nothing"
+        elif (
+            token.kind == "mark"
+            and token.text in ")]"
+            and (not open_marks or open_marks.pop() + token.text not in {"()", "[]"})
+        ):
+            return f"has a {token.text} that closes nothing"
     return f"has a {open_marks[-1]} that is not closed" if open_marks else ""
 
 
-def _forbidden(tokens: tuple[tuple[str, str], ...]) -> str:
-    for (kind, text), following in zip(tokens, (*tokens[1:], ("", "")), strict=True):
-        word = text.strip("`").lower() if kind in {"word", "name"} else ""
-        called = following == ("mark", "(")
-        if kind == "word" and word in _QUERIES:
-            return f"has {text}: a constraint is about one row, and takes no query"
-        if called and word in _CODE:
-            return f"calls {text}, which runs code of the engine"
-        if word in _CHANGING and (called or (kind == "word" and word.startswith("current_"))):
-            return f"has {text}, whose result changes from one reading of a row to the next"
+def _forbidden(tokens: Sequence[SqlToken]) -> str:
+    before = ""
+    for token, following in zip(tokens, (*tokens[1:], None), strict=True):
+        name = token.identifier.lower()
+        called = following is not None and following.text == "("
+        if token.kind == "word" and name in _QUERIES:
+            return f"has {token.text}: a constraint is about one row, and takes no query"
+        if called and name in _CODE:
+            return f"calls {token.text}, which runs code of the engine"
+        if called and (name in _OF_ROWS or "_agg" in name or (name in _ANY and not before.endswith("LIKE"))):
+            return f"calls {token.text}, whose result is about several rows: a constraint is about one"
+        if called and name in _TO_ROWS:
+            return f"calls {token.text}, which returns several rows: a constraint is about one"
+        if name in _CHANGING and (called or (token.kind == "word" and name.startswith("current_"))):
+            return f"has {token.text}, whose result changes from one reading of a row to the next"
+        before = token.word
     return ""
 
 
 def _canonical(text: str) -> tuple[str, ...]:
-    tokens = [text.lower() if kind == "word" else text for kind, text in _tokens(text)]
+    tokens = [each.text.lower() if each.kind == "word" else each.text for each in sql_tokens(text)]
     while len(tokens) > 2 and tokens[0] == "(" and _closes(tokens) == len(tokens) - 1:
         tokens = tokens[1:-1]
     return tuple("=" if each == "==" else "<>" if each == "!=" else each for each in tokens)

@@ -37,8 +37,10 @@ def new_schema(text: str) -> str:
         raise ValueError("it is not the JSON of a Spark schema with columns")
     try:
         return write_json(_struct(root, ()))
-    except (KeyError, TypeError, AttributeError, RecursionError):
+    except (KeyError, TypeError, AttributeError):
         raise ValueError("it is not the JSON of a Spark schema") from None
+    except RecursionError:
+        raise ValueError("its types are nested too deeply") from None
 
 
 def with_null(schema: str, column: ColumnPath, *, allowed: bool) -> str:
@@ -57,10 +59,11 @@ def with_null(schema: str, column: ColumnPath, *, allowed: bool) -> str:
 
 def _struct(struct: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]:
     fields = [_field(each, (*above, str(each["name"]))) for each in struct["fields"]]
-    names = [each["name"].casefold() for each in fields]
-    twice = next((each["name"] for at, each in enumerate(fields) if each["name"].casefold() in names[:at]), None)
-    if twice is not None:
-        raise ValueError(f"column {column_text((*above, twice))} is named twice")
+    names = set[str]()
+    for each in fields:
+        if each["name"].casefold() in names:
+            raise ValueError(f"column {column_text((*above, each['name']))} is named twice")
+        names.add(each["name"].casefold())
     return {"type": "struct", "fields": fields}
 
 

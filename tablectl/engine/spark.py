@@ -247,16 +247,6 @@ class SparkEngine(SqlCatalog):
         """All rows of a query."""
         return self._run(lambda: rows_of(self._session, sql))
 
-    def schema(self, columns: str) -> str:
-        """The Spark schema, in JSON, of columns in SQL. Raises ``EngineError``."""
-
-        def parsed() -> str:
-            if is_connect(self._session):
-                return str(self._session.createDataFrame([], columns).schema.json())
-            return str(import_module("pyspark.sql.types").StructType.fromDDL(columns).json())
-
-        return self._run(parsed)
-
     def on_executors(self, work: RemoteWork, parts: Sequence[str]) -> tuple[str, ...]:
         """As ``Executors.on_executors``, by ``mapInPandas``."""
         return self._run(lambda: map_parts(self._session, work, parts))

@@ -300,11 +300,6 @@ class SqlEndpoint(SqlCatalog):
         """The number of rows of a statement."""
         return len(self.rows(sql))
 
-    def schema(self, columns: str) -> str:
-        """Refuse: no statement of SQL parses columns to a schema."""
-        message = "a SQL endpoint does not tell the schema of columns in SQL"
-        raise EngineError(message, "give the columns as the JSON of a Spark schema")
-
     def close(self) -> None:
         """Release the connections within a bounded time. Idempotent."""
         self._heartbeat.stop()

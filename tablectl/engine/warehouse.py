@@ -147,8 +147,12 @@ class WarehouseConnection:
         self._once.may_send = may_send
         try:
             self._cursor.execute_async(sql, query_tags=dict(tags) or None)
+        except Exception:
+            if self._once.refused:  # which the connector wraps, as it does errors of the connection
+                raise self._once.refused from None
+            raise
         finally:
-            self._once.may_send = always
+            self._once.may_send, self._once.refused = always, None
         self.statement = self._cursor.query_id or ""
 
     def runs(self) -> bool:
@@ -183,12 +187,18 @@ class _SentOnce:
         self._client = client
         self._transport = transport
         self.may_send: MaySend = always
+        self.refused: Exception | None = None
+        """Why the last statement was not sent."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
     def ExecuteStatement(self, request: Any) -> Any:  # noqa: N802  # as Thrift names it
-        self.may_send()
+        try:
+            self.may_send()
+        except Exception as error:
+            self.refused = error
+            raise
         policy, self._transport.retry_policy = self._transport.retry_policy, False
         try:
             return self._client.ExecuteStatement(request)

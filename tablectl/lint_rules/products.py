@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from datetime import date
 
 from tablectl.attributes.clustering import CLUSTERED_DATA
-from tablectl.attributes.deletion_vectors import DeletionVectors
 from tablectl.attributes.feature_steps import policy_line
-from tablectl.attributes.features import dropped_features
+from tablectl.attributes.features import Features, dropped_features
 from tablectl.attributes.policy import Policy, attribute
 from tablectl.delta import keys
 from tablectl.delta.clients import ClientData, find_client, find_engine, in_the_way, parse_version, wrong_writes
@@ -167,6 +166,7 @@ CLIENT_STANDS_OUTSIDE = LintRule(
     code="L023",
     name="ClientStandsOutside",
     severity="warning",
+    harm="clients locked out",
     title="A client of the policy cannot read or write the table",
     breaks="Each query of that client fails, today: the plan did not cause it, and would not change it.",
     why="`clients:` names the client, and by its documentation, or by a probe, its version does not know a feature "
@@ -249,7 +249,7 @@ def needs_of_policy(policy: Policy, *, truncates: bool = False) -> Iterator[tupl
 def needs_of_value(name: str, key: str, value: Value, *, truncates: bool = False) -> Iterator[Capability]:
     """What one value of an attribute needs, if the table does not have it yet."""
     word = f"{value}{TRUNCATED}" if truncates and value == "dropped" else value
-    yield from for_value(DeletionVectors.name if value == "dropped" else name, word)  # one statement drops any feature
+    yield from for_value(Features.name if value == "dropped" else name, word)  # one statement drops any feature
     declared = {key: value if isinstance(value, str) else None} if key else value
     if declared is None:
         return

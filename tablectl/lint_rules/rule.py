@@ -26,9 +26,9 @@ Found = Iterator[tuple[str, str]]
 """The findings of a check: the message, and the id of the attribute or property; empty for the whole table."""
 
 Seen = Literal["validate", "plan", "lint"]
-Harm = Literal["data or history at risk", "clients locked out", "writers at risk", "debt"]
+Harm = Literal["data or history at risk", "clients locked out", "writers at risk", "debt", "closed to some clients"]
 HARMS: tuple[Harm, ...] = get_args(Harm)
-"""What a finding puts at risk, the worst first."""
+"""What a finding puts at risk, the worst first. The last one is for information."""
 Mend = tuple[tuple[str, str, Value], ...]
 """What a policy would declare: an attribute, the key of a map (otherwise empty), and the value."""
 

@@ -74,7 +74,7 @@ def natural_key(text: str) -> tuple[tuple[int, str], ...]:
 
     The key compares numbers as text after their length, so a name with millions of digits costs nothing special.
     """
-    parts = _DIGITS.split(text)
+    parts = _DIGITS.split(text.replace("`", ""))  # a quoted name that goes on comes after one that ends
     return tuple(
         (len(number := part.lstrip("0")) + 1, number) if index % 2 else (0, part) for index, part in enumerate(parts)
     )

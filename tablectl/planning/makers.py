@@ -6,7 +6,6 @@ words back from a file, to compare them.
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,15 +20,18 @@ from tablectl.delta.table_features import SUPPORT
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import MAGIC, CatalogPattern, TablePattern
 from tablectl.planning.birth import Birth, birth_clauses
-from tablectl.policies.yaml_document import parse_document
-from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar
+from tablectl.planning.maker_files import (
+    SESSION,
+    read_arguments,
+    read_conf,
+    read_create,
+    read_dbt,
+    read_options,
+    read_session,
+)
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 
-SESSION = "spark.databricks.delta.properties.defaults."
-"""Before the name of a property without ``delta.``: its value for each table that a session creates
-(``DeltaConfigs.mergeGlobalConfigs`` in Delta 4.4.0; docs.databricks.com, "Table properties reference").
-"""
 _DELTA_RS = frozenset(
     key.lower()
     for key in (
@@ -44,6 +46,7 @@ _DELTA_RS = frozenset(
 ``delta.checkpointPolicy``, too, but not the protocol feature that belongs to the value ``v2``.
 """
 _TABLE = TableName("lake", ("schema", "table"))
+_ANY_NAME = "NAME"
 _FIRST = "create the table with `tablectl create` first"
 
 
@@ -199,26 +202,6 @@ def _quoted(text: str) -> str:
     return write_json(text, ascii=False)
 
 
-_SETTING = re.compile(
-    rf"{re.escape(SESSION)}([A-Za-z0-9_.\-]{{1,200}})[\"']?[ \t]{{0,20}}[=,: \t][ \t]{{0,20}}"
-    r"(?:\"((?:[^\"\\\n]|\\.){0,2000})\"|'([^'\n]{0,2000})'|([^\n\"'\\]{0,2000}))"
-)
-
-
-def _read_session(text: str, _file: str) -> Mapping[str, str]:
-    """The defaults in a configuration file, a command line or Python: the last one of each property counts."""
-    found: dict[str, str] = {}
-    for match in _SETTING.finditer(_without_comments(text)):
-        name, double, single, bare = match.groups()
-        value = single if single is not None else bare
-        found[f"delta.{name}"] = double if double is not None else value.split(" --")[0].strip()
-    return found
-
-
-def _without_comments(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
-
-
 # delta-rs and Polars: the arguments of one write
 
 
@@ -246,28 +229,6 @@ _RS_USE = (
     "# deltalake: write_deltalake(LOCATION, data, **NEW_TABLES[TABLE])",
     "# polars: frame.write_delta(LOCATION, delta_write_options=NEW_TABLES[TABLE])",
 )
-
-
-def _read_python(text: str, file: str) -> Mapping[str, str]:
-    """The dictionary ``NEW_TABLES`` of a Python module, which is parsed and not run."""
-    try:
-        body = ast.parse(text).body
-        found = [ast.literal_eval(each.value) for each in body if isinstance(each, ast.Assign) and _is_ours(each)]
-        return dict(_flat(found[-1], ())) if found else {}
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise InputError((Problem(file, 0, 0, f"it is not Python with a dictionary NEW_TABLES: {error}"),)) from None
-
-
-def _is_ours(assigned: ast.Assign) -> bool:
-    return any(isinstance(each, ast.Name) and each.id == "NEW_TABLES" for each in assigned.targets)
-
-
-def _flat(value: object, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _flat(inner, (*above, str(key)))
-    else:
-        yield " > ".join(above), ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 # dbt: the configuration of folders and models
@@ -334,30 +295,6 @@ def _yaml(value: Mapping[str, object], depth: int) -> Iterator[str]:
             yield f"{'  ' * depth}{name}: {write_json(inner, ascii=False, spaces=True)}\n"
 
 
-def _read_yaml(text: str, file: str) -> Mapping[str, str]:
-    problems: list[Problem] = []
-    root = parse_document(text.encode(), file, problems)
-    if problems:
-        raise InputError(tuple(problems))
-    models = root.find("models") if isinstance(root, MapNode) else None
-    return dict(_flat_yaml(models.value, ())) if models else {}
-
-
-_DBT = frozenset({"tblproperties", "partition_by", "liquid_clustered_by", "auto_liquid_cluster", "file_format"})
-"""The settings of dbt that policies can need. dbt takes each with a plus sign, and without one."""
-
-
-def _flat_yaml(node: Node, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    match node:
-        case MapNode():
-            for entry in node.entries:
-                yield from _flat_yaml(entry.value, (*above, entry.key.removeprefix("+")))
-        case ListNode() if _DBT & set(above):
-            yield " > ".join(above), ", ".join(each.text for each in node.items if isinstance(each, Scalar))
-        case Scalar() if _DBT & set(above):
-            yield " > ".join(above), node.text
-
-
 # CREATE TABLE
 
 
@@ -367,31 +304,21 @@ def _sql(scopes: Sequence[BirthScope], _dialect: str, _project: str) -> Written:
 
 
 def _create(scope: BirthScope) -> Iterable[str]:
-    named = scope.target.sql if isinstance(scope.target, TableName) else "NAME"
+    named = scope.target.sql if isinstance(scope.target, TableName) else _ANY_NAME
     comment = () if isinstance(scope.target, TableName) else (f"-- each table that {scope.text} matches",)
     return (*comment, f"CREATE TABLE {named} (", "  -- columns", ")", *birth_clauses(scope.birth))
 
 
-_PAIR = re.compile(r"'((?:[^'\\]|\\.){1,500})'\s{0,20}=\s{0,20}'((?:[^'\\]|\\.){0,2000})'")
-_BY = re.compile(r"\b(PARTITIONED\s+BY|CLUSTER\s+BY)\s{0,20}(\([^)]{0,2000}\)|AUTO\b)", re.IGNORECASE)
-
-
-def _read_sql(text: str, _file: str) -> Mapping[str, str]:
-    lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
-    clauses = {" ".join(each[1].upper().split()): " ".join(each[2].split()) for each in _BY.finditer(lines)}
-    return {**dict(_PAIR.findall(lines)), **clauses}
-
-
 MAKERS: Mapping[str, Maker] = MappingProxyType(
     {
-        "spark": Maker(title="spark-defaults.conf", write=_conf, read=_read_session),
-        "spark-submit": Maker(title="options of spark-submit", write=_options, read=_read_session),
+        "spark": Maker(title="spark-defaults.conf", write=_conf, read=read_conf),
+        "spark-submit": Maker(title="options of spark-submit", write=_options, read=read_options),
         "python": Maker(
-            title="a Spark session in Python, for DataFrames and streams", write=_python, read=_read_session
+            title="a Spark session in Python, for DataFrames and streams", write=_python, read=read_session
         ),
-        "dbt": Maker(title="dbt_project.yml", write=_dbt, read=_read_yaml),
-        "delta-rs": Maker(title="delta-rs and Polars", write=_delta_rs, read=_read_python),
-        "sql": Maker(title="CREATE TABLE", write=_sql, read=_read_sql, one=True),
+        "dbt": Maker(title="dbt_project.yml", write=_dbt, read=read_dbt),
+        "delta-rs": Maker(title="delta-rs and Polars", write=_delta_rs, read=read_arguments),
+        "sql": Maker(title="CREATE TABLE", write=_sql, read=read_create, one=True),
     }
 )
 """Each maker by its name."""
@@ -407,17 +334,37 @@ class Disagreement:
     """``None`` if the file does not have it."""
 
 
-def compare(maker: Maker, wanted: Written, text: str, file: str) -> tuple[tuple[Disagreement, ...], tuple[str, ...]]:
-    """Where a file disagrees with the settings of its maker, and what it sets beyond them. Raises ``InputError`` for a
-    file that cannot be read.
+def compare(
+    maker: Maker, wanted: Written, text: str, file: str, *, delta_by_default: bool = False
+) -> tuple[tuple[Disagreement, ...], tuple[str, ...]]:
+    """Where a file disagrees with the settings of its maker, and what it sets beyond them. ``delta_by_default``: a
+    CREATE TABLE without USING makes a Delta table.
+
+    Raises ``InputError`` for a file that is not of the maker's form, and if there is no setting to compare.
     """
-    ours, theirs = maker.read(wanted.text, file), maker.read(text, file)
+    theirs = maker.read(text, file)
+    ours = maker.read(wanted.text, file) if wanted.text.count("\n") > wanted.text.startswith("models:") else {}
+    if not ours.keys() - _FORM:
+        what = f"nothing is compared: the policies need no setting that {maker.title} has"
+        raise InputError((Problem(file, 0, 0, what, "select other tables, or leave this check out"),))
+    if delta_by_default and "USING" not in theirs:
+        ours = {key: value for key, value in ours.items() if key != "USING"}
     wrong = tuple(
         Disagreement(key, value, theirs.get(key))
         for key, value in ours.items()
-        if key not in theirs or _meaning(key, theirs[key]) != _meaning(key, value)
+        if key not in theirs or not _agree(key, theirs[key], value)
     )
-    return wrong, tuple(sorted(theirs.keys() - ours.keys()))
+    return wrong, tuple(sorted(theirs.keys() - ours.keys() - _FORM))
+
+
+_FORM = frozenset({"TABLE", "USING"})
+"""Parts of a CREATE TABLE that it has without any policy."""
+
+
+def _agree(key: str, found: str, wanted: str) -> bool:
+    if key == "TABLE":  # a statement can leave out the first parts of a name; any name is that of a pattern's table
+        return wanted == _ANY_NAME or f".{wanted}".casefold().endswith(f".{found}".casefold())
+    return _meaning(key, found) == _meaning(key, wanted)
 
 
 def _meaning(key: str, value: str) -> object:

@@ -137,7 +137,7 @@ def _needed(operation: Operation, sets: tuple[tuple[str, str], ...]) -> Iterator
 
 
 def _refusal(change: str, known: Capability, runtime: Runtime) -> Refusal:
-    keeps_history = (known.feature, known.action) == ("deletion_vectors", "drop without loss of history")
+    keeps_history = (known.feature, known.action) == ("features", "drop without loss of history")
     other = "; or accept the loss of history with `truncate_history: true`" if keeps_history else ""
     return Refusal(
         change=change,

@@ -104,6 +104,10 @@ def parse_name(text: str, catalog: str, dialect: str) -> TableName:
         raise UsageError(str(error), "name one table that it matches" if any(map(text.count, MAGIC)) else "") from None
 
 
+class AmbiguousNameError(UsageError):
+    """A word by which people call several tables."""
+
+
 def called(specs: Specs, word: str) -> TableName:
     """The table that people call by the last part of its name, if the policies leave no doubt which one it is. Entries
     of tables come before patterns, which match tables that may not exist.
@@ -118,7 +122,7 @@ def called(specs: Specs, word: str) -> TableName:
         return next(iter(found.values()))
     if found:
         texts = sorted(each.text for each in found.values())
-        raise UsageError(f"several tables are called {word}: {', '.join(texts)}", "write more of the name")
+        raise AmbiguousNameError(f"several tables are called {word}: {', '.join(texts)}", "write more of the name")
     near = nearest(word, [each.last for each in own])
     raise UsageError(f"no policy names a table {shown(word)}", f"did you mean {near}?" if near else HOW_TO_NAME)
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from itertools import groupby, islice
 from typing import Any
 
+from tablectl.attributes.constraints import WORDS
 from tablectl.attributes.policy import CONTRADICTIONS, EXCLUSIVE, VALUE_TYPES, Policy, attribute
 from tablectl.delta.names import TableName
 from tablectl.model.errors import Problem
@@ -24,6 +25,8 @@ MOST_MATCHING = 64
 _NO_PATTERNS = PatternIndex({}, {})
 _MAINTAINED = ("predictive_optimization", "enabled")
 """Databricks maintains such a table by itself, so nothing else does."""
+_UNCHECKED = ("features.checkConstraints", "dropped")
+"""Such a table has no CHECK constraint."""
 
 Declared = Mapping[str, GivenValue]
 """The declarations of a map, flattened: ``isolation``, ``properties.owner.team``, ``tags``, ``location``."""
@@ -181,8 +184,15 @@ def rank(entries: Sequence[Layer], profiles: Mapping[str, Layer]) -> Ranks:
     attached = [profiles[name] for name in _listed("profiles", [*ranked, *defaults]) if name in profiles]
     tags = _listed("tags", [*ranked, attached, *defaults])
     named = {each.name for each in attached}
-    by_tag = [replace(profiles[tag], by_tag=True) for tag in tags if tag in profiles and tag not in named]
+    by_tag = [_by_tag(profiles[tag]) for tag in tags if tag in profiles and tag not in named]
     return [*ranked, attached, by_tag, *defaults]
+
+
+def _by_tag(profile: Layer) -> Layer:
+    """A profile that a tag attaches, without tags of its own: they would replace the tag that attaches it."""
+    declared = {key: given for key, given in profile.declared.items() if key != "tags"}
+    unmanaged = {key: each for key, each in profile.unmanaged.items() if key != "tags"}
+    return replace(profile, by_tag=True, declared=declared, unmanaged=unmanaged)
 
 
 def _listed(key: str, ranks: Ranks) -> tuple[str, ...]:
@@ -284,6 +294,8 @@ def exclusive_pairs(resolved: Sequence[ResolvedValue]) -> Iterator[tuple[Resolve
             yield tuple(said[each] for each in pair)
     kept_up = (each for each in resolved if each.key.startswith("upkeep.") and each.given)
     yield from ((said[_MAINTAINED], each) for each in kept_up if _MAINTAINED in said)
+    checks = (each for each in resolved if each.key.startswith("constraints.") and _folded(each) not in {None, *WORDS})
+    yield from ((said[_UNCHECKED], each) for each in checks if _UNCHECKED in said)
     listing = {each.key: each for each in resolved if _lists(each)}
     yield from (tuple(listing[name] for name in pair) for pair in EXCLUSIVE if all(name in listing for name in pair))
 
@@ -308,7 +320,7 @@ def _within(resolved: Sequence[ResolvedValue]) -> Iterator[tuple[tuple[str, Any]
 def _contradiction(one: ResolvedValue, other: ResolvedValue) -> Problem:
     first, second = (f"`{each.key}: {each.given and each.given.shown()}`" for each in (one, other))
     message = f"{first} and {second} exclude each other, and {second} stands at {other.source}"
-    name = "upkeep" if other.key.startswith("upkeep.") else other.key
+    name = other.key if other.key.startswith("properties.") else other.key.partition(".")[0]
     return one.source.problem(message, f"change one; `unmanaged: [{name}]` cancels an inherited one")
 
 

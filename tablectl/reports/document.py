@@ -334,6 +334,8 @@ class Document:
     """
     notes: tuple[str, ...] = ()
     """Sentences below the verdict."""
+    everywhere: str = ""
+    """What applies to every row, as a clause. Notes say the same; text has no notes above the cards."""
     facts: tuple[tuple[str, Cell], ...] = ()
     """Where the report comes from."""
     overview: Grid | None = None

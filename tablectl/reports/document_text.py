@@ -50,6 +50,9 @@ def document_text(document: Document, style: Style, *, verbose: bool = False) ->
         document = document.in_full()
     document = with_short_names(document)
     lines = [f"In {printable(document.folder)}:", ""] if document.folder else []
+    if document.everywhere:
+        said = style.prose("", f"{document.everywhere[:1].upper()}{document.everywhere[1:]}.", 0, 0)
+        lines += [*map(str.strip, said), ""]
     for card in document.cards:
         lines += [*card_lines(card, style, verbose=verbose), ""]
     if not document.cards and document.overview:
@@ -59,8 +62,7 @@ def document_text(document: Document, style: Style, *, verbose: bool = False) ->
     if document.subject == "Apply":
         lines += [line for note in document.notes for line in style.prose("", note, 0, 0)]
     folded = not verbose and any(card.details for card in document.cards)
-    said = style.prose("", document.hint, 0, 0) if folded else []
-    hint = [style.paint(line.strip(), "dim") for line in said]
+    hint = [style.paint(line.strip(), "dim") for line in style.prose("", document.hint, 0, 0)] if folded else []
     if not document.verdict:
         return "\n".join(lines).rstrip("\n") + "\n"
     return "\n".join([*lines, *hint, *_summary(document, document.verdict, style)]) + "\n"

@@ -165,7 +165,39 @@ def failure_groups(failures: Iterable[TableFailure]) -> tuple[FailureGroup, ...]
         return _PATH.sub("", each.message.replace(each.name, _TABLE)), each.hint.replace(each.name, _TABLE)
 
     found = _by_key(failures, lambda each: each.name, key)
-    return tuple(FailureGroup(tuple(each.name for each in group), group[0]) for group in found)
+    return tuple(FailureGroup(tuple(each.name for each in group), _of_all(group)) for group in found)
+
+
+def _of_all(failures: Sequence[TableFailure]) -> TableFailure:
+    """What holds for each of them: a message that begins with the path of the first one does so without it."""
+    first, _, rest = failures[0].message.partition(": ")
+    if len(failures) > 1 and rest and first in failures[0].name:
+        return replace(failures[0], message=rest)
+    return failures[0]
+
+
+def shared_effects(groups: Iterable[Group]) -> tuple[Effect, ...]:
+    """What all groups that change something do alike, if there are several: it is said once, and not of each group."""
+    changing = [each for each in groups if each.weight is not Weight.REFUSED]
+    if len(changing) < 2:
+        return ()
+    return tuple(each for each in changing[0].effects if all(each in other.effects for other in changing))
+
+
+def sizes_text(tables: Sequence[TablePlan]) -> str:
+    """From the smallest to the largest of several tables: ``2 to 40 files, 200 B to 4.1 MB``; empty if not known."""
+    files = [each.basis.files for each in tables if each.basis.files is not None]
+    sizes = [each.basis.bytes for each in tables if each.basis.bytes is not None]
+    if len(tables) < 2 or min(len(files), len(sizes)) < len(tables):
+        return ""
+    least, most = f"{min(files):,}", plural(max(files), "file")
+    smallest, largest = size_text(min(sizes)), size_text(max(sizes))
+    return ", ".join(
+        (
+            most if min(files) == max(files) else f"{least} to {most}",
+            largest if smallest == largest else f"{smallest} to {largest}",
+        )
+    )
 
 
 def _by_key(items: Iterable[_T], name: Callable[[_T], str], key: Callable[[_T], Hashable]) -> list[tuple[_T, ...]]:
@@ -314,7 +346,9 @@ def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
     codes = {each.code for each in findings}
     if codes.intersection(_NEEDS) and not codes.intersection((LOCKOUT, "P003")):
         found.append(_lasting(_writers(first), "good"))
-    found += [_lasting(f"{each.code}: {each.message}", "pending") for each in findings if each.code in _RISKS]
+    shown = {LOCKOUT, _BREAKS, *_NEEDS}
+    risks = (each for each in findings if each.severity == "warning" or each.code in _RISKS)
+    found += [_lasting(f"{each.code}: {each.message}", "pending") for each in risks if each.code not in shown]
     phase = _phase(first.statements)
     found.append(Effect(PHASE_EFFECTS[phase], "good" if phase is Phase.FREE else "pending"))
     if streams := _streams(first):
@@ -327,7 +361,7 @@ def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
 def _undo(table: TablePlan) -> Effect:
     """Whether a rollback restores the table."""
     if lost := _lost(table):
-        return _lasting(f"cannot be undone: {lost}", "pending")
+        return _lasting(f"cannot be undone in full: {lost}", "pending")
     if left := _left(table):
         return _lasting(f"a rollback leaves {left}", "pending")
     if any(each.rewrite and each.rewrite.everything for each in table.statements):

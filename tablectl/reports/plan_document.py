@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
@@ -26,7 +27,17 @@ from tablectl.reports.document import (
     Row,
     Tone,
 )
-from tablectl.reports.groups import Effect, FailureGroup, Group, PolicyConsent, Weight, failure_groups, plan_groups
+from tablectl.reports.groups import (
+    Effect,
+    FailureGroup,
+    Group,
+    PolicyConsent,
+    Weight,
+    failure_groups,
+    plan_groups,
+    shared_effects,
+    sizes_text,
+)
 from tablectl.reports.plan_wording import (
     all_unchanged,
     forecast,
@@ -53,6 +64,7 @@ _NOTHING = Context()
 _MOST_PLACES = 3
 _LASTING = "After the apply"
 _PASSING = "During the apply"
+_AS_EVERY = (Cell("as every table", tone="quiet"),)
 _SHORT = 12
 """Hexadecimal digits of a digest that are shown to people."""
 
@@ -69,11 +81,14 @@ def plan_document(
     if each_table:
         failures = tuple(FailureGroup((each.name,), each) for each in plan.failures)
         groups = tuple(chain.from_iterable(_separate(group) for group in groups))
+    shared = shared_effects(groups)
+    groups = tuple(_without(shared, group) for group in groups)
     cards = (*(failure_card(each, context) for each in failures), *(_card(group, context) for group in groups))
     rows = [_failure_row(group, index) for index, group in enumerate(failures)]
     rows += [_row(group, context, len(failures) + index) for index, group in enumerate(groups)]
     parts = plan_parts(plan, groups)
-    said = [todo_text(plan), "; ".join(forecast(plan)), _left_out(plan)]
+    besides = [each for each in shared if each.text not in PHASE_EFFECTS.values()]  # the forecast counts them
+    said = [todo_text(plan), "; ".join(forecast(plan)), _everywhere(besides), _left_out(plan)]
     notes = [f"{text[:1].upper()}{text[1:]}." for text in said if text]
     return Document(
         subject="Plan",
@@ -82,6 +97,7 @@ def plan_document(
         counts=tuple(_counts(plan, groups)),
         refusal=context.refused,
         notes=tuple(notes),
+        everywhere=_everywhere(shared),
         facts=tuple(_facts(plan, context)),
         overview=Grid("All changes, the most important first", ("Tables", "Change", _LASTING, _PASSING), tuple(rows))
         if rows
@@ -106,6 +122,16 @@ def _left_out(plan: Plan) -> str:
     return f"an apply leaves out what is {left}, and {others}"
 
 
+def _without(shared: Sequence[Effect], group: Group) -> Group:
+    """The group with its own effects."""
+    return replace(group, effects=tuple(each for each in group.effects if each not in shared))
+
+
+def _everywhere(shared: Sequence[Effect]) -> str:
+    """What applies to every row; empty if nothing does."""
+    return f"every table that changes: {'; '.join(each.text for each in shared)}" if shared else ""
+
+
 def _counts(plan: Plan, groups: Sequence[Group]) -> Iterator[Cell]:
     """``2 refused``, ``1 full rewrite``: the tables by their worst effect, the worst first; nothing without changes."""
     if not groups and not plan.failures:
@@ -121,7 +147,7 @@ def _counts(plan: Plan, groups: Sequence[Group]) -> Iterator[Cell]:
 def _irreversible(groups: Sequence[Group]) -> Iterator[Names]:
     names = sorted((name for each in groups if each.lost for name in each.names), key=natural_key)
     if names:
-        yield Names(f"{plural(len(names), 'table')} cannot be restored by a rollback", tuple(names))
+        yield Names(f"{plural(len(names), 'table')} cannot be restored in full by a rollback", tuple(names))
 
 
 def _separate(group: Group) -> list[Group]:
@@ -160,9 +186,10 @@ def _tail(plan: Plan) -> Iterator[Block]:
 
 def failure_card(group: FailureGroup, context: Context = _NOTHING) -> Card:
     """The part of tables that cannot be read."""
-    failure, place = group.failure, context.place(group.names[0])
+    failure = group.failure
+    places = list(dict.fromkeys(filter(None, map(context.place, group.names))))[:_MOST_PLACES]
     said = [("error", failure.message), *([("hint", failure.hint)] if failure.hint else [])]
-    said += [("policy", f"`{place}`")] if place and len(group.names) == 1 else []
+    said += [("policy", ", ".join(f"`{each}`" for each in places))] if places else []
     return Card(
         names=group.names,
         state="not readable",
@@ -197,8 +224,10 @@ def name_lines(names: Sequence[str], state: str, tone: Tone) -> Lines:
 def _row(group: Group, context: Context, index: int) -> Row:
     stays, passes = _effects(group, context)
     names = name_lines(group.names, group.weight.word, group.weight.kind)
+    if sizes := sizes_text(group.tables):
+        names = (*names, Cell(sizes))
     changes = tuple(_change_lines(group, context))
-    if not stays:  # refused: nothing changes, and the reasons are what is to be read
+    if group.weight is Weight.REFUSED:  # nothing changes, and the reasons are what is to be read
         return Row((names, (*changes, *passes), (), (Cell("nothing is changed"),)), index, group.names)
     return Row((names, changes, stays, passes), index, group.names)
 
@@ -206,8 +235,11 @@ def _row(group: Group, context: Context, index: int) -> Row:
 def _effects(group: Group, context: Context) -> tuple[Lines, Lines]:
     """The lasting and the passing effects."""
     cells = [(each.lasting, Cell(each.text, tone=each.kind)) for each in group.effects]
-    passing = (cell for lasting, cell in cells if not lasting)
-    return tuple(cell for lasting, cell in cells if lasting), (*passing, *_loss(group, context))
+    passing = (*(cell for lasting, cell in cells if not lasting), *_loss(group, context))
+    stays = tuple(cell for lasting, cell in cells if lasting)
+    if group.weight is Weight.REFUSED:
+        return stays, passing
+    return stays or _AS_EVERY, passing or _AS_EVERY
 
 
 def _change_lines(group: Group, context: Context) -> Iterator[Cell]:
@@ -239,7 +271,8 @@ def _card(group: Group, context: Context) -> Card:
         ChangeRow(each.id, value_text(each.before), value_text(each.after), _places(group, context, each.id))
         for each in group.changes
     )
-    about = facts_text(table) if alone else f"{plural(len(group.tables), 'table')} with equal changes"
+    equal = f"{plural(len(group.tables), 'table')} with equal changes"
+    about = facts_text(table) if alone else ", ".join(filter(None, (equal, sizes_text(group.tables))))
     refused = group.weight is Weight.REFUSED
     stays, passes = _effects(group, context)
     if refused:
@@ -320,6 +353,8 @@ def _after(group: Group) -> tuple[Block, ...]:
     table, facts = group.first, owner_facts(each.owner for each in group.tables)
     if len(group.tables) == 1 and table.location not in table.name:
         facts.append(("location", table.location))
+    if group.weight is Weight.REFUSED:  # nothing of the rest happens
+        return (Facts(tuple(facts)),) if facts else ()
     before, after = table.basis.protocol.protocol(), table.protocol_after.protocol()
     if before != after:
         facts.append(("protocol", f"{before.text()} → {after.text()}"))

@@ -88,7 +88,7 @@ def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> Verd
 _TITLES: Mapping[Weight, str] = MappingProxyType(
     {
         Weight.LOCKOUT: "Locks out a client",
-        Weight.IRREVERSIBLE: "Cannot be undone",
+        Weight.IRREVERSIBLE: "Cannot be undone in full",
         Weight.BLOCKING: "Concurrent writes fail once",
         Weight.PARTIAL: "Rewrites some data",
         Weight.SAFE: "Safe to apply",
@@ -103,7 +103,7 @@ def _title(groups: Sequence[Group]) -> str:
         return _TITLES[worst]
     count = sum(len(each.tables) for each in groups if each.weight is worst)
     lost = any(each.lost for each in groups)
-    return f"Rewrites all data of {plural(count, 'table')}{', and cannot be undone' if lost else ''}"
+    return f"Rewrites all data of {plural(count, 'table')}{', and cannot be undone in full' if lost else ''}"
 
 
 def forecast(plan: Plan) -> list[str]:
@@ -185,6 +185,9 @@ def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
     text = _week_text(summed(each.week for each in known), now, observed=observed)
     writes = sum(each.writes for each in known)
     text += f", from {plural(writes, 'write')} in the log" if writes < _FEW else ""
+    most = [max((each.failed for each in loss.week), default=0.0) for loss in known]
+    if len(known) > 1 and max(most) - min(most) >= _NOTHING:
+        text += f"; at most {min(most):.1f} to {max(most):.1f} of a table"
     jobs = tuple(dict.fromkeys(job for each in known for job in each.jobs))
     text += f"; usual runs: {'; '.join(jobs[:_JOBS])}" if jobs else ""
     others = len(tables) - len(known)

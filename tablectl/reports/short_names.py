@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import takewhile
 
 from tablectl.delta.names import NameSyntaxError, parse_table
-from tablectl.reports.document import Card, Cell, Document, Grid, Row
+from tablectl.reports.document import Block, Card, Cell, Document, Fold, Grid, Names, Row
+from tablectl.support.frozen import frozen
 
 
 def shared_folder(names: Iterable[str]) -> str:
@@ -22,23 +23,62 @@ def shared_folder(names: Iterable[str]) -> str:
 
 def with_short_names(document: Document) -> Document:
     """The document with the folder of its tables, and their names below it."""
-    folder = shared_folder(name for card in document.cards if card.noun == "table" for name in card.names)
-    if not folder:
+    tables = [name for card in document.cards if card.noun == "table" for name in card.names]
+    folder = shared_folder([*tables, *filter(_place, _listed(document.tail))])
+    if not folder or not tables:
         return document
-    names = {name: _place(name).removeprefix(folder) for card in document.cards for name in card.names}
-
-    def of_card(card: Card) -> Card:
-        return replace(card, names=tuple(names[each] for each in card.names))
-
-    def of_cell(cell: Cell) -> Cell:
-        return replace(cell, text=names[cell.text]) if cell.code and cell.text in names else cell
-
-    def of_row(row: Row) -> Row:
-        return replace(row, cells=tuple(tuple(map(of_cell, lines)) for lines in row.cells))
-
+    short = _Short(folder)
     grid = document.overview
-    shown: Grid | None = replace(grid, rows=tuple(map(of_row, grid.rows))) if grid else None
-    return replace(document, folder=folder, cards=tuple(map(of_card, document.cards)), overview=shown)
+    return replace(
+        document,
+        folder=folder,
+        head=tuple(replace(each, names=short.names(each.names)) for each in document.head),
+        cards=tuple(map(short.card, document.cards)),
+        overview=short.grid(grid) if grid else None,
+        tail=short.blocks(document.tail),
+    )
+
+
+@frozen
+class _Short:
+    """Replaces the names of the tables in a folder by what comes after the folder."""
+
+    folder: str
+
+    def names(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(map(self.name, names))
+
+    def name(self, name: str) -> str:
+        place = _place(name)
+        return place.removeprefix(self.folder) if place.startswith(self.folder) else name
+
+    def card(self, card: Card) -> Card:
+        names, details = self.names(card.names), self.blocks(card.details)
+        return replace(card, names=names, brief=self.blocks(card.brief), details=details)
+
+    def blocks(self, blocks: Iterable[Block]) -> tuple[Block, ...]:
+        return tuple(map(self.block, blocks))
+
+    def block(self, block: Block) -> Block:
+        if isinstance(block, Names) and not block.warns:
+            return replace(block, names=self.names(block.names))
+        if isinstance(block, Fold):
+            return replace(block, blocks=self.blocks(block.blocks))
+        return self.grid(block) if isinstance(block, Grid) else block
+
+    def grid(self, grid: Grid) -> Grid:
+        return replace(grid, rows=tuple(map(self.row, grid.rows)))
+
+    def row(self, row: Row) -> Row:
+        return replace(row, cells=tuple(tuple(map(self.cell, lines)) for lines in row.cells))
+
+    def cell(self, cell: Cell) -> Cell:
+        return replace(cell, text=self.name(cell.text)) if cell.code else cell
+
+
+def _listed(blocks: Iterable[Block]) -> Iterator[str]:
+    """The tables of lists that are not of patterns."""
+    return (name for block in blocks if isinstance(block, Names) and not block.warns for name in block.names)
 
 
 def _place(name: str) -> str:

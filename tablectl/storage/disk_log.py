@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from difflib import get_close_matches
 from itertools import islice
 from typing import TypeVar
 
@@ -22,8 +23,23 @@ from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, DataFile, Fir
 from tablectl.support.files import TooLargeError, open_regular, read_regular
 
 _BUFFER = 1 << 16
+_COMPARED = 500
+"""How many entries of a folder are compared with a name that it does not have."""
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
+
+
+def _meant(location: str) -> str:
+    """The folder that is probably meant by one that does not exist; empty if none is near."""
+    above, name = os.path.split(location.rstrip("/"))
+    while above and above != "/" and not os.path.isdir(above):  # noqa: PTH112  # as in `identity`
+        above, name = os.path.split(above)
+    try:
+        with os.scandir(above) as entries:
+            near = get_close_matches(name, [each.name for each in islice(entries, _COMPARED)], n=1)
+    except (OSError, ValueError):
+        return ""
+    return f"did you mean {above}/{near[0]}?" if near else ""
 
 
 class DiskLog:
@@ -102,7 +118,7 @@ class DiskLog:
         if self._is_folder(self._folder):
             return True
         if not self._is_folder(self.location):
-            raise LiveError(f"{self.location}: no such directory")
+            raise LiveError(f"{self.location}: no such directory", _meant(self.location))
         return False
 
     def _is_folder(self, path: str) -> bool:

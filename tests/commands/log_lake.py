@@ -168,9 +168,6 @@ class LogEngine:
     def location(self, table: TableName) -> str:
         return str(self._path((table.catalog, *table.parts)))
 
-    def schema(self, columns: str) -> str:
-        raise EngineError(f"these tables take their columns as JSON, not as {columns}")
-
     def schemas(self, catalog: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(parts[1] for parts in self.catalog if parts[0] == catalog))
 

@@ -41,7 +41,7 @@ def test_a_folder_is_checked_without_policies_and_the_worst_comes_first(cli: Cli
     ran = cli("check", lake.lake)
     assert (ran.code, ran.err) == (0, "")
     order = [
-        ran.out.index(each) for each in ("data or history at risk", "clients locked out", "writers at risk", "debt")
+        ran.out.index(each) for each in ("data or history at risk", "writers at risk", "debt", "closed to some clients")
     ]
     assert order == sorted(order)
     assert "`retention: {deleted_files: 7 days}`" in ran.out
@@ -109,6 +109,25 @@ def test_without_a_place_the_tables_of_the_policies_are_checked(cli: Cli, lake: 
     assert (refused.code, "name a folder" in refused.err) == (64, True)
     lake.policies({"orders": "{isolation: Serializable}"})
     assert [each[0] for each in harms(cli("check", "--format", "json").out)] == ["orders"]
+
+
+def test_only_clients_that_a_policy_declares_are_a_finding(cli: Cli, lake: Repository) -> None:
+    out = cli("check", lake.lake / "sales" / "items").out
+    assert "closed to some clients" in out
+    assert "Nothing is wrong if you use none of them" in flat(out)
+    assert out.endswith("Check: 1 table of 200 B; 1 table closed to some clients.\n")
+    lake.policies({"sales/items": "{clients: {deltalake: 1.6.6}}"})
+    assert harms(cli("check", "--format", "json").out) == [("items", "clients locked out", "L023")]
+
+
+def test_policies_with_an_error_are_left_out_when_a_place_is_named(cli: Cli, lake: Repository) -> None:
+    (lake.root / "policies").mkdir(exist_ok=True)
+    (lake.root / "policies" / "x.yaml").write_text("version: 1\ntables: {'delta.`${LAKE}/x`': {}}\n")
+    ran = cli("check", lake.lake)
+    assert ran.code == 0
+    assert "data or history at risk" in ran.out
+    assert "the policies of this folder are left out: policies/x.yaml:2" in flat(ran.err)
+    assert cli("check").code == 1
 
 
 def test_what_a_policy_declares_already_is_not_found_again(cli: Cli, lake: Repository) -> None:

@@ -75,6 +75,71 @@ def test_a_statement_that_is_shown_hides_what_reports_hide(repo: Repository, cli
         assert (ran.code, "hunter2" in ran.out, "web" in ran.out) == (0, False, True)
 
 
+def test_columns_in_sql_need_no_engine_and_name_their_line(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+    name = orders(repo)
+    Path("orders.sql").write_text("id BIGINT NOT NULL,\nday DATE")
+    ran = cli("create", name, "--schema", "orders.sql", "--show")
+    assert ran.code == 0
+    assert "(\n  `id` BIGINT NOT NULL,\n  `day` DATE\n)\n" in ran.out
+    assert f"{name} does not exist" in ran.err
+    Path("orders.sql").write_text("id BIGINT,\nday DATUM")
+    assert (
+        "orders.sql: line 2: a type that tablectl knows is expected, and found DATUM"
+        in cli("create", name, "--schema", "orders.sql", "--show").err
+    )
+    Path("orders.sql").write_bytes(b"\xff\xfe")
+    assert "orders.sql: it is not text in UTF-8" in cli("create", name, "--schema", "orders.sql").err
+    assert not fake_spark.engines
+
+
+def test_a_hostile_schema_is_refused_in_time(repo: Repository, cli: Cli) -> None:
+    name = orders(repo)
+    many = [{"name": f"c{at}", "type": "long", "nullable": True, "metadata": {}} for at in range(5_000)]
+    Path("orders.json").write_text(json.dumps({"type": "struct", "fields": [*many, many[0]]}))
+    assert "column c0 is named twice" in cli("create", name, "--schema", "orders.json", "--show").err
+    deep = '{"type":"array","elementType":' * 2_000 + '"long"' + "}" * 2_000
+    Path("orders.json").write_text(f'{{"type":"struct","fields":[{{"name":"a","type":{deep}}}]}}')
+    ran = cli("create", name, "--schema", "orders.json", "--show")
+    assert (ran.code, "nested too deeply" in ran.err) == (64, True), ran.err
+    Path("orders.sql").write_text("a " + "ARRAY<" * 100_000)
+    assert "more than 50 deep" in cli("create", name, "--schema", "orders.sql", "--show").err
+
+
+def test_a_locked_table_is_not_created(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+    lock = "locked: {until: 2099-01-31, reason: audit, owner: data}"
+    name = orders(repo, f"{{properties: {{owner.team: web}}, {lock}}}")
+    for option in ([], ["--show"]):
+        ran = cli("create", name, "--schema", "orders.json", *option)
+        assert (ran.code, "locked until 2099-01-31 by data: audit" in ran.err) == (3, True)
+    assert not fake_spark.sent
+    repo.table("orders", columns={"id": "long"}, properties={"owner.team": "web"})
+    assert "exists already" in cli("create", name, "--schema", "orders.json").out
+    orders(repo, f"{{properties: {{owner.team: web}}, {lock.replace('2099', '2020')}}}")
+    assert cli("create", name, "--schema", "orders.json", "--show").code == 0
+
+
+def test_a_statement_that_is_shown_says_whether_the_table_exists(repo: Repository, cli: Cli) -> None:
+    name = orders(repo)
+    repo.table("orders", columns={"id": "long"}, properties={"owner.team": "web"})
+    ran = cli("create", name, "--schema", "orders.json", "--show")
+    assert (ran.code, "`create` would send nothing" in ran.err) == (0, True)
+    repo.table("orders", columns={"id": "long"}, properties={"owner.team": "ours"})
+    assert cli("create", name, "--schema", "orders.json", "--show").code == 3
+
+
+def test_a_feature_that_other_settings_bring_cannot_be_dropped(repo: Repository, cli: Cli) -> None:
+    name = orders(repo, "{clustering: [id], features: {domainMetadata: dropped}}")
+    ran = cli("create", name, "--schema", "orders.json", "--show")
+    assert ran.code == 3
+    assert "the other settings of the policy give a new table the feature domainMetadata" in ran.err
+
+
+def test_constraints_and_the_drop_of_their_feature_exclude_each_other(repo: Repository, cli: Cli) -> None:
+    name = orders(repo, '{constraints: {positive: "id > 0"}, features: {checkConstraints: dropped}}')
+    ran = cli("create", name, "--schema", "orders.json", "--show")
+    assert (ran.code, "exclude each other" in ran.err) == (1, True)
+
+
 def test_a_pattern_is_not_the_name_of_a_table(repo: Repository, cli: Cli) -> None:
     orders(repo)
     ran = cli("create", repo.name("*"), "--schema", "orders.json", "--show")

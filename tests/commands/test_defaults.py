@@ -63,6 +63,19 @@ def test_the_clauses_of_several_tables_are_not_compared_with_one_file(cli: Cli) 
     assert cli("defaults", "sql", "--check", "orders.sql", "--select", "lake.sales.orders").code == 0
 
 
+def test_a_file_of_another_form_and_one_with_nothing_to_compare_fail_and_say_why(cli: Cli, repo: Repository) -> None:
+    Path("job.py").write_text(cli("defaults", "python").out)
+    assert cli("defaults", "python", "--check", "job.py").code == 0
+    ran = cli("defaults", "spark", "--check", "job.py")
+    assert (ran.code, "job.py:1:1: this line is not a setting" in ran.err) == (1, True)
+    Path("job.py").write_bytes(b"\xff")
+    assert "it is not text in UTF-8" in cli("defaults", "python", "--check", "job.py").err
+    Path("conf.txt").write_text("spark.sql.shuffle.partitions 5\n")
+    repo.policies("version: 1\ntables: {lake.sales.orders: {clustering: [id]}}\n")
+    ran = cli("defaults", "spark", "--check", "conf.txt")
+    assert (ran.code, "nothing is compared" in ran.err) == (1, True)
+
+
 def test_the_maker_and_the_form_of_what_is_left_are_known(cli: Cli) -> None:
     ran = cli("defaults", "sprak")
     assert (ran.code, "did you mean `spark`?" in ran.err) == (64, True)

@@ -109,7 +109,6 @@ def test_a_table_that_only_a_pattern_matches_needs_no_catalog(cli: Cli, sales: R
         ("other.place.entirely", "hint: what no policy names is not managed"),
         ("gatee", '"gatee" is not a known term, and no table'),
         ("lake.sales.*", "hint: name one table that it matches"),
-        ("isolation", '"isolation" is an attribute of tables, not a table\n  hint: Isolation level of writes'),
         ("delta.appendOnl", "is not a property known to Delta\n  hint: did you mean delta.appendOnly?"),
         ("delta.x", "is not a property known to Delta\n  hint: keys of your own have no meaning to Delta"),
     ],

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.insight.terms.facts import fact_ids
-from tablectl.insight.terms.glossary import find_tool_term, tool_terms
+from tablectl.insight.terms.page_rows import explained_words, rows_about
 from tablectl.lint_rules import RULES
 from tablectl.reports.sarif import RULES as SARIF_RULES
 from tests.commands.conftest import Cli, Repository
 from tests.docs.publish_facts import FILE, page
+from tests.docs.publish_settings import rows as settings
 from tests.docs.sources import FACTS, SECTIONS
 
 ROOT = Path(__file__).parents[2]
@@ -21,9 +24,9 @@ ROOT = Path(__file__).parents[2]
 def test_a_word_of_a_plan_and_its_old_spelling(cli: Cli, repo: Repository) -> None:
     result = cli("explain", "closed")
     assert (result.code, result.err) == (0, "")
-    assert result.out.startswith("blocking  (also: closed)\n  The phase of statements")
+    assert result.out.startswith("blocking  (also: closed)\n  the phase of statements")
     assert cli("explain", "Blocking").out == result.out
-    assert result.out.endswith("  docs/window.md\n")
+    assert result.out.endswith("  docs/window.md#phases-and-gates\n")
 
 
 def test_a_fact_is_printed_with_the_page_that_states_it(cli: Cli, repo: Repository) -> None:
@@ -74,13 +77,42 @@ def test_each_finding_and_fact_is_known(cli: Cli, repo: Repository) -> None:
         assert cli("explain", name).code == 0
 
 
-def test_every_page_exists() -> None:
-    for name in tool_terms():
-        word = find_tool_term(name)
-        assert word is not None
-        assert (ROOT / word.page.partition("#")[0]).is_file(), word.page
+def test_every_page_that_a_row_names_exists() -> None:
+    for name in explained_words():
+        for row in rows_about(name):
+            for cell in (row.page, *(text for _, text in row.cells if text.startswith("docs/"))):
+                assert (ROOT / cell.split("#")[0].split(",")[0]).is_file(), (name, cell)
 
 
 def test_every_rule_of_a_sarif_file_can_be_explained() -> None:
-    unknown = [rule for rule in SARIF_RULES if rule not in RULES and find_tool_term(rule) is None]
-    assert unknown == []
+    assert [rule for rule in SARIF_RULES if rule not in RULES and not rows_about(rule)] == []
+
+
+@pytest.mark.parametrize("word", [*(set(VALUE_TYPES) - {"properties"}), "upkeep", "locked", "allow", "max_bytes"])
+def test_every_key_of_a_policy_is_explained(word: str) -> None:
+    assert [row.page for row in rows_about(word)][-1] == "docs/policies.md"
+
+
+def test_the_codes_of_advice_are_explained(cli: Cli, repo: Repository) -> None:
+    advice = ROOT / "tablectl" / "insight" / "advice"
+    codes = {code for file in advice.glob("*.py") for code in re.findall(r'"(A[0-9]{2})"', file.read_text())}
+    assert "A14" in codes
+    assert {code for code in codes if [row.page for row in rows_about(code)] != ["docs/advise.md"]} == set()
+    assert cli("explain", "a12").out == (
+        "A12\n  drop features that the table supports and does not use, for the clients that\n  they lock out\n"
+        "  `deletion_vectors: dropped`\n  docs/advise.md\n"
+    )
+
+
+def test_every_setting_is_explained_and_so_is_a_group_of_them(cli: Cli, repo: Repository) -> None:
+    for row in settings():
+        assert rows_about(".".join(row.keys)), row.keys
+    allow = cli("explain", "window.allow").out
+    assert "  window.allow[].cron" in allow
+    assert allow.endswith("  docs/generated/settings.md\n")
+
+
+def test_a_word_that_has_no_row_leads_to_the_pages_about_it(cli: Cli, repo: Repository) -> None:
+    result = cli("explain", "terabytes")
+    assert result.code == 64
+    assert "hint: see `tablectl explain docs/large-tables.md`" in result.err

@@ -30,7 +30,7 @@ def test_all_tables_are_looked_at_whether_they_change_or_not(cli: Cli, settled: 
     result = cli("lint")
     assert result.code == 0
     assert result.out == (
-        f"~ {settled.name('a')}  WARNING\n"
+        f"In {settled.lake}/:\n\n~ a  WARNING\n"
         "  - L006: deleted files are kept 1 day only (`policies/lake.yaml:3`)\n"
         "\n"
         "`tablectl explain L006` says why and how to fix it.\n"

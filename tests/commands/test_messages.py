@@ -67,7 +67,7 @@ def test_each_table_that_differs_from_a_saved_plan_has_a_line_of_its_own(cli: Cl
     ("policy", "title"),
     [
         ("{properties: {owner.team: pay}}", "Concurrent writes fail once"),
-        ("{deletion_vectors: enabled}", "Cannot be undone"),
+        ("{deletion_vectors: enabled}", "Cannot be undone in full"),
         ("{partitioning: [kind], rewrite: allowed}", "Rewrites all data of 1 table"),
     ],
 )

@@ -60,6 +60,28 @@ def test_a_pattern_names_a_table_if_it_leaves_one_name(cli: Cli, repo: Repositor
     assert repo.name("orders") in cli("explain", "orders", "--format", "json").out, "one level names it, two do not"
 
 
+def test_an_ambiguous_last_part_does_not_count_as_a_term(cli: Cli, shop: Repository) -> None:
+    ran = cli("explain", "returns")
+    assert (ran.code, "several tables are called returns" in ran.err) == (64, True)
+
+
+def test_a_table_that_only_patterns_match_is_not_said_to_exist(cli: Cli, repo: Repository) -> None:
+    repo.policies({"*": SERIALIZABLE, "orders": SERIALIZABLE})
+    ran = cli("explain", f"{repo.lake}/ordrs")
+    assert (ran.code, "only patterns match it, and it was not looked up; did you mean" in ran.err) == (0, True)
+    assert "was not looked up" not in cli("explain", "orders").err
+
+
+def test_new_tables_take_short_names_too(cli: Cli, shop: Repository) -> None:
+    one = cli("defaults", "spark", "--select", shop.name("orders"))
+    assert one.code == 0
+    assert cli("defaults", "spark", "--select", "orders").out == one.out
+    assert cli("defaults", "sql", "--select", "or*").out == cli("defaults", "sql", "--select", "orders").out
+    assert cli("defaults", "spark", "--select", "ordres").code == 64
+    like = cli("create", "items", "--like", "orders", "--show")
+    assert like.code == 3, "items exists with other columns or the same"
+
+
 def test_statements_name_a_table_by_its_folder(cli: Cli, shop: Repository) -> None:
     ran = cli("conflicts", "orders", "--between", "UPDATE orders SET kind = 'a'", "DELETE FROM orders WHERE id = 1")
     assert ran.code == 0, ran.err
@@ -73,6 +95,9 @@ def test_a_word_selects_the_tables_that_are_called_so(cli: Cli, shop: Repository
     assert planned("--select", "orders") == [shop.name("orders")]
     assert planned("--select", "returns") == [shop.name("eu/returns"), shop.name("us/returns")]
     assert shop.name("orders") not in planned("--exclude", "orders")
+    assert planned("--select", "or*") == [shop.name("orders")]
+    assert planned("--select", "?eturns") == [shop.name("eu/returns"), shop.name("us/returns")]
+    assert shop.name("orders") not in planned("--exclude", "or*")
     assert "--select 'order' matches no table" in cli("plan", "--select", "order").err
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.delta.expressions import equal, why_refused
+from tablectl.delta.expressions import columns_in, equal, why_no_condition, why_refused
 
 
 @pytest.mark.parametrize(
@@ -16,15 +16,22 @@ from tablectl.delta.expressions import equal, why_refused
         "length(name) BETWEEN 1 AND 100",
         "extract(year FROM day) > 2000",
         "a <=> b",
-        "x -> 1",
         "v:field = 1",
         "CASE WHEN a THEN b ELSE c END",
         "price * 1.5e3 < 10L",
         "random_code = 'x'",
+        "exists(tags, x -> x > 1)",
+        "count > 0 AND first = 1",
+        "a LIKE ANY ('x%', 'y')",
+        "a::int > 1L AND NOT b RLIKE '^x' AND c IS DISTINCT FROM d",
+        "timestampdiff(MONTH, a, b) < 3",
+        "day > DATE '2020-01-01' + INTERVAL 1 DAY",
+        "is_open",
+        "forall(lines, line -> line.price > 0 AND line.price < limit)",
     ],
 )
 def test_an_expression_over_one_row_is_taken(text: str) -> None:
-    assert why_refused(text) == ""
+    assert (why_refused(text), why_no_condition(text)) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -34,28 +41,68 @@ def test_an_expression_over_one_row_is_taken(text: str) -> None:
         ("   ", "needs an expression"),
         ("a > 0) OR (1 = 1", "closes nothing"),
         ("a > 0); DROP TABLE t --", "has a comment"),
-        ("a > 0; DROP TABLE t", "not part of an expression"),
+        ("a > 0; DROP TABLE t", "which ends a statement"),
         ("(a > 0", "is not closed"),
         ("a[0) > 1", "closes nothing"),
         ("a /* x */ > 0", "has a comment"),
         ("a = '--'", "has a comment, or text that reads as one"),
-        ("a = 'x", "not part of an expression"),
-        ("a = 'x\\'", "not part of an expression"),
+        ("a = 'x", "is not part of SQL"),
+        ("a = 'x\\'", "is not part of SQL"),
         ("a = '${env:HOME}'", "Spark replaces"),
         ("a\x00 > 0", "control characters"),
         ("id IN (SELECT id FROM other)", "takes no query"),
         ("EXISTS (VALUES (1))", "takes no query"),
+        ("sum(amount) > 0", "calls sum, whose result is about several rows"),
+        ("`count`(*) > 0", "calls `count`, whose result is about several rows"),
+        ("hll_sketch_agg(a) > 0", "about several rows"),
+        ("some(a)", "about several rows"),
+        ("row_number () OVER () > 1", "about several rows"),
+        ("explode(tags) > 0", "returns several rows"),
         ("reflect('java.lang.System', 'exit', 1) = 1", "runs code"),
         ("`reflect`('java.lang.System', 'exit', 1) = 1", "runs code"),
         ("rand() > 0.5", "changes from one reading"),
         ("day <= current_date", "changes from one reading"),
         ("day <= current_date()", "changes from one reading"),
         ("a" * 5_000, "more than 4,000 characters"),
-        ("(" * 51 + "a" + ")" * 51, "more than 50 deep"),
+        ("(" * 21 + "a" + ")" * 21, "more than 20 deep"),
     ],
 )
 def test_what_could_leave_the_clause_or_the_row_is_refused(text: str, why: str) -> None:
     assert why in why_refused(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("amount >", "is not an expression: it cannot be read at its end"),
+        ("amount > 0 AND", "at its end"),
+        ("a = 1 2", "at '2'"),
+        ("a BETWEEN 1 AND", "at its end"),
+        ("a > 0 ORDER BY a", "at 'ORDER BY'"),
+        ("a > 0, b > 0", "is not one condition"),
+        ("a > 0 AS b", "is not one condition"),
+        (":price > 0", "has a parameter"),
+        ("1", "is a value, and not a condition"),
+        ("(a + 1)", "is a value, and not a condition"),
+        ("NOT " * 900 + "a", "is nested too deeply"),
+        ("struct(" * 15 + "a" + ")" * 15, "too deeply"),
+        ("CAST(a AS " + "array<" * 15 + "int" + ">" * 15 + ")", "too deeply"),
+    ],
+)
+def test_what_is_not_a_condition_is_refused(text: str, why: str) -> None:
+    assert why_refused(text) == ""
+    assert why in why_no_condition(text)
+
+
+def test_the_columns_of_an_expression() -> None:
+    assert columns_in("a > 0 AND `b c`.d IN (1, a) AND forall(e, x -> x.f > g)") == (
+        ("a",),
+        ("b c", "d"),
+        ("e",),
+        ("g",),
+    )
+    assert set(columns_in("extract(year FROM day) > timestampdiff(MONTH, a, b)")) == {("day",), ("a",), ("b",)}
+    assert columns_in("amount >") == ()
 
 
 @pytest.mark.parametrize(

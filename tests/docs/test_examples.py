@@ -2,8 +2,8 @@
 
 A block of ``console`` is run on the lake of ``conftest.py``, in the order of its page, and what it shows is compared
 (``…`` stands for what is left out); ``TABLECTL_GOLDEN=write`` writes what is so into the page. On such a page, files
-that a block names in its first line are there, and blocks of SQL are what someone else runs. All other commands are
-parsed as the program would.
+that a block names in its first line are there (``one entry`` replaces that of its table), and blocks of SQL are what
+someone else runs. All other commands are parsed as the program would.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def test_what_a_page_shows_is_so(section: list[Block], place: Callable[[], Place
             file = Path(block.file)
             file.parent.mkdir(exist_ok=True)
             text = block.text if file.name != "tablectl.yaml" else f"{block.text}{CONFIG}"
-            file.write_text(text, encoding="utf-8")
+            file.write_text(edited(file, text) if "(one entry)" in text else text, encoding="utf-8")
         elif block.language == "sql":
             here.sql(block.text)
         elif block.language == "console":
@@ -159,6 +159,13 @@ def test_what_a_page_shows_is_so(section: list[Block], place: Callable[[], Place
                 continue
             for each, text in said:
                 assert like(each.output).fullmatch(text), f"{block}: $ {each.command}\n{text}"
+
+
+def edited(file: Path, entry: str) -> str:
+    """A file of policies with another entry for a table that it has."""
+    found, made = yaml.safe_load(file.read_text(encoding="utf-8")), yaml.safe_load(entry)
+    assert set(made["tables"]) < set(found["tables"]), f"{file} has no such entry"
+    return yaml.safe_dump({**found, "tables": {**found["tables"], **made["tables"]}})
 
 
 def stripped(text: str) -> str:

@@ -31,6 +31,12 @@ _SET = re.compile(r"SET\s+`?([\w.]+)`?\s*(?:=\s*`?(.*?)`?)?\s*", re.DOTALL)
 _STATES = {"RUNNING": 1, "FINISHED": 2, "CANCELED": 3, "FAILED": 5}
 
 
+def _told(error: Exception) -> str:
+    """An error as a warehouse tells it: its text begins with its class."""
+    get, text = getattr(error, "getCondition", None), str(error)
+    return text if text.startswith("[") or get is None or not get() else f"[{get()}] {text}"
+
+
 class Statement:
     """One statement, its state in the words of the history of queries, and its rows."""
 
@@ -76,7 +82,7 @@ class Session:
             statement.rows = self._rows(statement.sql)
             state = "FINISHED"
         except Exception as error:  # noqa: BLE001  # it is the answer
-            statement.error, state = str(error), "FAILED"
+            statement.error, state = _told(error), "FAILED"
         finally:
             self._spark.removeTag(statement.id)
             timer.cancel()

@@ -109,6 +109,17 @@ def test_no_import_is_refused_by_validate_or_planned(live: Live, facts: list[dic
         assert plan_table(spec.policy, found[spec.name.key], dialect) is None, text
 
 
+def test_a_constraint_whose_text_is_a_word_of_policies_is_imported_as_an_expression(live: Live) -> None:
+    table = live(properties={"delta.constraints.flag": "none"})
+    assert policy_of_table(table, "oss").declared == (("constraints", "flag", "(none)"),)
+
+
+def test_a_constraint_with_a_name_that_no_policy_declares_is_named(live: Live) -> None:
+    table = live(properties={"delta.constraints.odd name": "id > 0"})
+    entry = policy_of_table(table, "oss")
+    assert entry.left_out == ("constraints.odd name is id > 0, which no policy can declare",)
+
+
 def test_of_two_values_that_exclude_each_other_one_is_left_out(live: Live) -> None:
     table = live(
         properties={

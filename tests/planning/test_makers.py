@@ -154,12 +154,57 @@ def test_a_file_with_another_value_disagrees(maker: str) -> None:
     assert [(each.wanted, each.found) for each in wrong] == [("interval 10 days", "interval 11 days")]
 
 
-@pytest.mark.parametrize("maker", list(MAKERS))
-def test_an_empty_file_lacks_every_setting(maker: str) -> None:
-    wanted = MAKERS[maker].write((EVERYTHING,), "oss", "shop")
-    wrong, more = compare(MAKERS[maker], wanted, "# nothing\nname: shop\n" if maker == "dbt" else "", "file")
-    assert wrong
+@pytest.mark.parametrize(
+    ("maker", "text"),
+    [
+        ("spark", ""),
+        ("spark", "# nothing\n! nothing\nspark.sql.shuffle.partitions=5"),
+        ("spark-submit", "spark-submit --conf a=b job.py"),
+        ("python", "import spark"),
+        ("dbt", "name: shop\nmodels: {}\n"),
+        ("delta-rs", "NEW_TABLES = {}"),
+        ("sql", "CREATE TABLE lake.sales.events (id INT)"),
+    ],
+)
+def test_a_file_that_sets_nothing_lacks_every_setting(maker: str, text: str) -> None:
+    wrong, more = compare(MAKERS[maker], MAKERS[maker].write((EVERYTHING,), "oss", "shop"), text, "file")
+    assert {each.found for each in wrong} == {None}
     assert not more
+
+
+@pytest.mark.parametrize(
+    ("maker", "text", "why"),
+    [
+        ("spark", 'spark.conf.set("spark.databricks.delta.properties.defaults.appendOnly", "true")', "not a setting"),
+        ("spark", "isolationLevel Serializable", "not a setting"),
+        ("spark-submit", "spark.databricks.delta.properties.defaults.appendOnly true", "no option --conf"),
+        ("spark-submit", "--conf 'a", "not text of a shell"),
+        ("python", "spark.databricks.delta.properties.defaults.appendOnly true", "not Python"),
+        ("dbt", "version: 2\n", "no map `models:`"),
+        ("dbt", "models:\n- name: orders\n", "no map `models:`"),
+        ("dbt", "a: [", "not valid YAML"),
+        ("delta-rs", "TABLES = {}", "assigns no dictionary"),
+        ("delta-rs", "NEW_TABLES = {open('x'): 1}", "not a dictionary of constants"),
+        ("delta-rs", "NEW_TABLES = 5", "not a dictionary of constants"),
+        ("delta-rs", "(", "not Python"),
+        ("sql", "", "no CREATE TABLE"),
+        ("sql", "ALTER TABLE t SET TBLPROPERTIES ('delta.appendOnly' = 'true')", "no CREATE TABLE"),
+        ("sql", "-- CREATE TABLE t (id INT)", "no CREATE TABLE"),
+        ("sql", "CREATE TABLE a (id INT); CREATE TABLE b (id INT)", "several CREATE TABLE"),
+        ("sql", "CREATE TABLE 'a", "not SQL"),
+    ],
+)
+def test_a_file_that_is_not_of_the_makers_form_is_an_error_and_runs_nothing(maker: str, text: str, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        compare(MAKERS[maker], MAKERS[maker].write((EVERYTHING,), "oss", "shop"), text, "file")
+
+
+@pytest.mark.parametrize("maker", list(MAKERS))
+def test_policies_that_need_nothing_of_a_maker_are_not_compared(maker: str) -> None:
+    wanted = MAKERS[maker].write((scope("lake.s.a_*"),), "oss", "shop")
+    texts = {"dbt": "models: {}", "delta-rs": "NEW_TABLES = {}", "sql": "CREATE TABLE t (id INT)"}
+    with pytest.raises(InputError, match="nothing is compared"):
+        compare(MAKERS[maker], wanted, {"spark-submit": "--conf a=b", **texts}.get(maker, ""), "file")
 
 
 def test_another_spelling_of_an_interval_agrees() -> None:
@@ -169,24 +214,61 @@ def test_another_spelling_of_an_interval_agrees() -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("maker", "text"),
     [
-        "spark.databricks.delta.properties.defaults.appendOnly true",
-        "spark.databricks.delta.properties.defaults.appendOnly=true",
-        "spark-submit --conf spark.databricks.delta.properties.defaults.appendOnly=true --conf a=b job.py",
-        "  --conf 'spark.databricks.delta.properties.defaults.appendOnly=true' \\",
-        '.config("spark.databricks.delta.properties.defaults.appendOnly", "true")',
-        "spark.conf.set('spark.databricks.delta.properties.defaults.appendOnly', 'true')",
-        '"spark.databricks.delta.properties.defaults.appendOnly": "true",',
-        "SET spark.databricks.delta.properties.defaults.appendOnly = true",
+        ("spark", "spark.databricks.delta.properties.defaults.appendOnly true"),
+        (
+            "spark",
+            "spark.databricks.delta.properties.defaults.appendOnly : \\\n   true",
+        ),
+        (
+            "spark-submit",
+            "spark-submit --conf spark.databricks.delta.properties.defaults.appendOnly=true -c a=b job.py",
+        ),
+        ("spark-submit", "x --conf 'spark.databricks.delta.properties.defaults.appendOnly=true' \\\n --conf a=b"),
+        ("spark-submit", "x --conf=spark.databricks.delta.properties.defaults.appendOnly=true"),
+        ("python", 'b.config("spark.databricks.delta.properties.defaults.appendOnly", "true")'),
+        ("python", "spark.conf.set('spark.databricks.delta.properties.defaults.appendOnly', True)"),
+        ("python", 'CONF = {"spark.databricks.delta.properties.defaults.appendOnly": "true"}'),
+        ("python", 'c.setAll([("spark.databricks.delta.properties.defaults.appendOnly", "true")])'),
     ],
 )
-def test_a_session_default_is_found_in_every_spelling(line: str) -> None:
-    assert MAKERS["spark"].read(line, "file") == {"delta.appendOnly": "true"}
+def test_a_session_default_is_found_in_every_spelling(maker: str, text: str) -> None:
+    assert MAKERS[maker].read(text, "file") == {"delta.appendOnly": "true"}
 
 
-def test_a_default_in_a_comment_is_not_set() -> None:
-    assert not MAKERS["spark"].read("# spark.databricks.delta.properties.defaults.appendOnly true", "file")
+@pytest.mark.parametrize(
+    ("maker", "text"),
+    [
+        ("spark", "# spark.databricks.delta.properties.defaults.appendOnly true"),
+        ("spark-submit", "--conf a=b # --conf spark.databricks.delta.properties.defaults.appendOnly=true"),
+        ("python", '# s.conf.set("spark.databricks.delta.properties.defaults.appendOnly", "true")'),
+        ("python", '"""spark.databricks.delta.properties.defaults.appendOnly true"""'),
+    ],
+)
+def test_a_default_in_a_comment_is_not_set(maker: str, text: str) -> None:
+    assert not MAKERS[maker].read(text, "file")
+
+
+CREATE = """CREATE OR REPLACE TABLE IF NOT EXISTS `sales`.events (
+  id INT COMMENT 'USING parquet', -- PARTITIONED BY (id)
+  day DATE
+) USING delta
+PARTITIONED BY ( day )
+TBLPROPERTIES (delta.appendOnly = true, 'delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking'='true',
+  'delta.logRetentionDuration' = 'interval 1 week 3 days', "owner.team" = 'it\\'s ours')
+AS SELECT 'delta.x' = 'y' FROM t;
+"""
+
+
+def test_a_statement_agrees_in_another_spelling_and_disagrees_for_another_table() -> None:
+    wanted = MAKERS["sql"].write((EVERYTHING,), "oss", "shop")
+    assert compare(MAKERS["sql"], wanted, CREATE, "file") == ((), ())
+    wrong, _ = compare(MAKERS["sql"], wanted, CREATE.replace("events", "orders"), "file")
+    assert [(each.key, each.found) for each in wrong] == [("TABLE", "sales.orders")]
+    wrong, _ = compare(MAKERS["sql"], wanted, CREATE.replace("USING delta", ""), "file")
+    assert [each.key for each in wrong] == ["USING"]
+    assert compare(MAKERS["sql"], wanted, CREATE.replace("USING delta", ""), "file", delta_by_default=True)[0] == ()
 
 
 def test_what_a_file_sets_beyond_the_policies_is_listed() -> None:
@@ -199,11 +281,3 @@ def test_dbt_takes_a_setting_without_its_plus_sign_and_has_others_of_its_own() -
     wanted = MAKERS["dbt"].write((SALES,), "oss", "shop")
     text = f"name: shop\n{wanted.text.replace('+', '')}  other: {{+materialized: table}}\n"
     assert compare(MAKERS["dbt"], wanted, text, "file") == ((), ())
-
-
-@pytest.mark.parametrize(
-    ("maker", "text"), [("delta-rs", "NEW_TABLES = {open('x'): 1}"), ("delta-rs", "("), ("dbt", "a: [")]
-)
-def test_a_file_that_cannot_be_read_is_an_error_and_runs_nothing(maker: str, text: str) -> None:
-    with pytest.raises(InputError):
-        MAKERS[maker].read(text, "file")

@@ -50,6 +50,17 @@ tables:
     assert spec.policy.properties == {"a": "pattern", "b": "silver", "c": "gold"}
 
 
+def test_a_profile_does_not_remove_the_tag_that_attaches_it(read: Read) -> None:
+    specs = read("""
+version: 1
+profiles: {gold: {tags: [silver], isolation: Serializable, properties: {a: gold}}, silver: {properties: {a: silver}}}
+defaults: {tags: [gold]}
+tables: {lake.s.t: {}}
+""")
+    (spec,) = specs.tables
+    assert (spec.tags, spec.policy.isolation, spec.policy.properties) == (("gold",), "Serializable", {"a": "gold"})
+
+
 def test_a_profile_may_give_the_tag_that_attaches_another(read: Read) -> None:
     specs = read("""
 version: 1

@@ -114,7 +114,7 @@ CASES: Mapping[str, ReviewCase] = {
         "  lake.sales.visits:\n    partitioning: [kind]\n    rewrite: allowed\n    max_bytes: 1 TB",
         _mixed,
         "reject",
-        "among 200 tables, lake.sales.visits is rewritten in full, and three tables cannot be restored by a rollback",
+        "among 200 tables, lake.sales.visits is rewritten in full, and three tables cannot be restored in full by a rollback",
     ),
     "refused": ReviewCase(
         "  lake.sales.customers:\n    row_tracking: enabled\n    clients: {deltalake: 1.6.6}\n"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tablectl.attributes.policy import Policy
 from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.model.plan import Finding, Plan, Rewrite, TableFailure, TablePlan
+from tablectl.model.plan import Finding, Plan, ProtocolFact, Rewrite, TableFailure, TablePlan
 from tablectl.model.table import ClusteringState, FileGroup, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.model.text import natural_key
@@ -98,10 +98,59 @@ def cells(comment: str, name: str) -> list[str]:
 
 def test_what_stays_is_apart_from_what_fails_during_the_apply(plan: Plan) -> None:
     _, _, stays, passing = cells(plan_markdown(plan, Context()), "lake.sales.orders")
-    assert "cannot be undone: clustering can never be dropped" in stays
+    assert "cannot be undone in full: clustering can never be dropped" in stays
     assert "readers need protocol 3" in stays
-    assert passing.startswith("• all concurrent writes fail once<br>• ")
+    assert passing == "as every table"
     assert "concurrent writes" not in stays
+
+
+def test_what_every_changed_table_does_is_said_once_above_the_rows(plan: Plan) -> None:
+    alike = "streams with a schemaTrackingLocation or on Databricks restart once."
+    comment, text = plan_markdown(plan, Context()), " ".join(plan_text(plan, Style()).split())
+    assert f"<p>Every table that changes: {alike}</p>" in comment.partition("<table>")[0]
+    assert "tables: concurrent writes fail once;" in comment.partition("<table>")[0]
+    assert "restart once" not in comment.partition("<table>")[2].partition("</table>")[0]
+    assert text.startswith(f"Every table that changes: all concurrent writes fail once; {alike}")
+    alone = plan_text(replace(plan, tables=plan.tables[:1]), Style())
+    assert "Every table" not in alone
+    assert "  during    all concurrent writes fail once\n" in alone
+
+
+def test_a_refused_table_is_not_described_as_if_its_change_would_run(plan: Plan) -> None:
+    (refused,) = (each for each in plan.tables if each.refusals)
+    needs = Finding(code="P002", severity="note", message="writers need protocol 7")
+    refused = replace(refused, findings=(needs,), protocol_after=ProtocolFact(reader=3, writer=7))
+    said = plan_text(replace(plan, tables=(refused,), failures=()), Style(), verbose=True)
+    assert "refused: " in said
+    assert "P002" not in said
+    assert "protocol" not in said
+
+
+def test_a_group_says_the_range_of_its_sizes(table_planned: Planned) -> None:
+    table = table_planned("lake.sales.model", {}, {"properties": {"a": "2"}})
+    sized = [
+        replace(renamed(table, number), basis=replace(table.basis, files=number, bytes=1_000 * number))
+        for number in (2, 40)
+    ]
+    names, *_ = cells(plan_markdown(of(*sized), Context()), "lake.sales.t2</code><br>")
+    assert names.endswith("<code>lake.sales.t40</code><br>2 to 40 files, 2.0 kB to 40.0 kB")
+    unknown = replace(sized[1], basis=replace(sized[1].basis, files=None))
+    names, *_ = cells(plan_markdown(of(sized[0], unknown), Context()), "lake.sales.t2</code><br>")
+    assert "files" not in names
+
+
+def test_a_warning_about_the_result_stands_in_the_row(table_planned: Planned) -> None:
+    table = table_planned("lake.sales.model", {}, {"retention": {"deleted_files": "2 hours"}})
+    finding = Finding(code="L006", severity="warning", message="deleted files are kept 2 hours only")
+    _, _, stays, _ = cells(plan_markdown(of(replace(table, findings=(finding,))), Context()), "lake.sales.model")
+    assert "L006: deleted files are kept 2 hours only" in stays
+
+
+def test_tables_that_cannot_be_read_for_one_reason_share_it_without_the_path_of_the_first() -> None:
+    gone = [TableFailure(name=f"delta.`/lake/{name}`", message=f"/lake/{name}: no such directory") for name in "ab"]
+    (group,) = failure_groups(gone)
+    assert group.failure.message == "no such directory"
+    assert failure_groups(gone[:1])[0].failure.message == "/lake/a: no such directory"
 
 
 def test_every_irreversible_table_is_named_though_their_group_is_one_row(table_planned: Planned) -> None:
@@ -231,7 +280,7 @@ def test_a_rollback_that_leaves_the_protocol_upgraded_restores_nothing_for_clien
     assert "a rollback leaves protocol features that only DROP FEATURE removes: domainMetadata, rowTracking" in said
     assert "can be undone" not in said
     comment = plan_markdown(of(group.first), Context())
-    assert "<b>1 table cannot be restored by a rollback</b>: <code>lake.sales.model</code>" in comment
+    assert "<b>1 table cannot be restored in full by a rollback</b>: <code>lake.sales.model</code>" in comment
 
 
 @pytest.mark.parametrize("severity", ["warning", "ignored"])

@@ -102,7 +102,7 @@ def test_the_verdict_is_the_first_line(plan: Plan) -> None:
         "**⛔ Plan: Not all tables can be read** · ⛔ <b>1 not readable</b> · ⛔ <b>1 refused</b> · "
         "🟠 <b>1 irreversible</b> · 🟡 <b>2 blocking</b> · 2 unchanged"
     )
-    assert first(pending) == "**🟠 Plan: Cannot be undone** · 🟠 <b>1 irreversible</b> · 2 unchanged"
+    assert first(pending) == "**🟠 Plan: Cannot be undone in full** · 🟠 <b>1 irreversible</b> · 2 unchanged"
     assert first(refused) == "**⛔ Plan: Refused** · ⛔ <b>1 refused</b> · 2 unchanged"
     assert first(replace(plan, tables=(), failures=())) == "**✅ Plan: No changes** · 2 tables match their policies"
 

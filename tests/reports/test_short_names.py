@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.reports.document import Card, Cell, Document, Grid, Row
+from tablectl.reports.document import Card, Cell, Document, Fold, Grid, Names, Row
 from tablectl.reports.document_text import document_text
 from tablectl.reports.short_names import shared_folder, with_short_names
 from tablectl.reports.style import Style
@@ -38,3 +38,23 @@ def test_a_report_shows_names_below_the_folder() -> None:
     assert shown.overview is not None
     assert shown.overview.rows[0].cells[0][0].text == "orders"
     assert document_text(shown, Style()) == "In /lake/:\n\n~ 2 tables  same\n  orders, sales/items\n"
+
+
+def test_lists_of_tables_and_folded_parts_show_the_same_short_names() -> None:
+    names, other = ("delta.`/lake/orders`", "delta.`/lake/items`"), "lake.sales.x"
+    inner = Fold("All", (Grid("", ("Table",), (Row(((Cell(names[0], code=True),),)),)),))
+    card = Card(names=names[:1], state="same", tone="", mark="~", details=(inner, Names("All", names)))
+    unchanged, patterns = Names("2 unchanged", (names[1], other)), Names("1", (names[1],), warns=True)
+    shown = with_short_names(
+        Document("Plan", None, head=(Names("", names),), cards=(card,), tail=(unchanged, patterns))
+    )
+    assert shown.folder == "/lake/"
+    assert shown.cards[0].names == ("orders",)
+    assert shown.head[0].names == ("orders", "items")
+    assert shown.tail == (Names("2 unchanged", ("items", other)), patterns)
+    fold, every = shown.cards[0].details
+    assert isinstance(fold, Fold)
+    assert every == Names("All", ("orders", "items"))
+    (grid,) = fold.blocks
+    assert isinstance(grid, Grid)
+    assert grid.rows[0].cells[0][0].text == "orders"

@@ -204,13 +204,13 @@ def _check_clients(said: list[str], old: Mapping[str, Any], new: Mapping[str, An
 
 def _check_undo(said: list[str], before: LiveTable, undone: LiveTable) -> None:
     """The words on a rollback, after it was made."""
-    (words,) = [each for each in said if each.startswith(("can be undone", "cannot be undone", "a rollback leaves"))]
+    (words,) = [each for each in said if each.startswith(("can be undone", "cannot be undone in full", "a rollback leaves"))]
     left = sorted(undone.protocol.features - before.protocol.features)
     values = [each.id for each in changes_between(before, undone, "oss")]
     if words.startswith("can be undone"):
         assert (left, values) == ([], [])
         return
     assert left or values or undone.protocol != before.protocol
-    if words.startswith("cannot be undone"):  # features that DROP FEATURE alone removes do not stay for good
+    if words.startswith("cannot be undone in full"):  # features that DROP FEATURE alone removes do not stay for good
         left = [each for each in left if leaves(each) != "freely"]
     assert all(name in words for name in left)

@@ -77,6 +77,9 @@ def test_each_way_not_to_be_a_table(tmp_path: Path) -> None:
     assert "not a Delta table" in message(tmp_path / "plain")
     (tmp_path / "empty" / "_delta_log").mkdir(parents=True)
     assert "is empty" in message(tmp_path / "empty")
+    with pytest.raises(LiveError) as caught:
+        read_table(TableName("", ("x",)), str(tmp_path / "emptie" / "deeper"))
+    assert caught.value.hint == f"did you mean {tmp_path}/empty?"
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "_delta_log").write_text("")
     assert str(tmp_path / "odd") in message(tmp_path / "odd")

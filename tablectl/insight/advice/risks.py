@@ -31,7 +31,7 @@ _HARMS: Mapping[Benefit, Harm] = MappingProxyType(
         "writer-seconds a week": "writers at risk",
         "bytes": "debt",
         "files": "debt",
-        "clients": "clients locked out",
+        "clients": "debt",
     }
 )
 
@@ -43,7 +43,7 @@ class Risk:
     harm: Harm
     severity: Severity
     code: str
-    """A lint rule, or a section of docs/advise.md; empty for clients that are locked out."""
+    """A lint rule, or a section of docs/advise.md; empty for clients that no policy names."""
     says: str
     """What the log shows."""
     means: str
@@ -94,7 +94,7 @@ def find_risks(
     advice, _ = advise(facts, masked)
     found = [
         *(_of_finding(each, facts, state) for each in findings if each.severity != "ignored"),
-        *_locked_out(facts, any(each.benefit == "clients" for each in advice)),
+        *_locked_out(facts, bool(state.client_versions) or any(each.benefit == "clients" for each in advice)),
         *map(_of_advice, advice),
     ]
     return tuple(sorted(found, key=lambda each: (HARMS.index(each.harm), _SEVERITIES.index(each.severity))))
@@ -118,9 +118,9 @@ def _of_finding(finding: Finding, facts: TableFacts, state: LintedState) -> Risk
     )
 
 
-def _locked_out(facts: TableFacts, advised: bool) -> Iterator[Risk]:  # noqa: FBT001  # said by the caller's words
-    """The newest known clients that cannot read or write the table, unless an advice names them."""
-    if advised:
+def _locked_out(facts: TableFacts, said: bool) -> Iterator[Risk]:  # noqa: FBT001  # said by the caller's words
+    """The newest known clients that cannot read or write the table, unless the policy or an advice names clients."""
+    if said:
         return
     found = newest_locked_out(_OLDEST, facts.live.protocol)
     for access in ("read", "write"):
@@ -129,13 +129,13 @@ def _locked_out(facts: TableFacts, advised: bool) -> Iterator[Risk]:  # noqa: FB
             names = listed(tuple(f"{each.client} {each.version}".removesuffix(" 0") for each in those), 20)
             features = ", ".join(sorted({each.feature for each in those}))
             yield Risk(
-                harm="clients locked out",
+                harm="closed to some clients",
                 severity="note",
                 code="",
-                says=f"cannot {access} it: {names}",
-                means=f"The table needs {features}.",
-                do='declare the clients that you have (`clients: {trino: "478"}`): a plan says which of them it locks '
-                "out",
+                says=f"needs {features}, so these cannot {access} it: {names}",
+                means="Nothing is wrong if you use none of them.",
+                do='declare the clients that you have (`clients: {trino: "478"}`): then one that is locked out is a '
+                "finding",
             )
 
 

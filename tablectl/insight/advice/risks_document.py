@@ -33,7 +33,9 @@ _TONES: dict[Harm, Tone] = {
     "clients locked out": "pending",
     "writers at risk": "pending",
     "debt": "quiet",
+    "closed to some clients": "quiet",
 }
+_FOR_INFORMATION: Harm = "closed to some clients"
 _Group = tuple[tuple[TableRisks, Risk], ...]
 
 
@@ -88,9 +90,9 @@ def _groups(tables: Sequence[TableRisks]) -> list[_Group]:
 def _verdict(lake: LakeRisks, unread: bool, groups: Sequence[_Group], parts: tuple[str, ...]) -> Verdict:  # noqa: FBT001
     if unread or lake.failures:
         return Verdict("bad", unread_title(lake.tables), parts)
-    if not groups:
+    worst = groups[0][0][1].harm if groups else _FOR_INFORMATION
+    if worst == _FOR_INFORMATION:
         return Verdict("good", "Nothing found", parts)
-    worst = groups[0][0][1].harm
     return Verdict("bad" if _TONES[worst] == "bad" else "pending", f"{worst[:1].upper()}{worst[1:]}", parts)
 
 
@@ -98,7 +100,10 @@ def _parts(lake: LakeRisks, unread: Sequence[TableRisks]) -> Iterator[str]:
     size = sum(each.bytes or 0 for each in lake.tables)
     yield f"{plural(len(lake.tables), 'table')} of {size_text(size)}" if size else plural(len(lake.tables), "table")
     counts = Counter(harm for each in lake.tables for harm in {risk.harm for risk in each.risks})
-    yield from (f"{plural(counts[harm], 'table')} with {harm}" for harm in HARMS if counts[harm])
+    known = (harm for harm in HARMS if counts[harm])
+    yield from (
+        f"{plural(counts[each], 'table')} {'' if each == _FOR_INFORMATION else 'with '}{each}" for each in known
+    )
     if unread or lake.failures:
         yield f"{len(unread) + len(lake.failures)} not readable"
 

@@ -10,7 +10,7 @@ from tablectl.insight.matrix.conflicts_document import in_words, pairs_texts
 from tablectl.insight.matrix.matrix import CellVerdict, matrix
 from tablectl.insight.terms.explain_term import AnomalyExample, TermContext, TermExplanation
 from tablectl.insight.terms.facts import Fact
-from tablectl.insight.terms.glossary import ToolTerm
+from tablectl.insight.terms.page_rows import PageRow
 from tablectl.reports.document import Block, Document, Facts, Heading, Paragraph, page
 
 
@@ -19,17 +19,26 @@ def document_of_fact(fact: Fact) -> Document:
     return page(fact.id, *(Paragraph(each) for each in (fact.text, fact.source, fact.page) if each), record=fact)
 
 
-def document_of_facts(word: str, facts: Sequence[Fact]) -> Document:
-    """What is documented about a word, with the public pages."""
-    lines = tuple((each.id, f"{each.text} ({each.source or each.page})") for each in facts)
+def document_of_word(word: str, rows: Sequence[PageRow], facts: Sequence[Fact]) -> Document:
+    """A word: what the tables of the pages say of it, or of the keys of a group; then what is documented about it."""
+    blocks: list[Block] = []
+    keys = dict.fromkeys(row.words[0] for row in rows)
+    if len(keys) > 1 and all("." in key for key in keys):
+        blocks += [Facts(tuple((row.words[0], row.cells[-1][1]) for row in rows)), Paragraph(rows[0].page)]
+        rows = ()
+    for row in rows:
+        if len(row.cells) <= 2:  # a meaning, and perhaps a page
+            blocks += [Paragraph(text) for _, text in row.cells]
+        else:
+            blocks.append(Facts(row.cells))
+        if not any(text.startswith("docs/") for _, text in row.cells):
+            blocks.append(Paragraph(row.page))
+    if facts:
+        blocks.append(Facts(tuple((each.id, f"{each.text} ({each.source or each.page})") for each in facts)))
+    name, *also = rows[0].words if rows else (word,)
     known = [{"id": each.id, "text": each.text, "source": each.source, "page": each.page} for each in facts]
-    return page(word, Facts(lines), record={"word": word, "facts": known})
-
-
-def document_of_word(word: ToolTerm) -> Document:
-    """A word of the tool."""
-    also = f"(also: {', '.join(word.also)})" if word.also else ""
-    return page(word.name, Paragraph(word.meaning), Paragraph(word.page), record=word, state=also)
+    record = {"word": word, "rows": rows, "facts": known}
+    return page(name, *blocks, record=record, state=f"(also: {', '.join(also)})" if also else "")
 
 
 def document_of_term(view: TermExplanation) -> Document:

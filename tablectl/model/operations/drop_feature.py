@@ -32,14 +32,14 @@ _DROP = StatementForm(
     template="ALTER TABLE {table} DROP FEATURE {feature}",
     source="https://docs.delta.io/delta-drop-feature/",
     example="ALTER TABLE `lake`.`sales`.`orders` DROP FEATURE `deletionVectors`",
-    capability=capability("deletion_vectors", "drop without loss of history"),
+    capability=capability("features", "drop without loss of history"),
 )
 _TRUNCATING = StatementForm(
     id="drop feature truncate history",
     template="ALTER TABLE {table} DROP FEATURE {feature} TRUNCATE HISTORY",
     source="https://docs.delta.io/delta-drop-feature/",
     example="ALTER TABLE `lake`.`sales`.`orders` DROP FEATURE `deletionVectors` TRUNCATE HISTORY",
-    capability=capability("deletion_vectors", "drop with loss of history"),
+    capability=capability("features", "drop with loss of history"),
 )
 _EMPTY = CommittedTransaction(kind=Kind.EMPTY, blind=True, data_change=False)
 _PURGE = CommittedTransaction(kind=Kind.REORG, added=(NEW,), removed=(LIVE,), data_change=False)
