@@ -1,4 +1,4 @@
-"""Ten thousand tables planned in one process: memory, and whether the time grows in line.
+"""Ten thousand tables planned in one process: memory, and whether the time grows in line; and what upkeep is due there.
 
 `python benchmarks/ten_thousand.py [--tables N] [--repeat N]`
 """
@@ -65,17 +65,23 @@ def copy_table(source: Path, target: Path, table_id: str) -> None:
 
 def compare(lake: Lake, repeat: int) -> None:
     count = len(lake.locations)
-    rows, one = [], 0.0
+    rows, one, plan = [], 0.0, Cost(0.0, 0.0, 0)
     for tables in dict.fromkeys((count // 10, count * 3 // 10, count)):
         cost, text = run(*TABLECTL, "plan", str(write_policies(lake, tables)), repeat=repeat)
         one = one or cost.cpu / tables
         rows.append(row(f"{tables:,} tables", cost, tables, one))
+        plan = cost
+    upkeep = write_policies(lake, more="upkeep: {optimize: {small_files: 30%, every: 7 days}, vacuum: {every: 7 days}}")
+    kept, due_text = run(*TABLECTL, "upkeep", str(upkeep), repeat=repeat)
+    rows.append(row(f"{count:,}, tablectl upkeep", kept, count, one))
     changing = write_policies(lake, more="properties: {owner.reviewed: yesterday}")
     saved = lake.folder / "plan.json"
-    cost, all_text = run(*TABLECTL, "plan", str(changing), "--out", str(saved), repeat=1)
-    rows.append(row(f"{count:,}, all to change", cost, count, one))
+    changed, all_text = run(*TABLECTL, "plan", str(changing), "--out", str(saved), repeat=1)
+    rows.append(row(f"{count:,}, all to change", changed, count, one))
     say(table(("tablectl plan", "wall", "CPU", "memory", "CPU per table", "ratio"), rows))
-    say(text.splitlines()[-1])
+    say(f"{text.splitlines()[-1]}\n{due_text.splitlines()[-1]}")
+    some, every = ratio_text(kept.cpu / plan.cpu), ratio_text(kept.cpu / changed.cpu)
+    say(f"Upkeep took {some} the CPU of the plan, and {every} that of the plan that changes all tables.")
     say(f"{all_text.splitlines()[-1]}\nSaved in a plan file of {memory_text(saved.stat().st_size)}.")
 
 

@@ -1,8 +1,9 @@
 """What OPTIMIZE costs those who write meanwhile: as a cron job, and as `tablectl upkeep --apply` with guards.
 
-`python benchmarks/upkeep.py [--files 2000] [--minutes 10]`. Four writers (append, MERGE,
-UPDATE, stream) work back to back on one table of many small files, in one JVM. Once a minute a cron job calls OPTIMIZE,
-or tablectl does what is due. Printed are the files before and after, the writes that failed, and the longest wait of a
+`python benchmarks/upkeep.py [--files 2000] [--minutes 10] [--apart]`. Four writers (append, MERGE, UPDATE, stream) work
+back to back on one table in one JVM, each in a partition of its own with a quarter of the table's small files; with
+`--apart`, all of these are in a partition that none of them writes. Once a minute a cron job calls OPTIMIZE, or
+tablectl does what is due. Printed are the files before and after, the writes that failed, and the longest wait of a
 writer. At the end the table must hold exactly what the writers were told had committed.
 """
 
@@ -20,27 +21,22 @@ from pathlib import Path
 from typing import Any
 
 from _report import machine, say, table, time_text
+from _results import FOLDER, append, small_spark
 from _writers import CONFLICT, ROWS, Run, Writer
 
-from tablectl.commands.project import SHARED, EngineSource, Project
-from tablectl.commands.run_plan import Control
-from tablectl.commands.selection import Selection
-from tablectl.commands.upkeep import collect_upkeep, run_upkeep
-from tablectl.engine.spark import SparkOptions, open_spark
+import tablectl
 
+RESULTS = FOLDER / "upkeep.jsonl"
+CRON, OURS = "cron job: OPTIMIZE", "tablectl upkeep, guards"
+WRITERS = 4
+OLD = 1_000_000_000
+"""Rows from this id on are in the small files, in the partitions of the writers. No writer changes them."""
 POLICY = """\
 version: 1
 tables:
   delta.`{place}`:
     upkeep: {{optimize: {{small_files: 30%, target: 128 MB}}, vacuum: {{every: 7 days}}}}
 """
-_CONF = {
-    "spark.master": "local[8]",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.ui.enabled": "false",
-    "spark.driver.memory": "2g",
-}
 
 
 class _Updating(Writer):
@@ -67,13 +63,22 @@ class _Updating(Writer):
             return
         changed = self.random.randrange(1, 1000)
         batch.update({key: self.rows[key] + changed for key in batch})
-        session.sql(f"UPDATE delta.`{place}` SET amount = amount + {changed} WHERE writer = {self.number}").collect()
+        session.sql(
+            f"UPDATE delta.`{place}` SET amount = amount + {changed} WHERE writer = {self.number} AND id < {OLD}"
+        ).collect()
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One run's figures."""
 
+    way: str
+    """Who merged the files."""
+    small: int
+    """The small files that the table was made with."""
+    apart: bool
+    """Whether no writer writes in their partition."""
+    minutes: float
     before: int
     after: int
     lowest: int
@@ -84,22 +89,22 @@ class Measured:
     """Seconds of the failed writes."""
     waited: float
     """Seconds of the longest guard."""
+    waits: float
+    """Seconds of all guards together."""
     jobs: int
     broken: tuple[str, ...]
     """Jobs that failed."""
     notes: tuple[str, ...] = ()
 
 
-def measure(
-    spark: Any, folder: Path, files: int, minutes: float, job: Callable[[str], list[str]], *, guarded: bool
-) -> Measured:
+def measure(spark: Any, folder: Path, way: str, asked: argparse.Namespace, job: Callable[[str], list[str]]) -> Measured:
     """Writers for some minutes, and a job once a minute."""
-    place = str(folder / "orders")
-    _make_table(spark, place, files)
+    place, files, minutes = str(folder / "orders"), asked.files, asked.minutes
+    _make_table(spark, place, files, "99" if asked.apart else f"CAST((id DIV 10) % {WRITERS} AS INT)")
     seeds = random.Random(7)
     kinds = (Writer, Writer, Writer, _Updating)
     writers = [kind(number, random.Random(seeds.random())) for number, kind in enumerate(kinds)]
-    run = Run(spark, place, writers, guarded)
+    run = Run(spark, place, writers, guarded=way == OURS)
     before, broken, notes, counts = _count(spark, place), list[str](), list[str](), list[int]()
     jobs = 0
     with run.working():
@@ -111,31 +116,42 @@ def measure(
             except Exception as error:  # noqa: BLE001  # a failure of the job is a figure
                 broken.append(f"{type(error).__name__}: {str(error).splitlines()[0][:100]}")
             counts.append(_count(spark, place))
+            written = ", ".join(str(writer.committed) for writer in writers)
+            say(f"    job {jobs}: {time_text(time.monotonic() - began)}, {counts[-1]:,} files; writes {written}")
             threading.Event().wait(max(0.0, min(began + 60, until) - time.monotonic()))
     _check(spark, place, writers)
     failures = [each for writer in writers for each in writer.failures]
-    assert all(CONFLICT.search(text) for _, text in failures)
+    unknown = [text for _, text in failures if not CONFLICT.search(text)]
+    assert not unknown, unknown[0]
+    guards = [each for writer in writers for each in writer.guards]
     return Measured(
+        way=way,
+        small=files,
+        apart=asked.apart,
+        minutes=minutes,
         before=before,
         after=_count(spark, place),
         lowest=min(counts),
         committed=sum(writer.committed for writer in writers),
         failed=len(failures),
         lost=sum(spent for spent, _ in failures),
-        waited=max(max(writer.guards) for writer in writers),
+        waited=max(guards),
+        waits=sum(guards),
         jobs=jobs,
         broken=tuple(broken),
         notes=tuple(notes),
     )
 
 
-def _make_table(spark: Any, place: str, files: int) -> None:
+def _make_table(spark: Any, place: str, files: int, writer: str) -> None:
+    """Each of the small files is in the partition that an expression of its first id names."""
     spark.sql(
         f"CREATE TABLE delta.`{place}` (writer INT, id LONG, amount LONG) USING delta "
-        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')"
+        "PARTITIONED BY (writer) TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')"
     )
-    rows = spark.range(files * 10).selectExpr("99 AS writer", "id", "id AS amount")
-    rows.repartition(files).write.format("delta").mode("append").save(place)
+    rows = spark.range(0, files * 10, 1, files)
+    rows = rows.selectExpr(f"{writer} AS writer", f"id + {OLD} AS id", "id AS amount")
+    rows.write.format("delta").mode("append").save(place)
 
 
 def _count(spark: Any, place: str) -> int:
@@ -143,7 +159,7 @@ def _count(spark: Any, place: str) -> int:
 
 
 def _check(spark: Any, place: str, writers: list[Writer]) -> None:
-    rows = spark.read.format("delta").load(place).where("writer < 99").collect()
+    rows = spark.read.format("delta").load(place).where(f"id < {OLD}").collect()
     found = {(row.writer, row.id): row.amount for row in rows}
     told = {(writer.number, key): amount for writer in writers for key, amount in writer.rows.items()}
     assert len(rows) == len(told), f"{len(rows)} rows, and the writers were told of {len(told)}"
@@ -167,9 +183,7 @@ def ours(spark: Any, folder: Path) -> Callable[[str], list[str]]:
     def job(place: str) -> list[str]:
         (folder / "policies.yaml").write_text(POLICY.format(place=place), encoding="utf-8")
         (folder / "tablectl.yaml").write_text("policies: policies.yaml\n", encoding="utf-8")
-        with Project.open(folder, source=EngineSource(spark, SHARED)) as project:
-            found = collect_upkeep(project, None, Selection())
-            report = run_upkeep(project, found, Control())
+        report = tablectl.run_upkeep(directory=folder, spark=spark, driver="shared")
         wrong = [f"{each.outcome}: {each.message}" for each in report.tables if each.message]
         return [*wrong, *(note for each in report.tables for note in each.notes)]
 
@@ -180,30 +194,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=2000, help="small files of the table (default: 2000)")
     parser.add_argument("--minutes", type=float, default=10.0, help="for how long writers work (default: 10)")
+    parser.add_argument("--apart", action="store_true", help="small files where no writer writes")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=f"a file of lines (default: {RESULTS.name})")
     options = parser.parse_args()
     say(machine())
-    from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # what the writers work in
-
-    engine = open_spark(SparkOptions(conf=_CONF))
-    spark = SparkSession.getActiveSession()
-    assert spark is not None
     rows = []
-    for name, guarded in (("cron job: OPTIMIZE", False), ("tablectl upkeep, guards", True)):
-        folder = Path(tempfile.mkdtemp(prefix="tablectl-benchmark-"))
-        try:
-            job = ours(spark, folder) if guarded else cron(spark)
-            found = measure(spark, folder, options.files, options.minutes, job, guarded=guarded)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        rows.append((name, *_cells(found)))
-        for note in dict.fromkeys((*found.broken, *found.notes)):
-            say(f"  {note}")
+    with small_spark() as spark:
+        for way in (CRON, OURS):
+            say(f"  {way}")
+            folder = Path(tempfile.mkdtemp(prefix="tablectl-benchmark-"))
+            try:
+                job = ours(spark, folder) if way == OURS else cron(spark)
+                found = measure(spark, folder, way, options, job)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            append(options.results, found)
+            rows.append(_cells(found))
+            for note in dict.fromkeys((*found.broken, *found.notes)):
+                say(f"    {note}")
     say(table(("", "files", "lowest", "writes", "failed", "lost", "longest wait", "failed jobs"), rows))
-    engine.close()
 
 
 def _cells(found: Measured) -> tuple[str, ...]:
     return (
+        found.way,
         f"{found.before:,} to {found.after:,}",
         f"{found.lowest:,}",
         f"{found.committed:,}",

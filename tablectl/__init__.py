@@ -1,8 +1,9 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
 ``check``, ``plan``, ``apply``, ``create``, ``drift``, ``status``, ``advise``, ``lint``, ``import_tables``, ``explain``,
-``set_defaults`` (``defaults``) and ``conflict_report`` (``conflicts``) are the commands as functions, for notebooks and
-orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the tables.
+``set_defaults`` (``defaults``), ``upkeep``, ``run_upkeep`` (``upkeep --apply``) and ``conflict_report`` (``conflicts``)
+are the commands as functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are
+for the jobs that write to the tables.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.commands.lint import lint as lint
     from tablectl.commands.plan import plan as plan
     from tablectl.commands.status import status as status
+    from tablectl.commands.upkeep import run_upkeep as run_upkeep
+    from tablectl.commands.upkeep import upkeep as upkeep
     from tablectl.model.errors import TablectlError as TablectlError
     from tablectl.model.own_rules import TableToLint as TableToLint
     from tablectl.writers.batch import guard_batch as guard_batch
@@ -51,8 +54,10 @@ __all__ = [
     "lint",
     "plan",
     "retry_on_conflict",
+    "run_upkeep",
     "set_defaults",
     "status",
+    "upkeep",
 ]
 
 
@@ -75,6 +80,8 @@ def __getattr__(name: str) -> Any:
         "create": "commands.create",
         "set_defaults": "commands.defaults",
         "check": "commands.check",
+        "upkeep": "commands.upkeep",
+        "run_upkeep": "commands.upkeep",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
         "guard_session": "writers.session",

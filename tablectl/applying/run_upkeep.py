@@ -53,6 +53,11 @@ _TRIES = 3
 _BATCH = 512_000_000
 """The bytes of the first batches. Later ones follow from the speed of the first slice."""
 _LARGEST_BATCH = 20_000_000_000
+_FILES = 1000
+"""Small files that become one, on average: one task reads them all, and what it did not finish is lost."""
+_BINS = 16
+"""Such files in one of the first batches, which are made side by side."""
+_SMALLEST = 64_000
 _BATCHES = 8
 """A slice has at least so many batches: an interruption loses at most one of them."""
 _LOOK_EVERY = 1.0
@@ -73,6 +78,8 @@ class _Progress:
     slices: int = 0
     tries: int = 0
     batch: int = _BATCH
+    most: int = 0
+    """The size of merged files that a slice can finish; 0 if no slice failed to."""
     shut: list[float] = field(default_factory=list)
     """Seconds for which the gate was shut, slice by slice."""
 
@@ -130,8 +137,10 @@ def _optimize(session: TableSession, statement: Statement) -> None:
             session.gate.open()
             _let_writers_go(session, progress.shut[-1] if progress.shut else 0.0)
             _, left = _due(session)
-            if all(each.id != OPTIMIZE for each in left):
+            again = next((each for each in left if each.id == OPTIMIZE), None)
+            if again is None:
                 return
+            statement = again
     finally:
         session.gate.open()
         session.gate.give_turn()
@@ -167,20 +176,33 @@ def _optimize_slice(session: TableSession, statement: Statement, progress: _Prog
     left = bound * _OF_A_SLICE - (window.clock.monotonic() - began)
     if left < bound * _LEAST:
         return _again(session, statement, progress, f"writers needed {bound - left:.0f} s to end")
-    _settings(session, _sizes(session, progress))
+    target = _plan(session).target
+    size = min(_size(statement, target), progress.most or target)
+    _settings(session, _sizes(size, min(progress.batch, _BINS * size) if size < target else progress.batch))
     error, commits = _send_slice(session, statement, live, left)
     session.gate.open()
     progress.shut.append(window.clock.monotonic() - began)
     _count(progress, commits)
     if error is None:
-        return True
+        progress.most = 0  # what is merged now has fewer files to read
+        return size == target or not commits
     if commits:
         progress.tries = 0
         return False
+    return _after_nothing(session, statement, progress, error, size)
+
+
+def _after_nothing(
+    session: TableSession, statement: Statement, progress: _Progress, error: _SliceError, size: int
+) -> bool:
+    """After a slice without a commit: make the parts smaller, or leave the rest to a later run."""
     if not (error.ended_by_us or is_conflict(error.error.condition)):
         raise StopTableError(RunOutcome.FAILED, error_text(error.error), error.error.hint)
-    progress.batch = max(progress.batch // 4, _plan(session).target)
-    words = f"no part of it ends within {left:.0f} s" if error.ended_by_us else error_text(error.error)
+    if statement.rewrite and statement.rewrite.clusters:  # smaller files would undo the clustering
+        progress.batch = max(progress.batch // 4, _plan(session).target)
+    elif error.ended_by_us:
+        progress.most = progress.batch = max(size // 8, _SMALLEST)
+    words = f"no part of it ends within {progress.shut[-1]:.0f} s" if error.ended_by_us else error_text(error.error)
     return _again(session, statement, progress, words)
 
 
@@ -216,13 +238,19 @@ def _admit(session: TableSession, statement: Statement, progress: _Progress) -> 
     return True
 
 
-def _sizes(session: TableSession, progress: _Progress) -> dict[str, str]:
+def _size(statement: Statement, target: int) -> int:
+    """The size of merged files with which a task reads about ``_FILES`` files: at most the target."""
+    cost = statement.rewrite
+    files, size = (cost.files_at_most or 0, cost.bytes_at_most) if cost and not cost.clusters else (0, None)
+    return target if size is None or files <= _FILES else min(target, max(_FILES * size // files, _SMALLEST))
+
+
+def _sizes(size: int, batch: int) -> dict[str, str]:
     """The settings of open-source Delta for a slice (``DeltaSQLConf.scala`` of Delta 4.4.0)."""
-    target = _plan(session).target
     return {
-        "optimize.maxFileSize": str(target),
-        "optimize.minFileSize": str(target // 2),
-        "optimize.batchSize": str(progress.batch),
+        "optimize.maxFileSize": str(size),
+        "optimize.minFileSize": str(size // 2),
+        "optimize.batchSize": str(batch),
     }
 
 

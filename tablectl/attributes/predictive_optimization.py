@@ -13,7 +13,8 @@ from typing import Literal, get_args
 from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation
 from tablectl.attributes.catalog_entry import UNKNOWN, why_no_catalog_setting
 from tablectl.attributes.value_types import Declared, ValueType
-from tablectl.delta.dialects import DATABRICKS
+from tablectl.delta.dialects import DATABRICKS, dialect_of
+from tablectl.model.managed_table import CATALOG_FEATURES
 from tablectl.model.operations import Operation, OptimizationWord, SetOptimization
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
@@ -82,3 +83,15 @@ class PredictiveOptimization(Attribute):
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         del key, options, live
         return Needs(entry=True) if value is not None else NO_NEEDS
+
+
+def why_maintained(live: LiveTable, declared: object, dialect: str) -> str:
+    """Who maintains a table, so that nothing else may; empty if no other does. ``declared`` is what its policy says
+    of predictive optimization.
+    """
+    through_catalog = (live.protocol.reader_features | live.protocol.writer_features) & CATALOG_FEATURES
+    if through_catalog and not dialect_of(dialect).maintains_managed:
+        return "its catalog maintains it: Delta Spark refuses OPTIMIZE and VACUUM on a catalog-managed table"
+    if live.entry is not None and live.entry.optimized is True and declared != "disabled":
+        return "predictive optimization of Databricks maintains it"
+    return ""

@@ -131,13 +131,18 @@ def apply(options: ApplyOptions) -> RunReport:
     ``LimitError`` for a plan that changes more than ``max_tables`` tables or rewrites more than ``max_bytes``.
     """
     target = _target(options)
-    if options.driver is not None and (options.driver != SHARED or options.spark is None):
-        hint = 'with the session of the writers: driver="shared"'
-        raise UsageError(f"driver={options.driver!r} makes no sense here", hint)
+    check_driver(options.driver, options.spark)
     with options.open(plan=target.plan, driver=options.driver) as project:
         plan, specs = _plan_to_apply(project, target, options)
         approve = approval_of(project, plan, specs, options.max_bytes)
         return run(project, plan, options.control or Control(), options, approve)
+
+
+def check_driver(driver: str | None, spark: object) -> None:
+    """Raise ``UsageError`` if what a caller says of the driver makes no sense."""
+    if driver is not None and (driver != SHARED or spark is None):
+        hint = 'with the session of the writers: driver="shared"'
+        raise UsageError(f"driver={driver!r} makes no sense here", hint)
 
 
 @dataclass(frozen=True)

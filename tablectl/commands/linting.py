@@ -16,7 +16,7 @@ from tablectl.policies.spec import TableSpec
 def state_of(project: Project, spec: TableSpec, live: LiveTable, changes: tuple[Change, ...]) -> LintedState:
     """A live table as its policy would leave it, today."""
     known = table_subject(spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime)
-    return replace(known, today=datetime.now(UTC).date())
+    return replace(known, today=datetime.now(UTC).date(), upkeep=spec.upkeep)
 
 
 def findings_on(project: Project, spec: TableSpec, state: LintedState) -> tuple[Finding, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from tablectl.applying.run_report import RunReport
 from tablectl.commands.written_files import write_file
@@ -25,15 +27,20 @@ from tablectl.reports.documents import (
     document_of_plan,
     document_of_run,
     document_of_status,
+    document_of_upkeep,
 )
 from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import render
 from tablectl.reports.status import LakeStatus
 from tablectl.reports.style import Style
+from tablectl.reports.upkeep import LakeUpkeep
 
-Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice | LakeRisks
+Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice | LakeRisks | LakeUpkeep
 _OF_A_LAKE = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)
+_WHAT: Mapping[type, str] = MappingProxyType(
+    {LakeStatus: "a status", LakeAdvice: "advice", LakeRisks: "a check", LakeUpkeep: "upkeep"}
+)
 _WITH_DIGEST = (ReportFormat.MARKDOWN, ReportFormat.HTML)
 
 
@@ -43,10 +50,8 @@ def report(result: Result, form: str) -> str:
     Scripts print it, also in CI, so it is escaped as the output of commands is.
     """
     wanted = ReportFormat(form)
-    if isinstance(result, LakeStatus | LakeAdvice | LakeRisks) and wanted not in _OF_A_LAKE:
-        what = (
-            "a status" if isinstance(result, LakeStatus) else "advice" if isinstance(result, LakeAdvice) else "a check"
-        )
+    what = _WHAT.get(type(result))
+    if what and wanted not in _OF_A_LAKE:
         raise UsageError(f"{what} has no format {form}", f"its formats are {', '.join(_OF_A_LAKE)}")
     digest = digest_of(result) if isinstance(result, Plan) and wanted in _WITH_DIGEST else ""
     context = Context(digest=digest, now=SystemClock().utc())
@@ -89,6 +94,8 @@ def _document(result: Result, context: Context) -> Document:
             return document_of_advice(result)
         case LakeRisks():
             return document_of_risks(result)
+        case LakeUpkeep():
+            return document_of_upkeep(result, mask)
 
 
 def _mask() -> Mask:

@@ -135,7 +135,7 @@ def stamped(commits: tuple[Commit, ...], engine: object) -> tuple[Commit, ...]:
     return tuple(map(with_stamp, commits))
 
 
-def _reason(given: str) -> str:
+def read_reason(given: str) -> str:
     """The reason for which an operator overrides something. Every commit of the run records it."""
     text = " ".join(given.split())
     if not text or not text.isprintable():
@@ -149,13 +149,13 @@ class RunOptions(RunSettings):
 
     proceed: str = setting(
         "",
-        Text(parse=_reason, description="Continue even if writers have not finished in time; they may fail."),
+        Text(parse=read_reason, description="Continue even if writers have not finished in time; they may fail."),
         "--proceed",
         metavar="REASON",
     )
     override: str = setting(
         "",
-        Text(parse=_reason, description="Run outside the calendar of tablectl.yaml."),
+        Text(parse=read_reason, description="Run outside the calendar of tablectl.yaml."),
         "--override",
         metavar="REASON",
     )

@@ -10,8 +10,9 @@ from functools import partial
 from time import time
 
 from tablectl.applying.run_report import RunReport
-from tablectl.commands.apply import stop_on_signals, write_run
-from tablectl.commands.command import command
+from tablectl.attributes.predictive_optimization import why_maintained
+from tablectl.commands.apply import check_driver, stop_on_signals, write_run
+from tablectl.commands.command import command, function
 from tablectl.commands.notify import send_notification
 from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
@@ -20,14 +21,16 @@ from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables
 from tablectl.commands.report_files import ReportFiles
 from tablectl.commands.report_origin import context_here
-from tablectl.commands.run_plan import Control, RunOptions, run
+from tablectl.commands.run_plan import Control, RunOptions, read_reason, run
 from tablectl.commands.selection import Selection, locate
 from tablectl.commands.table_reports import report_of
 from tablectl.delta.names import canonical_location
+from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import Reading, read_commits
 from tablectl.model.calendar import TableWindow
-from tablectl.model.errors import ExitCode
+from tablectl.model.commits import UnnamedFiles
+from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.expected_loss import hour_of_week
 from tablectl.model.one_table import of_table
 from tablectl.model.plan import Plan, Refusal, TableFailure
@@ -35,27 +38,37 @@ from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.text import natural_key
 from tablectl.model.upkeep import UpkeepFacts
 from tablectl.planning.plan_file import FORMAT
-from tablectl.planning.upkeep import VACUUM, UpkeepTable, due_tasks, upkeep_table, why_maintained
+from tablectl.planning.upkeep import VACUUM, UpkeepTable, due_tasks, upkeep_table
 from tablectl.policies.fields import Text, duration, flag, number
-from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.documents import document_of_run, document_of_upkeep
 from tablectl.reports.notification import run_notification
 from tablectl.reports.upkeep import UPKEEP_STATES, LakeUpkeep, TableUpkeep
+from tablectl.storage.log_stores import Stores
 from tablectl.support.frozen import frozen
 from tablectl.version import __version__
 
 MOST_WITH_LOSSES = 100
 """With more tables that have upkeep, the commits of 30 days are not read only to tell what it costs the writers."""
+_DAYS = 30
+"""The days in whose commits files that failed writes left are looked for."""
 _FIX = "leave `upkeep` out of the table's policy (`unmanaged: [upkeep]` cancels an inherited one)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpkeepOptions(PolicyTables, Reported):
-    """The options of ``upkeep``."""
+class UpkeepOptions(PolicyTables):
+    """The tables whose upkeep is wanted."""
 
-    apply: bool = setting(False, flag("Do what is due, in the protected window."), "--apply")
+    list_files: bool = setting(
+        False, flag("Also list all files of each table: failed writes leave some behind."), "--list-files"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpkeepRunOptions(UpkeepOptions):
+    """The tables, and how a run treats them."""
+
     wait: float = setting(
         0,
         number(0, 1_000_000, "With --apply: retry tables whose window could not be opened, for up to MINUTES."),
@@ -70,14 +83,36 @@ class UpkeepOptions(PolicyTables, Reported):
     )
     override: str = setting(
         "",
-        Text(description="With --apply: run outside the calendar of tablectl.yaml."),
+        Text(parse=read_reason, description="With --apply: run outside the calendar of tablectl.yaml."),
         "--override",
         metavar="REASON",
     )
+    driver: str | None = None
+    """As in ``apply``."""
+    control: Control | None = None
+    """Lets the caller follow the run and stop it."""
+
+    @property
+    def of_a_run(self) -> tuple[str, ...]:
+        """The given options that only a run has."""
+        return tuple(f"--{name}" for name in ("override", "wait", "within") if name in self.given)
+
+    @property
+    def run(self) -> RunOptions:
+        """The same for any run."""
+        when = "quiet" if self.within else ""
+        return RunOptions(override=self.override, wait=self.wait, when=when, within=self.within)
 
 
-@command(UpkeepOptions)
-def upkeep_command(options: UpkeepOptions, out: Output) -> ExitCode:
+@dataclass(frozen=True, kw_only=True)
+class UpkeepCommandOptions(UpkeepRunOptions, Reported):
+    """The options of ``upkeep``."""
+
+    apply: bool = setting(False, flag("Do what is due, in the protected window."), "--apply")
+
+
+@command(UpkeepCommandOptions)
+def upkeep_command(options: UpkeepCommandOptions, out: Output) -> ExitCode:
     """Show or do what OPTIMIZE and VACUUM are due by the policies.
 
     OPTIMIZE runs in slices, so that a guarded writer waits at most `window.upkeep` and never fails. Run it from cron or
@@ -85,11 +120,17 @@ def upkeep_command(options: UpkeepOptions, out: Output) -> ExitCode:
 
     Example: tablectl upkeep --apply --select 'lake.sales.*'
     """
+    if not options.apply and options.of_a_run:
+        names = options.of_a_run
+        raise UsageError(
+            f"{', '.join(names)}: only with --apply",
+            f"`tablectl upkeep --apply {names[0]} …` does what is due; `tablectl upkeep` lists it",
+        )
     reports = options.reports()
     with options.open(out.note) as project:
         reports.check()
         with out.progress() as on_read:
-            found = collect_upkeep(project, options.paths, options.selection, on_read)
+            found = collect_upkeep(project, options, on_read)
         if not options.apply:
             make = partial(document_of_upkeep, mask=project.mask)
             reports.write(report_of(found.lake, make, context_here()), out)
@@ -97,13 +138,38 @@ def upkeep_command(options: UpkeepOptions, out: Output) -> ExitCode:
         return _apply(project, found, options, out, reports)
 
 
-def _apply(project: Project, found: FoundUpkeep, options: UpkeepOptions, out: Output, reports: ReportFiles) -> ExitCode:
+@function(UpkeepOptions)
+def upkeep(options: UpkeepOptions) -> LakeUpkeep:
+    """What OPTIMIZE and VACUUM are due by the policies (``tablectl upkeep``). Changes nothing.
+
+    Options and errors as in ``plan``. A table that cannot be read is an entry with its reason.
+    """
+    with options.open() as project:
+        return collect_upkeep(project, options).lake
+
+
+@function(UpkeepRunOptions)
+def run_upkeep(options: UpkeepRunOptions) -> RunReport:
+    """Does what is due, in the protected window (``tablectl upkeep --apply``).
+
+    ``RunReport.exit_code`` is the result. Options and errors as in ``plan``; ``wait``, ``within``, ``override``,
+    ``driver`` and ``control`` as in ``apply``.
+    """
+    check_driver(options.driver, options.spark)
+    with options.open(driver=options.driver) as project:
+        found = collect_upkeep(project, options)
+        return do_upkeep(project, found, options.control or Control(), options.run)
+
+
+def _apply(
+    project: Project, found: FoundUpkeep, options: UpkeepCommandOptions, out: Output, reports: ReportFiles
+) -> ExitCode:
     plan = found.plan(project)
     context = replace(plan_context(plan, project, options.paths, out, reports), plan=None)
     with out.display() as notify:
         control = Control(notify=notify)
         with stop_on_signals(control, out) as install_handlers:
-            report = run_upkeep(project, found, replace(control, on_engine=install_handlers), options)
+            report = do_upkeep(project, found, replace(control, on_engine=install_handlers), options.run)
     make = partial(document_of_run, mask=project.mask, context=context)
     try:
         return write_run(report, out, reports, report_of(report, make, context))
@@ -113,13 +179,9 @@ def _apply(project: Project, found: FoundUpkeep, options: UpkeepOptions, out: Ou
         send_notification(told, project.config, context_here(), out, os.environ)
 
 
-def run_upkeep(
-    project: Project, found: FoundUpkeep, control: Control, options: UpkeepOptions = UpkeepOptions()
-) -> RunReport:
+def do_upkeep(project: Project, found: FoundUpkeep, control: Control, options: RunOptions) -> RunReport:
     """Do what is due. Raises as ``run_plan.run``."""
-    within = options.within
-    wanted = RunOptions(override=options.override, wait=options.wait, when="quiet" if within else "", within=within)
-    return run(project, found.with_clones(project).plan(project), control, wanted)
+    return run(project, found.with_clones(project).plan(project), control, options)
 
 
 @frozen
@@ -192,17 +254,15 @@ def _source_key(source: str) -> str:
     return canonical_location(text) if "/" in text else text.replace("`", "").lower()
 
 
-def collect_upkeep(
-    project: Project, paths: Paths, selection: Selection, on_read: OnRead = ignore_progress
-) -> FoundUpkeep:
+def collect_upkeep(project: Project, options: UpkeepOptions, on_read: OnRead = ignore_progress) -> FoundUpkeep:
     """What is due on the selected tables whose policy declares upkeep. Raises as ``locate``."""
-    now, specs = int(time() * 1000), project.policies(paths)
+    now, specs, selection = int(time() * 1000), project.policies(options.paths), options.selection
     located = locate_tables(project, specs, selection)
     wanted = replace(located, tables=tuple(each for each in located.tables if each[0].upkeep is not None))
     failures = list[TableFailure]()
     losses = len(wanted.tables) <= MOST_WITH_LOSSES
     depths = partial(_depth, project, now=now, losses=losses)
-    make = partial(_made, project, now=now)
+    make = partial(_made, project, now=now, list_files=options.list_files)
     found = list(read_tables(project, wanted, depths, make, on_read, failures))
     named = {spec.name.text for spec, _ in wanted.tables}
     rows = [row for _, (row, _) in found]
@@ -217,6 +277,7 @@ def collect_upkeep(
         now,
         tuple(each for each in located.failures if "*" in each.name and each.name != "*"),
         located.unmatched,
+        selection != Selection(),
     )
     tables = sorted((table for _, (_, table) in found if table is not None), key=lambda table: table.name)
     return FoundUpkeep(lake, tuple(tables), specs)
@@ -232,14 +293,16 @@ def _depth(project: Project, spec: TableSpec, *, now: int, losses: bool) -> Call
     def depth(live: LiveTable) -> Depth:
         if asks and live.entry is None:
             return Depth(entry=True)
-        if _locked(spec, now) or why_maintained(live, spec.policy, project.dialect):
+        if _locked(spec, now) or why_maintained(live, spec.policy.predictive_optimization, project.dialect):
             return Depth()
         return Depth(LOOK_BACK, upkeep=spec.upkeep, losses=costs if losses else None)
 
     return depth
 
 
-def _made(project: Project, spec: TableSpec, reading: Reading, *, now: int) -> tuple[TableUpkeep, UpkeepTable | None]:
+def _made(
+    project: Project, spec: TableSpec, reading: Reading, *, now: int, list_files: bool
+) -> tuple[TableUpkeep, UpkeepTable | None]:
     live, policy = reading.table, spec.upkeep
     assert policy is not None
     row = TableUpkeep(
@@ -251,7 +314,7 @@ def _made(project: Project, spec: TableSpec, reading: Reading, *, now: int) -> t
     )
     if lock := _locked(spec, now):
         return replace(row, reason=lock), None
-    why = why_maintained(live, spec.policy, project.dialect)
+    why = why_maintained(live, spec.policy.predictive_optimization, project.dialect)
     tasks = () if why else due_tasks(policy, live, now)
     due = any(each.due for each in tasks)
     retention = spec.policy.retention or {}
@@ -267,6 +330,7 @@ def _made(project: Project, spec: TableSpec, reading: Reading, *, now: int) -> t
         return replace(row, state="refused", reason=why), table
     facts, loss = live.upkeep or UpkeepFacts(), table.loss
     hour, week = hour_of_week(now / 1000), loss.week if loss else ()
+    unnamed = _unnamed(project, live.location) if list_files else None
     row = replace(
         row,
         state="due" if due else "not due",
@@ -276,12 +340,20 @@ def _made(project: Project, spec: TableSpec, reading: Reading, *, now: int) -> t
         small_files=facts.small_files,
         small_bytes=facts.small_bytes,
         writers=facts.writers[:5],
+        unnamed_files=unnamed.files if unnamed else None,
+        unnamed_bytes=unnamed.bytes if unnamed else None,
         failed_now=round(week[hour].failed, 3) if week else None,
         failed_least=round(min(each.failed for each in week), 3) if week else None,
         quietest=loss.quietest if loss else None,
         unknown=loss.unknown if loss else "",
     )
     return row, table if due else None
+
+
+def _unnamed(project: Project, location: str) -> UnnamedFiles | None:
+    """The files that failed writes left; ``None`` if the log does not tell."""
+    with Stores(project.stores) as stores:
+        return read_past_commits(stores, location, _DAYS, list_files=True).unnamed
 
 
 def _locked(spec: TableSpec, now: int) -> str:

@@ -73,7 +73,8 @@ def _lint(specs: Specs, project: Project) -> tuple[LintedTable, ...]:
 
 def _state(spec: TableSpec, project: Project) -> LintedState:
     truncates = spec.options.truncate_history
-    return LintedState.of_policy(spec.policy, project.dialect, project.runtime, truncates=truncates)
+    state = LintedState.of_policy(spec.policy, project.dialect, project.runtime, truncates=truncates)
+    return replace(state, upkeep=spec.upkeep)
 
 
 def _all_findings(checked: Mapping[str, _Checked]) -> Linted:

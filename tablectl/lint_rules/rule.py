@@ -18,6 +18,7 @@ from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.table_lock import TableLock
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.model.upkeep import UpkeepPolicy
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN
 
@@ -67,6 +68,8 @@ class LintedState:
     """Whether the policy accepts the loss of history."""
     lock: TableLock | None = None
     """The lock of the policy."""
+    upkeep: UpkeepPolicy | None = None
+    """The upkeep that the policy declares; ``None`` if it declares none, and for a plan, which it never changes."""
     today: date | None = None
     """``None`` if the day is not known."""
 

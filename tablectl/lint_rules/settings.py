@@ -126,9 +126,9 @@ STATISTICS_MISS_CLUSTERING = LintRule(
 
 
 def _log_shorter_than_tombstones(table: LintedState) -> Found:
-    log, files = _log(table), _files(table)
+    log, files = log_kept(table), files_kept(table)
     if isinstance(log, int) and isinstance(files, int) and log < files:
-        text = f"the log is kept {_log_span(table)}, deleted files {_file_span(table)}"
+        text = f"the log is kept {log_span(table)}, deleted files {file_span(table)}"
         key = keys.LOG_RETENTION if table.value(keys.LOG_RETENTION) else keys.DELETED_FILE_RETENTION
         yield text, declaration_of(key)
 
@@ -149,20 +149,20 @@ LOG_SHORTER_THAN_TOMBSTONES = LintRule(
         keys.DELETED_FILE_RETENTION,
         keys.LOG_RETENTION,
     ),
-    mend=lambda table: (("retention", "log", _file_span(table)),),
+    mend=lambda table: (("retention", "log", file_span(table)),),
     check=_log_shorter_than_tombstones,
 )
 
 
 def _tombstones_short(table: LintedState) -> Found:
-    kept = _files(table)
+    kept = files_kept(table)
     if isinstance(kept, int) and kept < _WEEK:
-        text = f"deleted files are kept {_file_span(table)} only"
+        text = f"deleted files are kept {file_span(table)} only"
         yield text, declaration_of(keys.DELETED_FILE_RETENTION)
 
 
 def _keep_a_week(table: LintedState) -> Mend:
-    log = _log(table)
+    log = log_kept(table)
     short = (("retention", "log", "7 days"),) if isinstance(log, int) and log < _WEEK else ()
     return (("retention", "deleted_files", "7 days"), *short)
 
@@ -258,9 +258,9 @@ def _time_travel_shorter_than_log(table: LintedState) -> Found:
     declared = table.declared.declared().get("retention")
     if not isinstance(declared, Mapping) or "log" not in declared:
         return
-    log, files = _log(table), _files(table)
+    log, files = log_kept(table), files_kept(table)
     if isinstance(log, int) and isinstance(files, int) and log > files:
-        text = f"the log is kept {_log_span(table)}, deleted files {_file_span(table)}"
+        text = f"the log is kept {log_span(table)}, deleted files {file_span(table)}"
         yield text, "retention.log"
 
 
@@ -280,10 +280,10 @@ TIME_TRAVEL_SHORTER_THAN_LOG = LintRule(
 
 
 def _log_short_for_streams(table: LintedState) -> Found:
-    log = _log(table)
+    log = log_kept(table)
     streams = {each.app_id for commit in table.history for each in commit.transactions}
     if streams and isinstance(log, int) and log < _WEEK:
-        text = f"the log is kept {_log_span(table)}; recent streams: {len(streams)}"
+        text = f"the log is kept {log_span(table)}; recent streams: {len(streams)}"
         yield text, "retention.log"
 
 
@@ -337,19 +337,23 @@ TEXT_THAT_CLIENTS_IGNORE = LintRule(
 )
 
 
-def _log(table: LintedState) -> object | None:
+def log_kept(table: LintedState) -> object | None:
+    """For how many microseconds the log is kept; ``None`` if unknown."""
     return table.meaning(keys.LOG_RETENTION, DEFAULT_LOG_RETENTION)
 
 
-def _files(table: LintedState) -> object | None:
+def files_kept(table: LintedState) -> object | None:
+    """For how many microseconds VACUUM keeps files; ``None`` if unknown."""
     return table.meaning(keys.DELETED_FILE_RETENTION, DEFAULT_FILE_RETENTION)
 
 
-def _file_span(table: LintedState) -> str:
+def file_span(table: LintedState) -> str:
+    """``files_kept`` for people, as it is declared."""
     return _span(table.value(keys.DELETED_FILE_RETENTION) or DEFAULT_FILE_RETENTION)
 
 
-def _log_span(table: LintedState) -> str:
+def log_span(table: LintedState) -> str:
+    """``log_kept`` for people, as it is declared."""
     return _span(table.value(keys.LOG_RETENTION) or DEFAULT_LOG_RETENTION)
 
 

@@ -127,10 +127,19 @@ class UpkeepPolicy:
     clusters: Optimize = "never"
     """The option ``optimize`` of the policy: what of a clustered table is clustered again."""
 
+    @property
+    def intervals(self) -> Mapping[UpkeepKind, str]:
+        """After which time each kind is due again, as it is declared; without those that time alone makes never due."""
+        found: Mapping[UpkeepKind, OptimizePolicy | VacuumPolicy | None] = {
+            "optimize": self.optimize,
+            "vacuum": self.vacuum,
+        }
+        return {kind: each.every for kind, each in found.items() if each and each.every and each.every != NEVER}
+
     def every(self, kind: UpkeepKind) -> float | None:
         """Seconds after which a kind is due again; ``None`` if time alone makes it never due."""
-        found = self.optimize if kind == "optimize" else self.vacuum
-        return span_seconds(found.every) if found and found.every and found.every != NEVER else None
+        found = self.intervals.get(kind)
+        return span_seconds(found) if found else None
 
 
 @frozen(kw_only=True)

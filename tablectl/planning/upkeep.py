@@ -11,11 +11,8 @@ from math import ceil
 
 from tablectl.attributes.base import PlannedOperation
 from tablectl.attributes.plan_basis import basis_of
-from tablectl.attributes.policy import Policy
 from tablectl.delta import keys
-from tablectl.delta.dialects import dialect_of
 from tablectl.model.commits import CommittedTransaction
-from tablectl.model.managed_table import CATALOG_FEATURES
 from tablectl.model.operations import OptimizeData, VacuumFiles
 from tablectl.model.plan import Basis, ProtocolFact, Rewrite, TablePlan
 from tablectl.model.table import LiveTable
@@ -29,6 +26,7 @@ from tablectl.support.json_text import UNWRITTEN
 
 OPTIMIZE = "upkeep.optimize"
 VACUUM = "upkeep.vacuum"
+_AHEAD = 86_400_000
 _NOT_LOGGED = "no VACUUM is in the log: on S3 Delta records none unless it is asked to"
 
 
@@ -55,16 +53,6 @@ class UpkeepTable(TablePlan):
         return bool(self.statements) and not self.refusals
 
 
-def why_maintained(live: LiveTable, policy: Policy, dialect: str) -> str:
-    """Who maintains a table, so that nothing else may; empty if no other does."""
-    through_catalog = (live.protocol.reader_features | live.protocol.writer_features) & CATALOG_FEATURES
-    if through_catalog and not dialect_of(dialect).maintains_managed:
-        return "its catalog maintains it: Delta Spark refuses OPTIMIZE and VACUUM on a catalog-managed table"
-    if live.entry is not None and live.entry.optimized is True and policy.predictive_optimization != "disabled":
-        return "predictive optimization of Databricks maintains it"
-    return ""
-
-
 def due_tasks(policy: UpkeepPolicy, live: LiveTable, now: int) -> tuple[UpkeepTask, ...]:
     """Each kind that a policy declares, due or not, at a moment in milliseconds since the epoch."""
     facts = live.upkeep or UpkeepFacts()
@@ -79,8 +67,7 @@ def _optimize(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: in
     merged = 0 if count is None or small is None else count - ceil(small / policy.optimize.target_bytes)
     left = 0 if count is None else count - facts.added_since
     wanted, every = policy.optimize.share, policy.every("optimize")
-    due, why = False, f"{share:.0%} of its bytes are in {count or 0:,} small files"
-    elapsed = facts.optimized_at + every * 1000 if every is not None and facts.optimized_at else None
+    due, why, since = False, f"{share:.0%} of its bytes are in {count or 0:,} small files", 0
     if count is None:
         why = "the sizes of its files are unknown: it has too many"
     enough = wanted is not None and share >= wanted
@@ -91,15 +78,20 @@ def _optimize(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: in
     elif facts.optimized_by_us and left >= FEWEST and merged >= FEWEST:
         due, why = True, f"the last run did not finish: {left:,} of its small files are left"
     elif every is not None and (count is None or merged > 0):
-        if elapsed is None:
-            due = facts.cut or now >= facts.oldest + every * 1000
-            why += f"; no OPTIMIZE in the last {facts.commits:,} commits"
-        else:
-            due = now >= elapsed
-            why += f"; the last OPTIMIZE was at {time_text(facts.optimized_at)}"
+        since = _elapsed(facts.optimized_at, facts, every, now)
+        due = now >= since
+        last = f"the last OPTIMIZE was at {time_text(facts.optimized_at)}" if facts.optimized_at else ""
+        why += f"; {last or f'no OPTIMIZE in the last {facts.commits:,} commits'}"
     files, bytes_ = (live.files, live.bytes) if live.clustering else (count, small)
-    since = round(elapsed) if elapsed is not None else 0
     yield UpkeepTask(kind="optimize", due=due, why=why, since=since, last=facts.optimized_at, files=files, bytes=bytes_)
+
+
+def _elapsed(last: int, facts: UpkeepFacts, every: float, now: int) -> int:
+    """When a time has passed since the last one, or since the table began; 0 if both are unknown. A clock that is far
+    ahead says nothing.
+    """
+    start = (last if last <= now + _AHEAD else 0) or (0 if facts.cut else facts.oldest)
+    return start + round(every * 1000) if start else 0
 
 
 def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int) -> Iterator[UpkeepTask]:
@@ -109,16 +101,15 @@ def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int)
     horizon = now - kept_seconds(live.property(keys.DELETED_FILE_RETENTION)) * 1000
     old = [each for each in facts.removed if each[0] <= horizon]
     files, size = sum(each[1] for each in old), sum(each[2] for each in old)
-    since = (facts.vacuumed_at or facts.oldest) + round(every * 1000)
-    due = now >= since or (facts.cut and not facts.vacuumed_at)
+    since = _elapsed(facts.vacuumed_at, facts, every, now)
     why = f"commits removed {files:,} files ({size_text(size)}) that no reader can need any more"
     last = f"the last VACUUM was at {time_text(facts.vacuumed_at)}" if facts.vacuumed_at else "no VACUUM was found"
     notes = (_NOT_LOGGED,) if not facts.vacuumed_at and live.location.startswith("s3") else ()
     yield UpkeepTask(
         kind="vacuum",
-        due=due,
+        due=now >= since,
         why=f"{why}; {last}",
-        since=since if facts.vacuumed_at or not facts.cut else 0,
+        since=since,
         last=facts.vacuumed_at,
         files=files,
         bytes=size,

@@ -34,6 +34,9 @@ class TableUpkeep:
     small_files: int | None = None
     """Files below half of the target that an OPTIMIZE can merge with another one."""
     small_bytes: int | None = None
+    unnamed_files: int | None = None
+    """Files that no commit of the last 30 days names: failed writes left them, or running ones make them."""
+    unnamed_bytes: int | None = None
     writers: tuple[WriterFiles, ...] = ()
     """The writers that added most files since the last OPTIMIZE or VACUUM, by the metrics of their commits."""
     failed_now: float | None = None
@@ -59,6 +62,8 @@ class LakeUpkeep(ReportMethods):
     failures: tuple[TableFailure, ...] = ()
     """Patterns that could not be looked up."""
     unmatched: tuple[str, ...] = ()
+    selected: bool = False
+    """Whether only some tables of the policies were asked for."""
 
     def count(self, state: UpkeepState) -> int:
         """The number of tables in a state."""

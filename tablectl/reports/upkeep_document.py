@@ -28,7 +28,8 @@ def upkeep_document(upkeep: LakeUpkeep) -> Document:
         verdict = Verdict("pending", f"Due on {plural(due, 'table')}", tuple(parts))
     else:
         parts = parts or ["declare `upkeep` for a table, or in the `defaults` of its file"]
-        verdict = Verdict("good", "Nothing is due" if total else "No policy declares upkeep", tuple(parts))
+        none = "No selected table declares upkeep" if upkeep.selected else "No table declares upkeep"
+        verdict = Verdict("good", "Nothing is due" if total else none, tuple(parts))
     rows = tuple(map(_row, upkeep.tables))
     return Document(
         subject="Upkeep",
@@ -93,6 +94,9 @@ def _task(task: UpkeepTask | None, verb: str) -> Iterator[Cell]:
 def _files(table: TableUpkeep) -> Iterator[Cell]:
     if table.files is not None and table.bytes is not None:
         yield Cell(f"{plural(table.files, 'file')}, {size_text(table.bytes)}")
+    if table.unnamed_files and table.unnamed_bytes is not None:
+        size = size_text(table.unnamed_bytes)
+        yield Cell(f"{table.unnamed_files:,} that no commit names, {size}: of failed writes, or of running ones")
     if table.small_files and table.small_bytes is not None:
         yield Cell(f"{table.small_files:,} small, {size_text(table.small_bytes)}", tone="pending")
 

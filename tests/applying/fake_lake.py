@@ -715,8 +715,9 @@ class FakeEngine:
         ):
             table.commit(operation, "apply", self.stamp.text())
             table.history[-1] = replace(table.history[-1], metrics=metrics, timestamp=self.now(), changes_data=False)
+            if operation == "VACUUM END":
+                table.states[-1] = replace(table.live, upkeep=replace(facts, vacuumed_at=self.now(), removed=()))
             self.midway(table)
-        table.states[-1] = replace(table.live, upkeep=replace(facts, vacuumed_at=self.now(), removed=()))
 
     def _drop(self, table: FakeTable, sql: Sql) -> None:
         """Commit by commit, and between any two of them the process may be killed (delta-1.3)."""

@@ -167,6 +167,42 @@ def test_a_slice_is_interrupted_before_writers_have_waited_too_long() -> None:
     assert world.gate() == "open"
 
 
+def test_tiny_files_are_merged_by_the_thousand_so_that_a_slice_ends() -> None:
+    """One task reads all files that become one: 2,000,000 of 1 kB would take hours, and no part of it is committed."""
+    world, sizes = Upkeep(), list[str]()
+    world.facts = UpkeepFacts(files=9000, bytes=9_000_000, small_files=9000, small_bytes=9_000_000, cut=True, commits=9)
+    world.table.states[-1] = replace(world.table.live, upkeep=world.facts)
+    world.before = lambda _table, _sql: sizes.append(world.settings["optimize.maxFileSize"])
+    assert world.upkeep(OPTIMIZE).outcome == "applied"
+    assert sizes == ["1000000"]
+    assert (world.settings["optimize.minFileSize"], world.settings["optimize.batchSize"]) == ("500000", "16000000")
+
+
+def test_a_slice_in_which_nothing_ended_is_tried_with_smaller_parts() -> None:
+    world, sizes = Upkeep(), list[int]()
+    world.facts = UpkeepFacts(files=50, bytes=10**9, small_files=50, small_bytes=10**9, cut=True, commits=9)
+    world.table.states[-1] = replace(world.table.live, upkeep=world.facts)
+    world.terms = replace(world.terms, upkeep=0.2)
+    came = threading.Event()
+
+    def interrupt(tag: str, address: str = "") -> bool:
+        came.set()
+        return False
+
+    def slow(_table: FakeTable, _sql: str) -> None:
+        assert world.last is not None
+        sizes.append(int(world.settings["optimize.maxFileSize"]))
+        if sizes[-1] > 20_000_000:
+            world.last.interrupt = interrupt  # type: ignore[method-assign]
+            assert came.wait(60)
+            raise EngineError("canceled", "", "OPERATION_CANCELED")
+
+    world.before = slow
+    run = world.upkeep(OPTIMIZE)
+    assert (run.outcome, sizes) == ("applied", [128_000_000, 16_000_000])
+    assert world.settings["optimize.batchSize"] == "16000000"
+
+
 def test_an_error_other_than_a_conflict_ends_the_table() -> None:
     world = Upkeep()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
 
+import tablectl
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import Logged, _add, append, create, set_property
 
@@ -59,6 +61,60 @@ def test_what_is_due_is_done_and_then_nothing_is_due(cli: Cli, lake: Repository,
     ]
     assert len(Logged(lake.lake / "many").stamps) == 3
     assert rows(cli("upkeep", "--format", "json").out)["many"]["tasks"][0]["due"] is False
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [(("--within", "6h"), "--within"), (("--wait", "5"), "--wait"), (("--override", "audit"), "--override")],
+)
+def test_an_option_of_a_run_without_apply_is_an_error_and_not_ignored(
+    cli: Cli, lake: Repository, given: tuple[str, str], named: str
+) -> None:
+    result = cli("upkeep", *given)
+    assert (result.code, result.out) == (64, "")
+    assert f"{named}: only with --apply" in result.err
+    assert f"tablectl upkeep --apply {named} …" in result.err
+
+
+def test_all_such_options_are_named_at_once(cli: Cli, lake: Repository) -> None:
+    result = cli("upkeep", "--within", "6h", "--override", "audit", "--wait", "5")
+    assert "--override, --wait, --within: only with --apply" in result.err
+
+
+def test_an_override_needs_a_reason_that_one_line_of_a_commit_holds(cli: Cli, lake: Repository) -> None:
+    assert "needs a reason" in cli("upkeep", "--apply", "--override", " ").err
+    assert "needs a reason" in cli("upkeep", "--apply", "--override", "a\x1b[2Jb").err
+
+
+def test_python_tells_and_does_the_same(lake: Repository, fake_spark: FakeSpark) -> None:
+    found = tablectl.upkeep(directory=lake.root)
+    assert [each.state for each in found.tables] == ["due", "not due"]
+    assert "Due on 1 table" in found.to_markdown()
+    assert not fake_spark.sent
+    report = tablectl.run_upkeep(directory=lake.root, select=[lake.name("many")])
+    assert (report.exit_code, [each.outcome for each in report.tables]) == (0, ["applied"])
+    left = [task.kind for row in tablectl.upkeep(directory=lake.root).tables for task in row.tasks if task.due]
+    assert left == ["vacuum"]  # the commits of this lake are of 2023
+
+
+def test_files_that_failed_writes_left_are_counted_if_asked_for(cli: Cli, lake: Repository) -> None:
+    table = lake.lake / "many"
+    left = table / "part-00000-left.parquet"
+    left.write_bytes(b"12345")
+    os.utime(left, ns=(Logged(table).infos[1]["timestamp"] * 1_000_000,) * 2)
+    row = rows(cli("upkeep", "--list-files", "--format", "json").out)["many"]
+    assert (row["unnamed_files"], row["unnamed_bytes"]) == (1, 5)
+    out = " ".join(cli("upkeep", "--list-files").out.split())
+    assert "1 that no commit names, 5 B: of failed writes" in out, out
+    assert rows(cli("upkeep", "--format", "json").out)["many"]["unnamed_files"] is None
+
+
+def test_a_selection_without_upkeep_is_not_told_that_no_policy_has_any(cli: Cli, lake: Repository) -> None:
+    result = cli("upkeep", "--select", lake.name("other"))
+    assert result.code == 0
+    assert "No selected table declares upkeep" in result.out
+    lake.policies({"other": "{}"})
+    assert "No table declares upkeep" in cli("upkeep").out
 
 
 def test_a_plan_does_not_see_upkeep(cli: Cli, lake: Repository) -> None:

@@ -64,6 +64,8 @@ def test_functions_and_arguments_of_the_table_exist() -> None:
         "conflict_report",
         "create",
         "set_defaults",
+        "upkeep",
+        "run_upkeep",
     ]
     for name, arguments in named:
         known = arguments_of(getattr(tablectl, name))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.attributes.policy import Policy
+from tablectl.attributes.predictive_optimization import why_maintained
 from tablectl.delta.protocol import Protocol
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
@@ -20,7 +20,7 @@ from tablectl.model.upkeep import (
     read_optimize,
     read_vacuum,
 )
-from tablectl.planning.upkeep import due_tasks, upkeep_table, why_maintained
+from tablectl.planning.upkeep import due_tasks, upkeep_table
 from tests.builders import live_table
 
 DAY = 86_400_000
@@ -69,6 +69,33 @@ def test_time_since_the_last_optimize() -> None:
     assert optimize(policy, optimized_at=NOW - 7 * DAY).due
     task = optimize(policy, optimized_at=NOW - 6 * DAY)
     assert (task.due, task.since) == (False, NOW + DAY)
+
+
+def test_a_table_that_was_never_optimized_says_from_when_it_is_due() -> None:
+    task = optimize(OptimizePolicy(every="7 days"), oldest=NOW - DAY)
+    assert (task.due, task.since) == (False, NOW + 6 * DAY)
+    assert optimize(OptimizePolicy(every="7 days"), oldest=NOW - 8 * DAY).since == NOW - DAY
+
+
+def test_a_table_that_is_due_by_its_small_files_does_not_say_since_a_day_to_come() -> None:
+    task = optimize(OptimizePolicy(small_files="30%", every="7 days"), optimized_at=NOW - DAY)
+    assert (task.due, task.since) == (True, 0)
+
+
+def test_a_table_with_nothing_to_merge_does_not_say_due_from_a_day_gone_by() -> None:
+    none = {"small_files": 0, "small_bytes": 0, "optimized_at": NOW - 99 * DAY}
+    assert optimize(OptimizePolicy(every="7 days"), **none).since == 0
+
+
+def test_commits_without_a_time_are_not_taken_for_those_of_1970() -> None:
+    assert (optimize(OptimizePolicy(every="7 days")).since, vacuum().since) == (0, 0)
+
+
+def test_a_commit_of_a_clock_far_ahead_does_not_put_upkeep_off_for_years() -> None:
+    ahead = NOW + 3000 * DAY
+    assert optimize(OptimizePolicy(every="7 days"), optimized_at=ahead, oldest=NOW - 8 * DAY).due
+    assert vacuum(vacuumed_at=ahead, oldest=NOW - 8 * DAY).due
+    assert not vacuum(vacuumed_at=NOW + DAY // 2, oldest=NOW - 8 * DAY).due, "clocks differ by some hours"
 
 
 def test_a_new_table_is_due_once_its_first_commit_is_old_enough() -> None:
@@ -151,11 +178,11 @@ def test_the_option_optimize_of_a_clustered_table_says_how_upkeep_clusters() -> 
 
 def test_a_table_that_its_catalog_maintains_is_named() -> None:
     live = live_table(protocol=Protocol(3, 7, frozenset({"catalogManaged"}), frozenset({"catalogManaged"})))
-    assert why_maintained(live, Policy(), "oss").startswith("its catalog maintains it")
-    assert why_maintained(live, Policy(), "databricks") == ""
+    assert why_maintained(live, None, "oss").startswith("its catalog maintains it")
+    assert why_maintained(live, None, "databricks") == ""
 
 
 def test_predictive_optimization_is_named_unless_the_policy_turns_it_off() -> None:
     live = live_table(entry=CatalogEntry(optimization="inherit", optimized=True))
-    assert why_maintained(live, Policy(), "databricks") == "predictive optimization of Databricks maintains it"
-    assert why_maintained(live, Policy(predictive_optimization="disabled"), "databricks") == ""
+    assert why_maintained(live, None, "databricks") == "predictive optimization of Databricks maintains it"
+    assert why_maintained(live, "disabled", "databricks") == ""

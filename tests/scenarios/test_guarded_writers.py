@@ -76,9 +76,10 @@ def lake(spark: Any, tmp_path: Path) -> Lake:
 
 @dataclass
 class Apply:
-    """``tablectl.apply`` in a thread of its own."""
+    """``tablectl.apply``, or another run, in a thread of its own."""
 
     lake: Lake
+    command: Callable[..., RunReport] = tablectl.apply
     steps: queue.SimpleQueue[str] = field(default_factory=queue.SimpleQueue)
     ended: list[RunReport | BaseException] = field(default_factory=list)
 
@@ -91,7 +92,7 @@ class Apply:
             self.steps.put(event.step)
 
         try:
-            done = tablectl.apply(directory=self.lake.folder, spark=self.lake.spark, control=Control(notify=notify))
+            done = self.command(directory=self.lake.folder, spark=self.lake.spark, control=Control(notify=notify))
             self.ended.append(done)
         except BaseException as error:  # noqa: BLE001  # what ended it is the outcome
             self.ended.append(error)
