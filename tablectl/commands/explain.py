@@ -18,7 +18,7 @@ from tablectl.insight.terms.glossary import (
     looks_like_a_term,
     term_names,
 )
-from tablectl.insight.terms.page_rows import PAGES, explained_words, pages_about, pages_folder, rows_about
+from tablectl.insight.terms.page_rows import PAGES, explained_words, pages_about, rows_about
 from tablectl.insight.terms.term_document import (
     document_of_fact,
     document_of_term,
@@ -45,6 +45,7 @@ from tablectl.reports.explain_document import (
     document_of_explanation,
     document_of_property,
 )
+from tablectl.support.pages import pages_folder
 
 _CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
 _FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)

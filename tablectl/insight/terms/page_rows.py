@@ -5,12 +5,12 @@ The pages are the only place where they are explained; ``tablectl explain`` show
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from importlib import resources
-from pathlib import Path
 
 from tablectl.support.frozen import frozen
+from tablectl.support.pages import pages_folder
 
 PAGES = (
     "glossary.md",
@@ -37,12 +37,6 @@ class PageRow:
     """The other cells that say something, each with the title of its column."""
     page: str
     """From the root of the repository."""
-
-
-def pages_folder() -> Path:
-    """The pages: next to the package in an installation, at the root of a checkout."""
-    package = Path(str(resources.files("tablectl")))
-    return package / "_docs" if (package / "_docs").is_dir() else package.parent / "docs"
 
 
 def rows_about(word: str) -> tuple[PageRow, ...]:
@@ -96,15 +90,15 @@ def _rows(pages: Sequence[str] = PAGES) -> Iterator[PageRow]:
 
 def _plain(cell: str, page: str) -> str:
     """A cell without Markdown: a link is the page that it leads to."""
-    folder = Path("docs", page).parent
+    folder = posixpath.dirname(f"docs/{page}")
 
     def link(found: re.Match[str]) -> str:
         text, target = found[1], found[2]
         if "://" in target:
             return f"{text} ({target})"
         name, _, anchor = target.partition("#")
-        where = (folder / name).as_posix() if name else f"docs/{page}"
-        place = re.sub(r"[^/]+/\.\./", "", where) + (f"#{anchor}" if anchor else "")
+        where = posixpath.normpath(posixpath.join(folder, name)) if name else f"docs/{page}"
+        place = where + (f"#{anchor}" if anchor else "")
         return place if text.endswith(".md") or text == "below" else f"{text} ({place})"
 
     return _LINK.sub(link, cell).replace("**", "").replace("\\|", "|").strip()
