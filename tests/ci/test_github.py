@@ -54,7 +54,7 @@ def test_a_server_that_is_not_there() -> None:
 def test_the_token_is_sent_over_https_only() -> None:
     with pytest.raises(UsageError, match="the token would be readable on the network"):
         github_at("http://api.github.example")
-    with pytest.raises(UsageError, match="no token"):
+    with pytest.raises(UsageError, match="the token is missing"):
         open_github({}, REPOSITORY)
     assert TOKEN not in repr(github_at("https://api.github.com"))
 
