@@ -98,7 +98,8 @@ class Features(Attribute):
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """One statement. Delta removes the traces of a dropped feature by itself, in commits before the last one."""
         feature = find_feature(change.key)
-        assert feature is not None
+        if feature is None:  # a plan file names it
+            raise ValueError(f"{change.key} is not a table feature")
         if change.after == "supported":
             has = basis.protocol.protocol().has
             stay = [each for each in sorted(with_needed((feature.name,))) if not has(each)]
