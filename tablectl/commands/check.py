@@ -104,7 +104,7 @@ def check_tables(
 ) -> LakeRisks:
     """The risks of the tables. Raises as ``locate``, and ``UsageError`` if neither a place nor a policy names any.
 
-    Policies of the current folder that have an error are no reason not to check a place.
+    A place is checked although policies of the current folder have an error.
     """
     others = project.requested([_catalog(each, project) for each in options.places])
     try:

@@ -111,7 +111,7 @@ def test_without_a_place_the_tables_of_the_policies_are_checked(cli: Cli, lake: 
     assert [each[0] for each in harms(cli("check", "--format", "json").out)] == ["orders"]
 
 
-def test_clients_that_no_policy_names_are_no_finding_and_declared_ones_are(cli: Cli, lake: Repository) -> None:
+def test_only_clients_that_a_policy_declares_are_a_finding(cli: Cli, lake: Repository) -> None:
     out = cli("check", lake.lake / "sales" / "items").out
     assert "closed to some clients" in out
     assert "Nothing is wrong if you use none of them" in flat(out)

@@ -60,7 +60,7 @@ def test_a_pattern_names_a_table_if_it_leaves_one_name(cli: Cli, repo: Repositor
     assert repo.name("orders") in cli("explain", "orders", "--format", "json").out, "one level names it, two do not"
 
 
-def test_explain_names_the_tables_of_an_ambiguous_last_part(cli: Cli, shop: Repository) -> None:
+def test_an_ambiguous_last_part_does_not_count_as_a_term(cli: Cli, shop: Repository) -> None:
     ran = cli("explain", "returns")
     assert (ran.code, "several tables are called returns" in ran.err) == (64, True)
 

@@ -390,7 +390,8 @@ _CHANGES = (
 _MORE_CHANGES = "isolation, rename column, constraint, feature, restore"
 _HAS_PROPERTY = (f"{_SET}('owner.team' = 'before')",)
 _ALL: tuple[Case, ...] = (
-    *_cases("plain", _CHANGES, "append, merge, overwrite"),
+    *_cases("plain", _CHANGES, "append"),
+    *_cases("plain", "property, vectors on, cluster", "merge, overwrite"),
     *_cases("clustered", "cluster", "append, merge, overwrite"),
     *_cases(
         "partitioned",
@@ -436,7 +437,7 @@ _ALL: tuple[Case, ...] = (
     ),
     *_cases("partitioned", "append a, append b, delete a, delete b, optimize", "reading, overwrite", slow=True),
     *_cases("plain", _MORE_CHANGES, "append, update, merge, overwrite, reading", slow=True),
-    *_cases("plain", _CHANGES, "reading, update, delete", slow=True),
+    *_cases("plain", _CHANGES, "merge, overwrite, reading, update, delete", slow=True),
     Case("plain", "unset", "append", _HAS_PROPERTY, slow=True),
     Case("plain", "unset", "merge", _HAS_PROPERTY, slow=True),
     *_cases("vectors", "vectors off, update a, delete b", "append, update, merge", slow=True),

@@ -331,7 +331,10 @@ SLOW = {
     replaced,
     cloned,
     cleaned,
+    dropped_feature,
     dropped_reader_feature,
+    dropped_vectors,
+    clustered_later,
     by_both,
 }
 """Left to ``make test-slow``: what they add to the others is seldom touched."""

@@ -180,7 +180,7 @@ def test_a_feature_that_leaves_takes_the_numbers_it_needed_with_it(
         ("", 0),
     ],
 )
-def test_a_metric_that_is_no_number_of_64_bits_counts_as_none(text: str, number: int) -> None:
+def test_a_metric_beyond_64_bits_or_without_a_number_counts_as_zero(text: str, number: int) -> None:
     assert Commit(1, 0, "OPTIMIZE", metrics={"numRemovedBytes": text}).metric("numRemovedBytes") == number
 
 
