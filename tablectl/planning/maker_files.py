@@ -84,9 +84,9 @@ def read_session(text: str, file: str) -> Mapping[str, str]:
                 pairs = [(key, value)]
             case ast.Dict(keys=keys, values=values):
                 pairs = list(zip(keys, values, strict=True))
-        for key, value in pairs:
-            if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.startswith(SESSION):
-                found[_property(key.value)] = _constant(value)
+        for name, given in pairs:
+            if isinstance(name, ast.Constant) and isinstance(name.value, str) and name.value.startswith(SESSION):
+                found[_property(name.value)] = _constant(given)
     return found
 
 
