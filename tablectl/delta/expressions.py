@@ -119,7 +119,7 @@ def _parsed(text: str) -> Any:
     dialect, sql = Databricks(), f"{_START}{text}\n)"
     try:
         tokens = dialect.tokenize(sql)
-        _check_types(tokens, dialect.parser_class.TYPE_TOKENS)
+        check_types(tokens, dialect.parser_class.TYPE_TOKENS, _DEEPEST_TYPES)
         statements = dialect.parser().parse(tokens, sql)
     except RecursionError:
         raise ValueError("is nested too deeply") from None
@@ -140,13 +140,13 @@ _START = "DELETE FROM t WHERE ("
 """sqlglot reads a condition as part of a statement."""
 
 
-def _check_types(tokens: Sequence[Any], types: Sequence[Any]) -> None:
-    """Raises ``ValueError`` for parentheses after names of types within each other."""
+def check_types(tokens: Sequence[Any], types: Sequence[Any], deepest: int) -> None:
+    """Raises ``ValueError`` for parentheses after names of types within each other, deeper than a limit."""
     open_marks: list[bool] = []
     for before, token in pairwise(tokens):
         if token.text in {"(", "[", "<"}:
             open_marks.append(before.token_type in types)
-            if sum(open_marks) > _DEEPEST_TYPES:
+            if sum(open_marks) > deepest:
                 raise ValueError(f"has types or functions such as {before.text} within each other too deeply")
         elif token.text in {")", "]", ">"} and open_marks:
             open_marks.pop()

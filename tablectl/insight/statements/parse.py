@@ -16,6 +16,7 @@ from sqlglot.dialects import Databricks
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from tablectl.delta.expressions import check_types
 from tablectl.insight.statements.actions import Action, StatementError
 from tablectl.insight.statements.actions import shown_start as _start
 from tablectl.insight.statements.commands import Command, parse_command
@@ -28,6 +29,8 @@ LONGEST = 65_536
 """Characters of a statement: longer ones are refused before they are parsed."""
 DEEPEST = 60
 """Maximum depth of nested brackets."""
+_DEEPEST_TYPES = 8
+"""Maximum depth of types within each other: sqlglot's time doubles with each."""
 _EVOLVES = re.compile(r"\s*(MERGE|INSERT)\s+(WITH\s+SCHEMA\s+EVOLUTION\s)", re.IGNORECASE)
 _TAKEN = (
     "UPDATE, DELETE, MERGE, INSERT, INSERT OVERWRITE, INSERT … REPLACE, TRUNCATE, COPY INTO, ALTER TABLE, "
@@ -178,9 +181,12 @@ def _parse(sql: str) -> exp.Expr:
     try:
         tokens = dialect.tokenize(sql)
         _check_tokens(sql, tokens)
+        check_types(tokens, dialect.parser_class.TYPE_TOKENS, _DEEPEST_TYPES)
         _keep_escapes(sql, tokens)
         parsed = dialect.parser().parse(tokens, sql)
         nodes = [node for node in parsed if node is not None and not isinstance(node, exp.Semicolon)]
+    except ValueError:  # of check_types
+        raise _too_deep() from None
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         what = str(first.get("description") or "not SQL").partition(" but got <")[0].rstrip(".")

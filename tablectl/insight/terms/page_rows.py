@@ -23,7 +23,7 @@ PAGES = (
     "exit-codes.md",
 )
 """The pages whose tables are read, the most important first."""
-_LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
+_LINK = re.compile(r"\[([^\[\]]{0,300})\]\(([^()\s]{0,300})\)")
 _CELLS = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\|[-:| ]+\|\Z")
 

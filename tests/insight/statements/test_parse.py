@@ -99,6 +99,8 @@ def test_a_script_of_a_megabyte_is_refused_before_it_is_parsed() -> None:
     "condition",
     [
         f"{'(' * DEEPEST * 2}p = 'a'{')' * DEEPEST * 2}",
+        f"p = CAST(x AS {'ARRAY<' * 20}INT{'>' * 20})",
+        f"p = {'struct(' * 20}x{')' * 20}",
         f"{'(' * 30_000}p = 'a'{')' * 30_000}",
         f"{'NOT ' * 12_000}b",
         f"x = {'- ' * 20_000}1",
