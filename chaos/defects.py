@@ -129,7 +129,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a drain lists the guards once",
-        "tablectl/applying/drain.py",
+        "tablectl/leases/guards.py",
         "first, second = newest_beats(store), newest_beats(store)",
         "first = second = newest_beats(store)",
         (_APPLYING, _WRITERS),

@@ -108,7 +108,7 @@ def test_a_ready_plan_needs_policies_or_says_that_it_needs_none(root: Path, tmp_
     planned = plan(root)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    with pytest.raises(UsageError, match="no policies here to compare the plan with"):
+    with pytest.raises(UsageError, match="no policies to compare the plan with"):
         tablectl.apply(planned, directory=elsewhere)
     for wrong in ({"policies": root / "policies"}, {"without_policies": True}):
         with pytest.raises(UsageError, match="for a ready plan"):

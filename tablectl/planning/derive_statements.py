@@ -141,7 +141,7 @@ def _groups(operations: list[PlannedOperation], basis: Basis) -> Iterable[list[P
     rest.sort(key=lambda each: each.operation.turn)
     unset_first = any(_needs(one, other) for one in sets for other in unsets)
     yield from (group for group in ((unsets, sets) if unset_first else (sets, unsets)) if group)
-    yield from ([replace(each, id=f"{each.phase}-backfill") if sets else each] for each in alone)
+    yield from ([replace(each, id=f"{each.phase}-backfill")] for each in alone)
     yield from ([each] for each in rest)
 
 

@@ -204,7 +204,9 @@ def _check_clients(said: list[str], old: Mapping[str, Any], new: Mapping[str, An
 
 def _check_undo(said: list[str], before: LiveTable, undone: LiveTable) -> None:
     """The words on a rollback, after it was made."""
-    (words,) = [each for each in said if each.startswith(("can be undone", "cannot be undone in full", "a rollback leaves"))]
+    (words,) = [
+        each for each in said if each.startswith(("can be undone", "cannot be undone in full", "a rollback leaves"))
+    ]
     left = sorted(undone.protocol.features - before.protocol.features)
     values = [each.id for each in changes_between(before, undone, "oss")]
     if words.startswith("can be undone"):

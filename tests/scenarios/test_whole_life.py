@@ -76,7 +76,9 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
 
     # comment: the verdict first, the SQL of both tables, the lines that ask for it.
     (comment,) = github.comments[5]
-    assert comment["body"].startswith("**🟠 Plan: Cannot be undone in full** · 🟠 <b>1 irreversible</b> · 🟡 <b>1 blocking</b>")
+    assert comment["body"].startswith(
+        "**🟠 Plan: Cannot be undone in full** · 🟠 <b>1 irreversible</b> · 🟡 <b>1 blocking</b>"
+    )
     assert "2 tables to change, 3 statements" in comment["body"]
     assert "CLUSTER BY (`customer`);" in comment["body"]
     assert "<code>policies/tables.yaml:" in comment["body"]

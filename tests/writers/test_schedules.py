@@ -131,5 +131,5 @@ def test_otherwise_some_schedule_fails_the_writer(
 
 
 def test_an_apply_that_does_not_drain_fails_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drain_module, "newest_beats", lambda _store: {})
+    monkeypatch.setattr(drain_module, "listed_twice", lambda _store: {})
     assert any(ran.unprotected for ran in two_switches(GuardMode.APPEND, _CLOSED))
