@@ -129,7 +129,7 @@ SWITCHES = {
     ),
     "writers are waited for": Switch(
         drain,
-        "newest_beats",
+        "listed_twice",
         lambda _store: {},
         lambda: test_gate.test_no_statement_runs_while_a_writer_is_in_its_way(
             orders(**test_gate.CLUSTERED), GuardMode.APPEND
