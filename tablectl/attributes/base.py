@@ -37,6 +37,8 @@ class PlannedOperation:
     """As in ``Statement.due``."""
     rewrite: Rewrite | None = None
     """As in ``Statement.rewrite``. Set if the operation alone does not determine it."""
+    loses: bool = False
+    """Whether nothing brings the old value back: ``undo_note`` says so."""
     id: str = ""
     """Distinguishes two equal operations of one change."""
     also: tuple[str, ...] = ()

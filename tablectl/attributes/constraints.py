@@ -123,14 +123,18 @@ class Constraints(Attribute):
                 made, back = SetNotNull(column), DropNotNull(column)
                 return (PlannedOperation(change.id, made, undo=back, id=f"not-null-{change.key}"),)
             stays = "the column nullable: Spark does not make it NOT NULL again, and a CHECK constraint does the same"
-            return (PlannedOperation(change.id, DropNotNull(column), undo_note=stays, id=f"nullable-{change.key}"),)
+            allow = DropNotNull(column)
+            return (PlannedOperation(change.id, allow, undo_note=stays, loses=True, id=f"nullable-{change.key}"),)
         steps = list[PlannedOperation]()
         if before not in WORDS:
             drop = DropConstraint(change.key)
             restored = None if is_cut(before) or why_refused(before) else AddConstraint(change.key, before)
             note = "" if restored else f"the loss of the constraint {change.key}, whose text no statement repeats"
+            lost = restored is None
             steps.append(
-                PlannedOperation(change.id, drop, undo=restored, undo_note=note, id=f"drop-constraint-{change.key}")
+                PlannedOperation(
+                    change.id, drop, undo=restored, undo_note=note, loses=lost, id=f"drop-constraint-{change.key}"
+                )
             )
         if after != NONE:
             note = "" if basis.protocol.protocol().has("checkConstraints") else "the protocol feature checkConstraints"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -120,7 +120,7 @@ def create_command(options: CreateCommandOptions, out: Output) -> ExitCode:
             else:
                 out.result(f"{sql}\n")
             return ExitCode.DONE
-        made = _create(project, request)
+        made = replace(_create(project, request), sql=_masked(request, project))
     if options.format is ReportFormat.JSON:
         out.json_result({**{name: getattr(made, name) for name in ("table", "location", "version", "made", "sql")}})
     else:
@@ -275,13 +275,14 @@ def _existing(project: Project, request: _Request, made: Literal["created", "alr
     apart = [f"column {each}" for each in differences(born.schema, _comparable(live))]
     apart += [
         f"{each.id} is {value_text(each.before)}, and the policy declares {value_text(each.after)}"
-        for each in diff(spec.policy, live, project.dialect)
+        for each in map(project.mask.change, diff(spec.policy, live, project.dialect))
         if not (born.later and each.attribute == PredictiveOptimization.name)
     ]
     if apart:
         what = "was created, and is not" if made == "created" else "exists, and is not"
         hint = "see what `tablectl plan` changes, or choose another name"
-        raise RefusedError(f"{name.text} {what} as it is declared: {'; '.join(apart[:_SHOWN])}", hint)
+        more = f"; and {len(apart) - _SHOWN:,} more" if len(apart) > _SHOWN else ""
+        raise RefusedError(f"{name.text} {what} as it is declared: {'; '.join(apart[:_SHOWN])}{more}", hint)
     statements = tuple(" ".join(each.lines(name)) for each in born.later)
     return Created(name.text, live.location, live.version, made, born.sql, statements)
 

@@ -66,7 +66,7 @@ def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
         started = Started()
         found = find_drift(project, specs, options.selection, options.look_back, on_read)
         if options.everything or options.fail_on:
-            found = replace(found, slipped=_slipped(project, options), fails_on_slipped=bool(options.fail_on))
+            found = _with_slipped(found, project, options)
         context = started.timed(context_here())
     mask = project.mask
     make = partial(document_of_drift, mask=mask, context=context)
@@ -98,8 +98,10 @@ def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
     return ExitCode.ERROR if found.exit_code is ExitCode.ERROR else ExitCode.DONE
 
 
-def _slipped(project: Project, options: DriftCommandOptions) -> tuple[SlippedTable, ...]:
-    """The tables that ``status`` names as created past their policies."""
+def _with_slipped(found: Drift, project: Project, options: DriftCommandOptions) -> Drift:
+    """The drift with the tables that ``status`` names as created past their policies, and with what could not be looked
+    up.
+    """
     asked = StatusOptions(
         paths=options.paths,
         select=options.select,
@@ -108,10 +110,17 @@ def _slipped(project: Project, options: DriftCommandOptions) -> tuple[SlippedTab
         look_back=options.look_back,
     )
     status = collect_status(project, asked, everything=options.everything)
-    return tuple(
+    slipped = tuple(
         SlippedTable(table=each.table, created_at=each.created_at, created_by=each.created_by, command=each.slipped)
         for each in status.tables
         if each.slipped
+    )
+    return replace(
+        found,
+        slipped=slipped,
+        fails_on_slipped=bool(options.fail_on),
+        failures=sorted_failures({*found.failures, *status.failures}),
+        unmatched=tuple(dict.fromkeys((*found.unmatched, *status.unmatched))),
     )
 
 

@@ -6,7 +6,7 @@ The attributes say it, in operations (``Attribute.born``). A CREATE TABLE, and e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from tablectl.attributes.base import ChangeTarget
@@ -33,7 +33,7 @@ from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.change_operations import operations_for
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.diff import diff
-from tablectl.planning.protocol import protocol_refusals
+from tablectl.planning.protocol import brought_back, protocol_refusals
 from tablectl.support.frozen import frozen
 
 _FIRST = Protocol(1, 1)
@@ -139,12 +139,4 @@ def _refusals(name: TableName, schema: str, policy: Policy, dialect: str, option
         refusal for each in changes for refusal in attribute(each.attribute).birth_refusals(each, live, target)
     )
     derived = derive_table(changes, basis, name, dialect, planned)
-    return found or (*_brought_back(policy, derived.after), *protocol_refusals(derived))
-
-
-def _brought_back(policy: Policy, protocol: Protocol) -> Iterator[Refusal]:
-    """The features that the policy drops, and that its other settings give to a new table."""
-    for name, value in sorted((policy.features or {}).items()):
-        if value == "dropped" and protocol.has(name):
-            reason = f"the other settings of the policy give a new table the feature {name}"
-            yield Refusal(change=f"features.{name}", reason=reason, fix="remove one of the two")
+    return found or (*brought_back(policy, derived), *protocol_refusals(derived))

@@ -181,7 +181,7 @@ def _statement(
         repartition=operation.partition_columns,
         undo=tuple(undo.sql(table) for undo in _undo(group, dialect)),
         undo_note="; ".join(dict.fromkeys(note for each in group for note in _notes(each, dialect))),
-        lost=tuple(each.change for each in group if any(_losses(each, dialect))),
+        lost=tuple(each.change for each in group if each.loses or any(_losses(each, dialect))),
     )
 
 

@@ -20,6 +20,7 @@ from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
 from tablectl.planning.protocol import (
     added_features,
+    brought_back,
     partition_findings,
     partition_refusals,
     protocol_findings,
@@ -49,7 +50,7 @@ def plan_table(
     refusals = (*lock_refusals(changes, options), *refusals_for(changes, live, dialect, options, operations))
     known = (changes, basis, live.name, dialect, operations)
     derived = refused_table(changes, basis, operations, dialect) if refusals else derive_table(*known)
-    refusals += consent_refusals(derived, dialect)
+    refusals += (*consent_refusals(derived, dialect), *brought_back(policy, derived))
     subject = table_subject(policy, live, changes, dialect, options=options, runtime=runtime)
     found = graded(derived_findings(derived), live.name, severities) + lint(subject, live.name, "plan", severities)
     refused = {refusal.change for refusal in refusals}

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tablectl.attributes.features import dropped_features
+from tablectl.attributes.policy import Policy
 from tablectl.delta import keys
 from tablectl.delta.clients import (
     LISTS,
@@ -60,6 +62,20 @@ def protocol_refusals(derived: DerivedTable) -> tuple[Refusal, ...]:
     if locked and "lockout" not in basis.options.allow:
         found.append(_lockout(locked, derived))
     return tuple(found)
+
+
+def brought_back(policy: Policy, derived: DerivedTable) -> tuple[Refusal, ...]:
+    """Refusals for features that a policy drops and that its other settings add."""
+    added = derived.after.features - derived.before.features
+    return tuple(
+        Refusal(
+            change=_cause(name, derived),
+            reason=f"it adds the feature {name}, which the same policy drops",
+            fix=f"remove one of the two: {name} cannot be dropped while a setting needs it",
+        )
+        for name in dropped_features(policy.declared())
+        if name in added
+    )
 
 
 def protocol_findings(derived: DerivedTable) -> Iterator[RuleFinding]:

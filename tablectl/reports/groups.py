@@ -392,7 +392,7 @@ def _left_values(table: TablePlan) -> str:
     changed = {each.attribute for each in table.changes}
     implied = [each for statement in table.statements for each in statement.implies]
     kept = [each for each in implied if each.partition(":")[0] not in changed]
-    lost = [f"the new value of `{each}`" for statement in table.statements for each in statement.lost]
+    lost = [f"the change of `{each}`" for statement in table.statements for each in statement.lost]
     return ", ".join([*(f"`{each}`" for each in kept), *lost])
 
 

@@ -75,6 +75,17 @@ def test_a_statement_that_is_shown_hides_what_reports_hide(repo: Repository, cli
         assert (ran.code, "hunter2" in ran.out, "web" in ran.out) == (0, False, True)
 
 
+def test_what_a_table_differs_in_is_named_without_hidden_values_and_in_full(repo: Repository, cli: Cli) -> None:
+    name = orders(repo, "{properties: {my.password: hunter2}}")
+    repo.table("orders", columns={f"c{each}": "long" for each in range(20)}, properties={"my.password": "secret1"})
+    for form in ("text", "json"):
+        ran = cli("create", name, "--schema", "orders.json", "--show", "--format", form)
+        assert ran.code == 3
+        assert "hunter2" not in ran.out + ran.err
+        assert "secret1" not in ran.out + ran.err
+        assert " more" in ran.out + ran.err
+
+
 def test_columns_in_sql_need_no_engine_and_name_their_line(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
     name = orders(repo)
     Path("orders.sql").write_text("id BIGINT NOT NULL,\nday DATE")
@@ -139,7 +150,7 @@ def test_a_feature_that_other_settings_bring_cannot_be_dropped(repo: Repository,
     name = orders(repo, "{clustering: [id], features: {domainMetadata: dropped}}")
     ran = cli("create", name, "--schema", "orders.json", "--show")
     assert ran.code == 3
-    assert "the other settings of the policy give a new table the feature domainMetadata" in ran.err
+    assert "it adds the feature domainMetadata, which the same policy drops" in ran.err
 
 
 def test_constraints_and_the_drop_of_their_feature_exclude_each_other(repo: Repository, cli: Cli) -> None:

@@ -311,3 +311,12 @@ def test_tables_that_slipped_through_are_listed_and_fail_ci_if_asked(
     assert ran.code == 2
     (found,) = json.loads(ran.out)["slipped"]
     assert (found["table"], found["command"]) == ("s.wild", "tablectl import s.wild")
+
+
+def test_drift_is_not_green_where_the_catalog_shows_nothing(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+    repo.table("managed", properties={"owner.team": "web"})
+    repo.policies({"managed": "{properties: {owner.team: web}}"})
+    fake_spark.catalog = {}
+    for command in ("status", "drift"):
+        ran = cli(command, "--all", "--fail-on", "unmanaged")
+        assert ran.code == 1, command
