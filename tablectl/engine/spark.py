@@ -442,6 +442,8 @@ def local_conf(conf: Mapping[str, str], stores: Mapping[str, Mapping[str, str]] 
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": "4",
         "spark.databricks.delta.snapshotPartitions": "2",
+        # VACUUM lists a table in as many tasks (``VacuumCommand.scala``): 10,000 by default, which take minutes here.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
     }

@@ -274,6 +274,12 @@ def test_the_jar_of_delta_is_named_after_spark_since_4_1(spark: str, delta: str,
     assert delta_coordinates(spark, delta) == coordinates
 
 
+def test_a_local_session_lists_the_files_of_a_vacuum_in_few_tasks() -> None:
+    key = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+    assert local_conf({})[key] == "32"
+    assert local_conf({key: "500"})[key] == "500"
+
+
 def test_the_users_settings_win_and_delta_stays_among_the_packages() -> None:
     conf = local_conf({"spark.master": "local[1]", "spark.jars.packages": "a:b:1"})
     assert conf["spark.master"] == "local[1]"
