@@ -17,7 +17,7 @@ from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.text import listed, minutes_text
 from tablectl.model.upkeep import kept_seconds
-from tablectl.planning.upkeep import UpkeepTable
+from tablectl.planning.upkeep import FIX_RETENTION, UpkeepTable, why_kept_too_short
 
 _LONGEST_WRITE = 86_400.0
 """Seconds: with a longer retention, a write that is running now cannot have begun before the horizon."""
@@ -28,11 +28,9 @@ def check_vacuum(session: TableSession, plan: UpkeepTable, live: LiveTable) -> s
     """Why VACUUM has to wait; empty if it may run. Raises ``StopTableError`` if waiting would not help, and
     ``LiveError``.
     """
-    text = live.property(keys.DELETED_FILE_RETENTION)
-    keeps = kept_seconds(text)
-    if plan.keeps is not None and keeps < kept_seconds(None if plan.keeps == "default" else plan.keeps):
-        reason = f"VACUUM would keep files for {text}, and the policy's `retention.deleted_files` is {plan.keeps}"
-        raise StopTableError(RunOutcome.REFUSED, reason, "run `tablectl apply` first, which sets the retention")
+    keeps = kept_seconds(live.property(keys.DELETED_FILE_RETENTION))
+    if reason := why_kept_too_short(live, plan.keeps):
+        raise StopTableError(RunOutcome.REFUSED, reason, FIX_RETENTION)
     if plan.clones:
         reason = f"shallow clones read files of this table: {listed(plan.clones, _MOST)}"
         hint = "make them tables of their own (CREATE OR REPLACE TABLE … AS SELECT), or leave `vacuum` out"

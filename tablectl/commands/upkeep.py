@@ -38,7 +38,7 @@ from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.text import natural_key
 from tablectl.model.upkeep import UpkeepFacts
 from tablectl.planning.plan_file import FORMAT
-from tablectl.planning.upkeep import VACUUM, UpkeepTable, due_tasks, upkeep_table
+from tablectl.planning.upkeep import FIX_RETENTION, VACUUM, UpkeepTable, due_tasks, upkeep_table, why_kept_too_short
 from tablectl.policies.fields import Text, duration, flag, number
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
@@ -109,6 +109,7 @@ class UpkeepCommandOptions(UpkeepRunOptions, Reported):
     """The options of ``upkeep``."""
 
     apply: bool = setting(False, flag("Do what is due, in the protected window."), "--apply")
+    verbose: bool = setting(False, flag("Show each table with its SQL, reasons and rollback."), "--verbose", "-v")
 
 
 @command(UpkeepCommandOptions)
@@ -133,7 +134,7 @@ def upkeep_command(options: UpkeepCommandOptions, out: Output) -> ExitCode:
             found = collect_upkeep(project, options, on_read)
         if not options.apply:
             make = partial(document_of_upkeep, mask=project.mask)
-            reports.write(report_of(found.lake, make, context_here()), out)
+            reports.write(report_of(found.lake, make, context_here(), verbose=options.verbose), out)
             return found.lake.exit_code
         return _apply(project, found, options, out, reports)
 
@@ -172,7 +173,7 @@ def _apply(
             report = do_upkeep(project, found, replace(control, on_engine=install_handlers), options.run)
     make = partial(document_of_run, mask=project.mask, context=context)
     try:
-        return write_run(report, out, reports, report_of(report, make, context))
+        return write_run(report, out, reports, report_of(report, make, context, verbose=options.verbose))
     finally:
         owners = {table.name: table.owner for table in plan.tables}
         told = partial(run_notification, project.mask.run(report), owners)
@@ -331,9 +332,11 @@ def _made(
     facts, loss = live.upkeep or UpkeepFacts(), table.loss
     hour, week = hour_of_week(now / 1000), loss.week if loss else ()
     unnamed = _unnamed(project, live.location) if list_files else None
+    kept = why_kept_too_short(live, table.keeps) if any(each.due and each.kind == "vacuum" for each in tasks) else ""
     row = replace(
         row,
-        state="due" if due else "not due",
+        state="refused" if kept else "due" if due else "not due",
+        reason=f"{kept}: {FIX_RETENTION}" if kept else "",
         tasks=tasks,
         files=facts.files,
         bytes=facts.bytes,

@@ -27,11 +27,13 @@ MOST_FILES = 1_000_000
 MOST_COMMITS = 2000
 """The maximum number of commits that are read of one table."""
 _MOST_WRITERS = 20
-_ADDED = ("numTargetFilesAdded", "numAddedFiles", "numFiles")
+_ADDED = ("numTargetFilesAdded", "numAddedFiles", "numFiles", "num_target_files_added", "num_added_files")
 _ADDED_BYTES = ("numTargetBytesAdded", "numAddedBytes", "numOutputBytes")
-_REMOVED = ("numTargetFilesRemoved", "numRemovedFiles")
+_REMOVED = ("numTargetFilesRemoved", "numRemovedFiles", "num_target_files_removed", "num_removed_files")
 _REMOVED_BYTES = ("numTargetBytesRemoved", "numRemovedBytes")
-"""The metrics of an operation, as Delta Spark records them (``DeltaOperations.scala``): the first that it has."""
+"""The metrics of an operation, as Delta Spark (``DeltaOperations.scala``) and delta-rs record them: the first that it
+has. delta-rs records no bytes.
+"""
 
 
 def read_upkeep_facts(table: LiveTable, history: History, policy: UpkeepPolicy) -> UpkeepFacts:

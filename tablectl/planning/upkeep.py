@@ -102,7 +102,8 @@ def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int)
     old = [each for each in facts.removed if each[0] <= horizon]
     files, size = sum(each[1] for each in old), sum(each[2] for each in old)
     since = _elapsed(facts.vacuumed_at, facts, every, now)
-    why = f"commits removed {files:,} files ({size_text(size)}) that no reader can need any more"
+    much = f" ({size_text(size)})" if size else ""
+    why = f"commits removed {files:,} files{much} that no reader can need any more, by their metrics"
     last = f"the last VACUUM was at {time_text(facts.vacuumed_at)}" if facts.vacuumed_at else "no VACUUM was found"
     notes = (_NOT_LOGGED,) if not facts.vacuumed_at and live.location.startswith("s3") else ()
     yield UpkeepTask(
@@ -112,9 +113,21 @@ def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int)
         since=since,
         last=facts.vacuumed_at,
         files=files,
-        bytes=size,
+        bytes=size or (None if files else 0),
         notes=notes,
     )
+
+
+def why_kept_too_short(live: LiveTable, declared: str | None) -> str:
+    """Why VACUUM would delete files that ``retention.deleted_files`` of the policy keeps; empty if it would not."""
+    text = live.property(keys.DELETED_FILE_RETENTION)
+    if declared is None or kept_seconds(text) >= kept_seconds(None if declared == "default" else declared):
+        return ""
+    stored = text or "the default, 7 days"
+    return f"VACUUM would keep files for {stored}, and the policy's `retention.deleted_files` is {declared}"
+
+
+FIX_RETENTION = "run `tablectl apply` first, which sets the retention"
 
 
 def upkeep_table(

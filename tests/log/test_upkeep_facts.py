@@ -104,3 +104,8 @@ def test_a_histogram_that_does_not_add_up_is_ignored() -> None:
         found = parse_checksum(checksum(fileSizeHistogram=each))
         assert found is not None
         assert found.histogram is None
+
+
+def test_files_that_delta_rs_removed_are_counted_without_bytes() -> None:
+    found = facts_of_commits([commit(1, "DELETE", 100, num_removed_files=6, num_added_files=1)], keep=0, cut=False)
+    assert found.removed == ((100, 6, 0),)
