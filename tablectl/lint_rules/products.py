@@ -193,7 +193,8 @@ CLIENT_WRITES_WRONG_ROWS = LintRule(
     title="A client deletes wrong rows",
     breaks="A DELETE, UPDATE or MERGE of that client removes or brings back other rows than it should, without an "
     "error.",
-    why="`clients:` names the client with a version that has this fault by its own release notes or issues.",
+    why="`clients:` names the client with a version that has this fault by its own release notes or issues. Some "
+    "are only those of tables with `delta.enableDeletionVectors`.",
     fix="Upgrade the client to the release with the fix before it writes this table again, or let it only read.",
     source="the table of clients in this page",
     seen=("lint",),
