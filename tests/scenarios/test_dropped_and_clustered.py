@@ -58,6 +58,7 @@ def test_vectors_are_dropped_though_the_drop_breaks_off_inside(lake: Lake) -> No
     assert lake.rows() == deltalake_rows(lake.table) == [*before, (100, 200)]
 
 
+@pytest.mark.slow
 def test_with_history_given_up_nothing_stays_behind(lake: Lake) -> None:  # noqa: F811
     policy = "deletion_vectors: dropped, truncate_history: true"
     start, before = with_vectors(lake)

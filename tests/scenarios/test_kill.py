@@ -28,7 +28,7 @@ pytestmark = pytest.mark.spark
 
 STEPS = [
     pytest.param("leased", marks=pytest.mark.slow),
-    "fresh",
+    pytest.param("fresh", marks=pytest.mark.slow),
     pytest.param("gate appends-only", marks=pytest.mark.slow),
     pytest.param("before purge-before", marks=pytest.mark.slow),
     "after purge-before",
@@ -37,7 +37,7 @@ STEPS = [
     pytest.param("before closed-set", marks=pytest.mark.slow),
     "after closed-set",
     pytest.param("before closed-unset", marks=pytest.mark.slow),
-    "after closed-unset",
+    pytest.param("after closed-unset", marks=pytest.mark.slow),
     pytest.param("gate open", marks=pytest.mark.slow),
     pytest.param("verify", marks=pytest.mark.slow),
     "released",

@@ -115,6 +115,7 @@ def test_there_and_back_again_a_table_keeps_all_that_it_had(
     spark.sql(f"DROP TABLE {name}")
 
 
+@pytest.mark.slow
 def test_partitioned_becomes_clustered_and_partitioned_again(
     spark: Any, cli: Callable[..., Any], policies: Callable[[str], None], log: Any, tmp_path: Path
 ) -> None:

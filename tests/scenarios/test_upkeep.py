@@ -90,7 +90,7 @@ def test_what_is_due_is_listed_done_once_and_not_due_again(
     assert cli("upkeep", "--apply").code == 0
     assert len(log(Path(aged.place))) == 4
     run = cli("runs", "--format", "json").json()["runs"][0]["stamp"]["run"]
-    assert "nothing to undo" in cli("undo", run).out
+    assert "nothing to undo" in cli("undo", run).err
 
 
 def test_guarded_writes_before_and_during_optimize_do_not_fail(aged: Aged) -> None:
