@@ -27,9 +27,11 @@ Outcome = Literal["yes", "no", "wrong rows"]
 LISTS = "table features"
 """Pseudo-feature: the protocol lists its features. A client must support this in addition to each listed feature."""
 VECTORS_OFF = "vectors off"
-WRITES = "writes"
-WRITES_VECTORS = "writes with vectors"
 """Pseudo-feature: deletion vectors are disabled, but some remain in the table or in its checkpoint."""
+WRITES = "writes"
+"""State of ``WrongRows``: the client changes rows of any table."""
+WRITES_VECTORS = "writes with vectors"
+"""State of ``WrongRows``: the client changes rows of a table with deletion vectors."""
 FORMAT = 1
 MAX_BYTES = 1024 * 1024
 _NOTHING: Mapping[str, str] = MappingProxyType({})

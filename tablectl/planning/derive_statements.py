@@ -41,6 +41,7 @@ class DerivedTable:
     after: Protocol
     """The protocol after all statements."""
     dialect: str
+    """The dialect of the statements, which decides what an undo can set."""
 
     def refused(self) -> DerivedTable:
         """The same table without statements."""
