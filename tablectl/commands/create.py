@@ -36,7 +36,7 @@ from tablectl.model.text import value_text
 from tablectl.planning.birth import PlannedBirth, birth_of, plan_birth
 from tablectl.planning.diff import diff
 from tablectl.policies.fields import Text, flag
-from tablectl.policies.find_files import read_bytes, shown_path
+from tablectl.policies.find_files import read_text, shown_path
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import TableSpec
@@ -109,7 +109,7 @@ def create_command(options: CreateCommandOptions, out: Output) -> ExitCode:
 
     Example: tablectl create lake.sales.orders --schema orders.sql
     """
-    schema = _file(options.columns) if options.columns else None
+    schema = read_text(options.columns) if options.columns else None
     with options.open(out.note) as project:
         request = _request(project, options, schema, shown_path(options.columns) if options.columns else "")
         if options.show:
@@ -158,17 +158,6 @@ class _Request:
     spec: TableSpec
     born: PlannedBirth
     lock: TableLock | None
-
-
-def _file(path: Path) -> str:
-    problems: list[Problem] = []
-    data = read_bytes(path, problems)
-    if data is None:
-        raise InputError(tuple(problems))
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError((Problem(shown_path(path), 0, 0, "it is not text in UTF-8"),)) from None
 
 
 def _request(project: Project, options: CreateOptions, schema: Any, file: str = "") -> _Request:

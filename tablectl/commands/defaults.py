@@ -16,14 +16,14 @@ from tablectl.commands.selection import selects
 from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
-from tablectl.model.errors import ExitCode, InputError, Problem, UsageError
+from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.patterns import MAGIC
 from tablectl.model.text import listed
 from tablectl.planning.birth import birth_of
 from tablectl.planning.makers import MAKERS, BirthScope, Left, compare, session_settings
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import ListOf, Text, Word
-from tablectl.policies.find_files import read_bytes, shown_path
+from tablectl.policies.find_files import read_text, shown_path
 from tablectl.policies.layers import effective, merge, policy_of, rank
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
@@ -133,14 +133,7 @@ def _check(options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], o
     if maker.one and len(scopes) > 1:
         raise UsageError(f"a file of {maker.title} is compared with one table or pattern", "name it with --select")
     project = options.open(out.note)
-    problems: list[Problem] = []
-    data = read_bytes(file, problems)
-    if data is None:
-        raise InputError(tuple(problems))
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError((Problem(shown_path(file), 0, 0, "it is not text in UTF-8"),)) from None
+    text = read_text(file)
     wanted = maker.write(scopes, project.dialect, options.project)
     by_default = dialect_of(project.dialect).catalog_settings
     wrong, more = compare(maker, wanted, text, shown_path(file), delta_by_default=by_default)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tablectl.delta.names import TableName
-from tablectl.model.errors import Problem
+from tablectl.model.errors import InputError, Problem
 from tablectl.policies.yaml_document import MAX_BYTES, too_large
 from tablectl.support.files import NotRegularError, TooLargeError, read_regular
 
@@ -82,6 +82,18 @@ def _walk(top: Path, problems: list[Problem], root: str) -> Iterator[Path]:
         for name in sorted(names):
             if name.endswith(_SUFFIXES) and not name.startswith(".") and _stays(Path(folder, name), root, problems):
                 yield Path(folder) / name
+
+
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8 within the size limit. Raises ``InputError``."""
+    problems: list[Problem] = []
+    data = read_bytes(path, problems)
+    if data is None:
+        raise InputError(tuple(problems))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError((Problem(shown_path(path), 0, 0, "it is not text in UTF-8"),)) from None
 
 
 def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None) -> bytes | None:
