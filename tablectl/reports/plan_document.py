@@ -180,6 +180,9 @@ def _facts(plan: Plan, context: Context) -> Iterator[tuple[str, Cell]]:
 def _tail(plan: Plan) -> Iterator[Block]:
     if plan.unmatched:
         yield Names(f"{plural(len(plan.unmatched), 'pattern')} without a table", plan.unmatched, warns=True)
+    if plan.outside:
+        more = f" (L023; {len(plan.outside) - 1:,} more: `tablectl lint`)" if len(plan.outside) > 1 else " (L023)"
+        yield Facts((("warning", f"{plan.outside[0]}{more}"),))
     if plan.unchanged:
         yield Names(f"{plural(len(plan.unchanged), 'table')} unchanged", plan.unchanged)
 

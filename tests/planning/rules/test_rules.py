@@ -151,7 +151,7 @@ def test_rules_are_documented_in_the_order_of_their_codes() -> None:
             {"properties": {"delta.columnMapping.mode": "NAME"}},
             {},
             "L022",
-            "delta-rs ignores the stored text of delta.columnMapping.mode, NAME: it reads name",
+            "delta-rs ignores the stored text of delta.columnMapping.mode, NAME: it reads name; no plan replaces it",
         ),
         ({}, {"properties": {_LOG: "interval 2 days"}}, "L005", "the log is kept 2 days, deleted files 1 week"),
         (
