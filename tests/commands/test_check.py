@@ -120,6 +120,15 @@ def test_only_clients_that_a_policy_declares_are_a_finding(cli: Cli, lake: Repos
     assert harms(cli("check", "--format", "json").out) == [("items", "clients locked out", "L023")]
 
 
+def test_two_findings_of_a_rule_on_one_table_are_not_two_tables(cli: Cli, repo: Repository) -> None:
+    texts = {"delta.appendOnly": "TRUE", "delta.logRetentionDuration": "60 days"}
+    place = repo.table("ledger", properties=texts)
+    out = cli("check", place).out
+    assert "ledger, " not in out
+    assert "in the largest" not in out
+    assert all(f"delta-rs ignores the stored text of {key}" in flat(out) for key in texts)
+
+
 @pytest.mark.parametrize("command", ["check", "status", "advise", "import"])
 def test_policies_with_an_error_are_left_out_when_a_place_is_named(cli: Cli, lake: Repository, command: str) -> None:
     (lake.root / "policies").mkdir(exist_ok=True)
