@@ -25,7 +25,7 @@ from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
 from tablectl.delta.names import ColumnPath, column_text
-from tablectl.model.operations import RemoveMapping, SetProperties
+from tablectl.model.operations import ClusterBy, RemoveMapping, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -148,14 +148,20 @@ def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> I
             fix="rename the column (ALTER TABLE … RENAME COLUMN), or leave the mapping on",
             condition="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
         )
-    renamed = [column_text(path) for path in live.clustering or () if _mapped(path, live)]
-    if renamed:
-        yield Refusal(
-            change=change.id,
-            reason=f"the table is clustered by {_some(renamed)}, which has another name in the data files: Delta would "
-            "keep that name for the clustering, and the table could not be optimized or clustered again",
-            fix="apply `clustering: none` first, then `column_mapping: none`, then the clustering",
-        )
+    planned = tuple(path for each in target.operations if isinstance(each, ClusterBy) for path in each.columns)
+    for clustering, how, first in (
+        (live.clustering or (), "the table is", "`clustering: none` first, then "),
+        (planned, "this plan makes the table", ""),
+    ):
+        renamed = [column_text(path) for path in clustering if _mapped(path, live)]
+        if renamed:
+            reason = (
+                f"{how} clustered by {_some(renamed)}, which has another name in the data files: Delta would keep "
+                "that name for the clustering, and the table could not be optimized or clustered again"
+            )
+            fix = f"apply {first}`column_mapping: none`, then the clustering"
+            yield Refusal(change=change.id, reason=reason, fix=fix)
+            return
 
 
 def _mapped(path: ColumnPath, live: LiveTable) -> bool:

@@ -85,7 +85,7 @@ def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan |
     if table is None:
         state = table_subject(spec.policy, reading.table, (), project.dialect, options=options)
         found = lint(state, spec.name, "plan", project.config.severities) if options.clients else ()
-        about = [each for each in found if each.code == CLIENT_STANDS_OUTSIDE.code and each.severity != "ignore"]
+        about = [each for each in found if each.code == CLIENT_STANDS_OUTSIDE.code and each.severity != "ignored"]
         return tuple(each.message for each in about)
     said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
     return replace(table, **said)

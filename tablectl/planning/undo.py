@@ -10,7 +10,6 @@ from typing import Literal
 
 from tablectl.attributes.features import dropped_features
 from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute
-from tablectl.attributes.value_types import Declared
 from tablectl.model.plan import Change, TableFailure, Value
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import Commit, LiveTable
@@ -203,7 +202,7 @@ def table_undo(
 ) -> TableUndo:
     """The undo of a run on one table. ``before`` is the table before the run's first commit, ``now`` as it is."""
     values = (_value(change, attribute(change.attribute).read(now, change.key)) for change in changes)
-    going = {feature for change in changes for feature in dropped_features(_declared_before(change))}
+    going = {feature for change in changes for feature in _drops(change)}
     return TableUndo(
         spec=spec,
         commits=tuple(sorted(commits, key=lambda commit: commit.version)),
@@ -212,10 +211,10 @@ def table_undo(
     )
 
 
-def _declared_before(change: Change) -> dict[str, Declared]:
-    """What a policy declares to undo a change."""
-    value = declarable(change.attribute, change.key, change.before)
-    return {change.attribute: {change.key: value} if change.key else value}
+def _drops(change: Change) -> Iterator[str]:
+    """The feature that the undo of a change drops."""
+    if declarable(change.attribute, change.key, change.before) == "dropped":
+        yield from dropped_features({change.attribute: {change.key: "dropped"} if change.key else "dropped"})
 
 
 def _value(change: Change, found: Value) -> ValueUndo:

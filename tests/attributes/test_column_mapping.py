@@ -17,7 +17,12 @@ from tablectl.planning.plan_table import plan_table
 NAMED = Protocol(2, 7, frozenset(), frozenset({"columnMapping", "clustering", "domainMetadata"}))
 
 
-def refusal(live: Callable[..., LiveTable], *fields: Field, clustering: tuple[ColumnPath, ...] | None = None) -> str:
+def refusal(
+    live: Callable[..., LiveTable],
+    *fields: Field,
+    clustering: tuple[ColumnPath, ...] | None = None,
+    declared: tuple[str, ...] | None = None,
+) -> str:
     """Why the mapping of such a table stays; empty where it need not."""
     table = live(
         schema=Schema(fields),
@@ -25,7 +30,7 @@ def refusal(live: Callable[..., LiveTable], *fields: Field, clustering: tuple[Co
         protocol=NAMED,
         properties={"delta.columnMapping.mode": "name"},
     )
-    plan = plan_table(Policy(column_mapping="none"), table, "oss", TableOptions(rewrite="allowed"))
+    plan = plan_table(Policy(column_mapping="none", clustering=declared), table, "oss", TableOptions(rewrite="allowed"))
     assert plan is not None
     return f"{plan.refusals[0].reason} {plan.refusals[0].condition}" if plan.refusals else ""
 
@@ -48,3 +53,9 @@ def test_a_clustering_column_must_be_called_what_its_files_call_it(live: Callabl
     assert "clustered by place.city" in refusal(live, struct, clustering=(("place", "city"),))
     assert refusal(live, renamed, same, clustering=(("day",),)) == ""
     assert refusal(live, renamed, same, clustering=()) == ""
+
+
+def test_a_plan_that_removes_the_mapping_clusters_by_no_mapped_column(live: Callable[..., LiveTable]) -> None:
+    renamed, same = Field("ident", "long", physical="id"), Field("day", "date", physical="day")
+    assert "makes the table clustered by ident" in refusal(live, renamed, same, declared=("ident",))
+    assert refusal(live, renamed, same, declared=("day",)) == ""
