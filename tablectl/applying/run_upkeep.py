@@ -4,8 +4,8 @@ A slice is one OPTIMIZE under the gate ``appends-only``. Delta commits it in bat
 ``window.upkeep`` has passed since the gate shut: what is committed stays, and the next slice takes the rest. Between
 two slices the gate is open, and the writers that waited go first.
 
-Nothing of it is remembered outside the log: what is due is decided from the table before each statement, so a run that
-was killed is continued by the next one.
+What is due is decided from the table before each statement, so a run that was killed is continued by the next one. Only
+when a kind was done last is remembered outside the log, too (``upkeep_records``).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tablectl.applying.statement import (
     settle_statement,
 )
 from tablectl.applying.table_session import TableSession
+from tablectl.applying.upkeep_records import due_by_records, note_done
 from tablectl.applying.vacuum_safety import check_vacuum
 from tablectl.applying.waits import Go
 from tablectl.delta.dialects import dialect_of
@@ -42,7 +43,8 @@ from tablectl.model.plan import Statement
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import size_text
-from tablectl.planning.upkeep import OPTIMIZE, UpkeepTable, due_tasks, upkeep_table
+from tablectl.model.upkeep import UpkeepKind
+from tablectl.planning.upkeep import OPTIMIZE, UpkeepTable, upkeep_table
 
 _OF_A_SLICE = 0.85
 """The part of ``window.upkeep`` after which a slice is interrupted: the rest is for its end and for the gate."""
@@ -95,6 +97,9 @@ def run_upkeep(session: TableSession) -> LiveTable:
             _optimize(session, statement)
         else:
             _vacuum(session, statement)
+        if not session.waiting.keys() & set(statement.serves):
+            kind: UpkeepKind = "optimize" if statement.id == OPTIMIZE else "vacuum"
+            note_done(session.lease.store, kind, live.table_id, milliseconds(session.window.clock.utc()))
         live = session.read()
     for statement in plan.statements:
         if statement.id not in {each.id for each in statements}:
@@ -113,7 +118,7 @@ def _due(session: TableSession) -> tuple[LiveTable, tuple[Statement, ...]]:
     live = window.reader.read(plan.table, plan.location, Depth(LOOK_BACK, upkeep=plan.upkeep))
     if live.table_id != plan.table_id:
         raise StopTableError(RunOutcome.STALE, "the table was replaced since it was read", "run the same command again")
-    tasks = due_tasks(plan.upkeep, live, milliseconds(window.clock.utc()))
+    tasks = due_by_records(plan.upkeep, live, milliseconds(window.clock.utc()), lambda: session.lease.store)
     named = replace(live, name=window.addressed(plan.table, plan.location))
     found = upkeep_table(plan.upkeep, named, tasks, window.engine.dialect, plan.basis.options).statements
     planned = {each.id for each in plan.statements}

@@ -10,6 +10,7 @@ from functools import partial
 from time import time
 
 from tablectl.applying.run_report import RunReport
+from tablectl.applying.upkeep_records import due_by_records
 from tablectl.attributes.predictive_optimization import why_maintained
 from tablectl.commands.apply import check_driver, stop_on_signals, write_run
 from tablectl.commands.command import command, function
@@ -38,7 +39,7 @@ from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.text import natural_key
 from tablectl.model.upkeep import UpkeepFacts
 from tablectl.planning.plan_file import FORMAT
-from tablectl.planning.upkeep import FIX_RETENTION, VACUUM, UpkeepTable, due_tasks, upkeep_table, why_kept_too_short
+from tablectl.planning.upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_table, why_kept_too_short
 from tablectl.policies.fields import Text, duration, flag, number
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
@@ -289,7 +290,8 @@ def _depth(project: Project, spec: TableSpec, *, now: int, losses: bool) -> Call
 
     def costs(live: LiveTable) -> bool:
         assert spec.upkeep is not None
-        return any(each.due and each.kind == "optimize" for each in due_tasks(spec.upkeep, live, now))
+        tasks = due_by_records(spec.upkeep, live, now, partial(project.records, live.location))
+        return any(each.due and each.kind == "optimize" for each in tasks)
 
     def depth(live: LiveTable) -> Depth:
         if asks and live.entry is None:
@@ -316,7 +318,7 @@ def _made(
     if lock := _locked(spec, now):
         return replace(row, reason=lock), None
     why = why_maintained(live, spec.policy.predictive_optimization, project.dialect)
-    tasks = () if why else due_tasks(policy, live, now)
+    tasks = () if why else due_by_records(policy, live, now, partial(project.records, live.location))
     due = any(each.due for each in tasks)
     retention = spec.policy.retention or {}
     table = replace(

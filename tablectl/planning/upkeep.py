@@ -18,7 +18,15 @@ from tablectl.model.plan import Basis, ProtocolFact, Rewrite, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.model.text import size_text, time_text
-from tablectl.model.upkeep import FEWEST, OptimizePolicy, UpkeepFacts, UpkeepPolicy, UpkeepTask, kept_seconds
+from tablectl.model.upkeep import (
+    FEWEST,
+    OptimizePolicy,
+    UpkeepFacts,
+    UpkeepPolicy,
+    UpkeepTask,
+    believable,
+    kept_seconds,
+)
 from tablectl.planning.derive_statements import DerivedTable, statement_of
 from tablectl.planning.table_loss import table_loss
 from tablectl.support.frozen import frozen
@@ -26,7 +34,6 @@ from tablectl.support.json_text import UNWRITTEN
 
 OPTIMIZE = "upkeep.optimize"
 VACUUM = "upkeep.vacuum"
-_AHEAD = 86_400_000
 _NOT_LOGGED = "no VACUUM is in the log: on S3 Delta records none unless it is asked to"
 
 
@@ -66,7 +73,7 @@ def _optimize(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: in
     share = small / size if size and small is not None else 0.0
     merged = 0 if count is None or small is None else count - ceil(small / policy.optimize.target_bytes)
     left = 0 if count is None else count - facts.added_since
-    wanted, every = policy.optimize.share, policy.every("optimize")
+    wanted, every, last = policy.optimize.share, policy.every("optimize"), believable(facts.optimized_at, now)
     due, why, since = False, f"{share:.0%} of its bytes are in {count or 0:,} small files", 0
     if count is None:
         why = "the sizes of its files are unknown: it has too many"
@@ -78,19 +85,17 @@ def _optimize(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: in
     elif facts.optimized_by_us and left >= FEWEST and merged >= FEWEST:
         due, why = True, f"the last run did not finish: {left:,} of its small files are left"
     elif every is not None and (count is None or merged > 0):
-        since = _elapsed(facts.optimized_at, facts, every, now)
+        since = _elapsed(last, facts, every, now)
         due = now >= since
-        last = f"the last OPTIMIZE was at {time_text(facts.optimized_at)}" if facts.optimized_at else ""
-        why += f"; {last or f'no OPTIMIZE in the last {facts.commits:,} commits'}"
+        told = f"the last OPTIMIZE was at {time_text(last)}" if last else ""
+        why += f"; {told or f'no OPTIMIZE in the last {facts.commits:,} commits'}"
     files, bytes_ = (live.files, live.bytes) if live.clustering else (count, small)
-    yield UpkeepTask(kind="optimize", due=due, why=why, since=since, last=facts.optimized_at, files=files, bytes=bytes_)
+    yield UpkeepTask(kind="optimize", due=due, why=why, since=since, last=last, files=files, bytes=bytes_)
 
 
 def _elapsed(last: int, facts: UpkeepFacts, every: float, now: int) -> int:
-    """When a time has passed since the last one, or since the table began; 0 if both are unknown. A clock that is far
-    ahead says nothing.
-    """
-    start = (last if last <= now + _AHEAD else 0) or (0 if facts.cut else facts.oldest)
+    """When a time has passed since the last one, or since the table began; 0 if both are unknown."""
+    start = last or (0 if facts.cut else believable(facts.oldest, now))
     return start + round(every * 1000) if start else 0
 
 
@@ -101,17 +106,18 @@ def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int)
     horizon = now - kept_seconds(live.property(keys.DELETED_FILE_RETENTION)) * 1000
     old = [each for each in facts.removed if each[0] <= horizon]
     files, size = sum(each[1] for each in old), sum(each[2] for each in old)
-    since = _elapsed(facts.vacuumed_at, facts, every, now)
+    done = believable(facts.vacuumed_at, now)
+    since = _elapsed(done, facts, every, now)
     much = f" ({size_text(size)})" if size else ""
     why = f"commits removed {files:,} files{much} that no reader can need any more, by their metrics"
-    last = f"the last VACUUM was at {time_text(facts.vacuumed_at)}" if facts.vacuumed_at else "no VACUUM was found"
-    notes = (_NOT_LOGGED,) if not facts.vacuumed_at and live.location.startswith("s3") else ()
+    last = f"the last VACUUM was at {time_text(done)}" if done else "no VACUUM was found"
+    notes = (_NOT_LOGGED,) if not done and live.location.startswith("s3") else ()
     yield UpkeepTask(
         kind="vacuum",
         due=now >= since,
         why=f"{why}; {last}",
         since=since,
-        last=facts.vacuumed_at,
+        last=done,
         files=files,
         bytes=size or (None if files else 0),
         notes=notes,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.log import upkeep_facts
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import Logged, _add, append, create, set_property
 
@@ -84,6 +85,21 @@ def test_all_such_options_are_named_at_once(cli: Cli, lake: Repository) -> None:
 def test_an_override_needs_a_reason_that_one_line_of_a_commit_holds(cli: Cli, lake: Repository) -> None:
     assert "needs a reason" in cli("upkeep", "--apply", "--override", " ").err
     assert "needs a reason" in cli("upkeep", "--apply", "--override", "a\x1b[2Jb").err
+
+
+def test_a_stream_with_more_commits_than_are_read_is_not_vacuumed_by_each_run(
+    cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep_facts, "MOST_COMMITS", 5)
+    lake.policies({"many": "{upkeep: {optimize: {every: 7 days}, vacuum: {every: 7 days}}}"})
+    for _ in range(2):
+        for number in range(6):
+            append(lake.lake / "many", "WRITE", [_add(f"batch-{len(fake_spark.sent)}-{number}.parquet")])
+        assert cli("upkeep", "--apply").code == 0
+    assert [sql.split()[0] for sql in fake_spark.sent] == ["OPTIMIZE", "VACUUM"]
+    append(lake.lake / "many", "WRITE", [_add(f"last-{number}.parquet") for number in range(6)])
+    assert rows(cli("upkeep", "--format", "json").out)["many"]["state"] == "not due"
+    assert "upkeep" not in rows(cli("status", "--debt", "--format", "json").out)["many"]
 
 
 def test_python_tells_and_does_the_same(lake: Repository, fake_spark: FakeSpark) -> None:

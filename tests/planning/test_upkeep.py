@@ -98,6 +98,12 @@ def test_a_commit_of_a_clock_far_ahead_does_not_put_upkeep_off_for_years() -> No
     assert not vacuum(vacuumed_at=NOW + DAY // 2, oldest=NOW - 8 * DAY).due, "clocks differ by some hours"
 
 
+def test_a_first_commit_of_a_clock_far_ahead_does_not_put_upkeep_off() -> None:
+    ahead = NOW + 300 * DAY
+    assert optimize(OptimizePolicy(every="7 days"), oldest=ahead).due
+    assert vacuum(oldest=ahead).due
+
+
 def test_a_new_table_is_due_once_its_first_commit_is_old_enough() -> None:
     policy = OptimizePolicy(every="7 days")
     assert not optimize(policy, oldest=NOW - DAY).due
