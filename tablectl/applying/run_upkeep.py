@@ -202,7 +202,7 @@ def _after_nothing(
 ) -> bool:
     """After a slice without a commit: make the parts smaller, or leave the rest to a later run."""
     if not (error.ended_by_us or is_conflict(error.error.condition)):
-        raise StopTableError(RunOutcome.FAILED, error_text(error.error), error.error.hint)
+        raise _failed(session, statement, error.error)
     if statement.rewrite and statement.rewrite.clusters:  # smaller files would undo the clustering
         progress.batch = max(progress.batch // 4, _plan(session).target)
     elif error.ended_by_us:
@@ -310,6 +310,14 @@ def _ended_after(session: TableSession, tag: str, seconds: float) -> Iterator[th
         thread.join()
 
 
+def _failed(session: TableSession, statement: Statement, error: EngineError, step: str = "") -> StopTableError:
+    """The end of a table by an error of the engine. A signal can end the statement, too: it may reach the engine."""
+    if session.window.stop.is_set():
+        message = f"stopped while {statement.verb} ran: {step}{error_text(error)}"
+        return StopTableError(RunOutcome.INTERRUPTED, message, "run the same command again")
+    return StopTableError(RunOutcome.FAILED, f"{step}{error_text(error)}", error.hint)
+
+
 def _count(progress: _Progress, commits: Sequence[Commit]) -> None:
     """Add the commits of a slice, and choose the batches of the next one by its speed."""
     progress.slices += 1
@@ -391,7 +399,7 @@ def _vacuum(session: TableSession, statement: Statement) -> None:
     try:
         files = window.engine.count(f"{statement.sql} DRY RUN")
     except EngineError as wrong:
-        raise StopTableError(RunOutcome.FAILED, f"VACUUM DRY RUN: {error_text(wrong)}", wrong.hint) from wrong
+        raise _failed(session, statement, wrong, "VACUUM DRY RUN: ") from wrong
     session.tell("note", f"VACUUM would delete {files:,} files and directories")
     session.lease.prove(window.budget)
     sent = Sent(new_tag(window.stamp.run), live.version, rewrites=False, single=False)
@@ -401,7 +409,7 @@ def _vacuum(session: TableSession, statement: Statement) -> None:
         message = f"what became of the VACUUM is unknown: {answer.why}"
         raise StopTableError(RunOutcome.UNKNOWN, message, "run the same command again")
     if error is not None:
-        raise StopTableError(RunOutcome.FAILED, error_text(error), error.hint)
+        raise _failed(session, statement, error)
     made = window.reader.commits(session.plan.location, after=live.version)
     ours = [each for each in made if isinstance(answer, Landed) and each.version in answer.versions]
     size = sum(each.metric("sizeOfDataToDelete") for each in ours)

@@ -39,7 +39,7 @@ from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.text import natural_key
 from tablectl.model.upkeep import UpkeepFacts
 from tablectl.planning.plan_file import FORMAT
-from tablectl.planning.upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_table, why_kept_too_short
+from tablectl.planning.upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_table, why_no_vacuum
 from tablectl.policies.fields import Text, duration, flag, number
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
@@ -334,7 +334,7 @@ def _made(
     facts, loss = live.upkeep or UpkeepFacts(), table.loss
     hour, week = hour_of_week(now / 1000), loss.week if loss else ()
     unnamed = _unnamed(project, live.location) if list_files else None
-    kept = why_kept_too_short(live, table.keeps) if any(each.due and each.kind == "vacuum" for each in tasks) else ""
+    kept = why_no_vacuum(live, table.keeps) if any(each.due and each.kind == "vacuum" for each in tasks) else ""
     row = replace(
         row,
         state="refused" if kept else "due" if due else "not due",
@@ -345,8 +345,8 @@ def _made(
         small_files=facts.small_files,
         small_bytes=facts.small_bytes,
         writers=facts.writers[:5],
-        unnamed_files=unnamed.files if unnamed else None,
-        unnamed_bytes=unnamed.bytes if unnamed else None,
+        unnamed_files=unnamed.files + unnamed.newer[0] if unnamed else None,
+        unnamed_bytes=unnamed.bytes + unnamed.newer[1] if unnamed else None,
         failed_now=round(week[hour].failed, 3) if week else None,
         failed_least=round(min(each.failed for each in week), 3) if week else None,
         quietest=loss.quietest if loss else None,

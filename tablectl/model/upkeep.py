@@ -60,12 +60,17 @@ def believable(at: int, now: int) -> int:
 
 def kept_seconds(retention: str | None) -> float:
     """For how many seconds VACUUM keeps files that no version names, by the table property; ``None`` is not set. A text
-    that is not an interval counts as the default: Delta refuses the statement for it.
+    that is not an interval counts as the default.
     """
+    return span_seconds(retention if retention and is_interval(retention) else DEFAULT_FILE_RETENTION)
+
+
+def is_interval(text: str) -> bool:
+    """Whether Delta can read the text as an interval: it refuses VACUUM for another one (``DeltaConfig.scala``)."""
     try:
-        return span_seconds(retention or DEFAULT_FILE_RETENTION)
+        return parse_interval(text) >= 0
     except ValueError:
-        return span_seconds(DEFAULT_FILE_RETENTION)
+        return False
 
 
 @frozen(kw_only=True)
@@ -173,6 +178,8 @@ class UpkeepFacts:
     """For each commit since the newest VACUUM that removes files: its time, the files and their bytes, by its
     metrics.
     """
+    unread: str = ""
+    """Why other commits may have removed more; empty if none has."""
     commits: int = 0
     """How many commits were read."""
     oldest: int = 0

@@ -6,7 +6,7 @@ Upkeep never changes a plan: it has no change and no plan file. What is due is d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from math import ceil
 
 from tablectl.attributes.base import PlannedOperation
@@ -14,7 +14,7 @@ from tablectl.attributes.plan_basis import basis_of
 from tablectl.delta import keys
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.operations import OptimizeData, VacuumFiles
-from tablectl.model.plan import Basis, ProtocolFact, Rewrite, TablePlan
+from tablectl.model.plan import Basis, Phase, ProtocolFact, Rewrite, Statement, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.model.text import size_text, time_text
@@ -25,6 +25,7 @@ from tablectl.model.upkeep import (
     UpkeepPolicy,
     UpkeepTask,
     believable,
+    is_interval,
     kept_seconds,
 )
 from tablectl.planning.derive_statements import DerivedTable, statement_of
@@ -109,7 +110,10 @@ def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int)
     done = believable(facts.vacuumed_at, now)
     since = _elapsed(done, facts, every, now)
     much = f" ({size_text(size)})" if size else ""
-    why = f"commits removed {files:,} files{much} that no reader can need any more, by their metrics"
+    least = "at least " if facts.unread else ""
+    why = f"commits removed {least}{files:,} files{much} that no reader can need any more, by their metrics"
+    if facts.unread and not files:
+        why = f"how many files no reader can need any more is unknown: {facts.unread}"
     last = f"the last VACUUM was at {time_text(done)}" if done else "no VACUUM was found"
     notes = (_NOT_LOGGED,) if not done and live.location.startswith("s3") else ()
     yield UpkeepTask(
@@ -118,22 +122,24 @@ def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int)
         why=f"{why}; {last}",
         since=since,
         last=done,
-        files=files,
-        bytes=size or (None if files else 0),
+        files=None if facts.unread else files,
+        bytes=None if facts.unread or (files and not size) else size,
         notes=notes,
     )
 
 
-def why_kept_too_short(live: LiveTable, declared: str | None) -> str:
-    """Why VACUUM would delete files that ``retention.deleted_files`` of the policy keeps; empty if it would not."""
+def why_no_vacuum(live: LiveTable, declared: str | None) -> str:
+    """Why VACUUM would fail, or delete files that ``retention.deleted_files`` of the policy keeps; empty otherwise."""
     text = live.property(keys.DELETED_FILE_RETENTION)
+    if text and not is_interval(text):
+        return f"{keys.DELETED_FILE_RETENTION} is {text[:60]!r}, which is not an interval: Delta refuses VACUUM for it"
     if declared is None or kept_seconds(text) >= kept_seconds(None if declared == "default" else declared):
         return ""
     stored = text or "the default, 7 days"
     return f"VACUUM would keep files for {stored}, and the policy's `retention.deleted_files` is {declared}"
 
 
-FIX_RETENTION = "run `tablectl apply` first, which sets the retention"
+FIX_RETENTION = "declare `retention.deleted_files` and run `tablectl apply` first, which sets the retention"
 
 
 def upkeep_table(
@@ -142,7 +148,7 @@ def upkeep_table(
     """The statements of what is due: OPTIMIZE first, because VACUUM can take hours."""
     basis = basis_of(live, options)
     operations = tuple(_operation(each, policy, basis) for each in tasks if each.due)
-    statements = tuple(statement_of(each, basis, live.name, dialect) for each in operations)
+    statements = tuple(_beside_all(statement_of(each, basis, live.name, dialect)) for each in operations)
     sent, protocol = tuple(each.operation for each in operations), live.protocol
     derived = DerivedTable((), basis, operations, statements, sent, protocol, protocol, dialect)
     return UpkeepTable(
@@ -158,6 +164,13 @@ def upkeep_table(
         made=derived.commits(),
         loss=table_loss(derived, live, dialect),
     )
+
+
+def _beside_all(statement: Statement) -> Statement:
+    """VACUUM fails no writer, whatever its client: its commits have no actions, and no gate shuts for it."""
+    if statement.id != VACUUM:
+        return statement
+    return replace(statement, phase=Phase.FREE, reason="its commits have no actions", fails="")
 
 
 def _operation(task: UpkeepTask, policy: UpkeepPolicy, basis: Basis) -> PlannedOperation:

@@ -215,6 +215,30 @@ def test_an_error_other_than_a_conflict_ends_the_table() -> None:
     assert world.gate() == "open"
 
 
+@pytest.mark.parametrize(("policy", "verb"), [(OPTIMIZE, "OPTIMIZE"), (VACUUM, "VACUUM")])
+def test_a_statement_that_a_signal_ended_is_no_failure_of_the_engine(policy: UpkeepPolicy, verb: str) -> None:
+    """Ctrl-C reaches the engine, too, if it runs in the same group of processes."""
+    world = Upkeep()
+
+    def interrupt(_table: FakeTable, _sql: str) -> None:
+        world.stop.set()
+        raise EngineError("Job 7 cancelled because SparkContext was shut down")
+
+    world.before = interrupt
+    run = world.upkeep(policy)
+    assert run.outcome == "interrupted"
+    assert run.message == f"stopped while {verb} ran: Job 7 cancelled because SparkContext was shut down"
+    assert run.hint == "run the same command again"
+
+
+def test_vacuum_is_refused_on_a_table_whose_retention_delta_cannot_read() -> None:
+    world = Upkeep()
+    world.table.set_property("delta.deletedFileRetentionDuration", "interval 1 fortnight")
+    run = world.upkeep(VACUUM)
+    assert (run.outcome, world.sent) == ("refused", [])
+    assert "is 'interval 1 fortnight', which is not an interval: Delta refuses VACUUM for it" in run.message
+
+
 @pytest.mark.parametrize("step", ["gate appends-only", "execute", "midway", "landed", "dry run", "verify"])
 def test_a_killed_run_is_continued_and_nothing_is_done_twice(step: str) -> None:
     world = Upkeep()

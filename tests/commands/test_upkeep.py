@@ -125,6 +125,27 @@ def test_files_that_failed_writes_left_are_counted_if_asked_for(cli: Cli, lake: 
     assert rows(cli("upkeep", "--format", "json").out)["many"]["unnamed_files"] is None
 
 
+def test_files_that_are_newer_than_the_last_commit_are_counted_too(cli: Cli, lake: Repository) -> None:
+    (lake.lake / "many" / "part-00000-now.parquet").write_bytes(b"12345")
+    row = rows(cli("upkeep", "--list-files", "--format", "json").out)["many"]
+    assert (row["unnamed_files"], row["unnamed_bytes"]) == (1, 5)
+    out = " ".join(cli("upkeep", "--list-files", "--select", lake.name("few")).out.split())
+    assert "0 that no commit names" in out
+
+
+def test_a_log_without_metrics_does_not_say_that_vacuum_deletes_nothing(cli: Cli, lake: Repository) -> None:
+    out = " ".join(cli("upkeep").out.split())
+    assert "how many files no reader can need any more is unknown: a commit has no metrics of it" in out
+    assert "deletes 0 files" not in out
+
+
+def test_help_names_the_formats_that_upkeep_has(cli: Cli) -> None:
+    assert ".txt, .json, .md, .html" in " ".join(cli("upkeep", "--help").out.split())
+    assert ".sarif, .xml" in " ".join(cli("plan", "--help").out.split())
+    refused = cli("upkeep", "--report", "due.pdf").err
+    assert "use a name that ends in .txt, .json, .md, .html" in refused
+
+
 def test_a_selection_without_upkeep_is_not_told_that_no_policy_has_any(cli: Cli, lake: Repository) -> None:
     result = cli("upkeep", "--select", lake.name("other"))
     assert result.code == 0
@@ -155,6 +176,13 @@ def test_explain_says_where_it_comes_from(cli: Cli, lake: Repository) -> None:
     out = cli("explain", lake.name("many")).out
     assert "upkeep.optimize" in out
     assert "small_files 30%, target 128 MB" in out
+
+
+def test_a_retention_that_delta_cannot_read_is_told_and_not_taken_for_a_week(cli: Cli, lake: Repository) -> None:
+    set_property(lake.lake / "many", "delta.deletedFileRetentionDuration", "interval 1 fortnight")
+    shown = cli("upkeep")
+    assert shown.code == 3
+    assert "is 'interval 1 fortnight', which is not an interval: Delta refuses VACUUM" in " ".join(shown.out.split())
 
 
 def test_a_locked_table_takes_no_upkeep(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:
