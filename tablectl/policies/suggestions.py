@@ -11,6 +11,7 @@ from tablectl.delta.credentials import scrub
 
 _LONGEST = 60
 _MOST = 12
+_SHORTEST_SLIP = 4
 _COMPARED = 200
 """The maximum number of choices that are compared letter by letter."""
 
@@ -39,6 +40,22 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
         near = nlargest(_COMPARED, folded, key=lambda choice: len(wanted & _pairs(choice)))
     found = difflib.get_close_matches(word.casefold(), near, n=1, cutoff=0.6)
     return folded[found[0]] if found else None
+
+
+def is_slip(word: str, meant: str) -> bool:
+    """Whether a word of four letters or more is another one with a letter too many or too few, or with two letters
+    swapped. Names that people choose differ by more, by digits, or by another letter.
+    """
+    one, two = sorted((word.casefold(), meant.casefold()), key=len)
+    if len(one) < _SHORTEST_SLIP or one == two:
+        return False
+    if len(one) == len(two):
+        return any(_swapped(one, at) == two for at in range(len(one) - 1) if one[at : at + 2].isalpha())
+    return any(two[:at] + two[at + 1 :] == one for at in range(len(two)) if two[at].isalpha())
+
+
+def _swapped(word: str, at: int) -> str:
+    return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
 
 
 def _pairs(word: str) -> frozenset[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.commands.conftest import Cli, FakeSpark, Repository
 
 SCHEMA = {
@@ -127,6 +129,54 @@ def test_a_locked_table_is_not_created(repo: Repository, cli: Cli, fake_spark: F
     assert "exists already" in cli("create", name, "--schema", "orders.json").out
     orders(repo, f"{{properties: {{owner.team: web}}, {lock.replace('2099', '2020')}}}")
     assert cli("create", name, "--schema", "orders.json", "--show").code == 0
+
+
+TYPED = "version: 1\ntables:\n  s.*: {properties: {owner.team: web}}\n  s.returns: {isolation: Serializable}\n"
+
+
+@pytest.mark.parametrize("typed", ["retruns", "retrns", "returnss", "RETRUNS"])
+def test_a_slip_in_a_name_makes_no_table_of_a_pattern(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark, typed: str
+) -> None:
+    repo.policies(TYPED)
+    Path("columns.sql").write_text("id BIGINT")
+    ran = cli("create", f"s.{typed}", "--schema", "columns.sql", "--show")
+    assert ran.code == 64
+    assert f"no entry names s.{typed}: only patterns match it" in ran.err
+    assert f"did you mean s.returns? If not, name the table in the policies: `s.{typed}: {{}}`" in ran.err
+    assert not fake_spark.sent
+
+
+def test_the_file_of_the_columns_shows_a_slip_too(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+    repo.policies("version: 1\ntables: {s.*: {properties: {owner.team: web}}}\n")
+    Path("returns.sql").write_text("id BIGINT")
+    ran = cli("create", "s.retruns", "--schema", "returns.sql", "--show")
+    assert (ran.code, "did you mean s.returns?" in ran.err) == (64, True)
+    assert cli("create", "s.returns", "--schema", "returns.sql", "--show").code == 0
+
+
+@pytest.mark.parametrize("name", ["returns", "return_items", "returns2", "returns_2025", "refunds", "other.retruns"])
+def test_a_name_of_its_own_needs_no_entry(repo: Repository, cli: Cli, name: str) -> None:
+    repo.policies(TYPED.replace("s.*", "o*.*") + "  s.*: {properties: {owner.team: web}}\n")
+    Path("columns.sql").write_text("id BIGINT")
+    ran = cli("create", name if "." in name else f"s.{name}", "--schema", "columns.sql", "--show")
+    assert ran.code == 0, ran.err
+
+
+def test_an_entry_says_that_a_name_like_another_one_is_meant(repo: Repository, cli: Cli) -> None:
+    repo.policies(TYPED + "  s.retruns: {}\n")
+    Path("columns.sql").write_text("id BIGINT")
+    assert cli("create", "s.retruns", "--schema", "columns.sql", "--show").code == 0
+
+
+def test_a_table_that_exists_is_left_alone_whatever_its_name(repo: Repository, cli: Cli) -> None:
+    name, every = orders(repo), f"delta.`{repo.lake}/*`"
+    repo.policies(f"version: 1\ntables:\n  {every}: {{properties: {{owner.team: web}}}}\n  {name}: {{}}\n")
+    repo.table("ordesr", columns={"id": "long"}, properties={"owner.team": "web"})
+    ran = cli("create", repo.name("ordesr"), "--schema", "orders.json", "--format", "json")
+    assert (ran.code, json.loads(ran.out)["made"]) == (0, "already"), ran.err
+    ran = cli("create", repo.name("odrers"), "--schema", "orders.json")
+    assert (ran.code, f"did you mean {name}?" in ran.err) == (64, True), ran.err
 
 
 def test_a_statement_that_is_shown_says_whether_the_table_exists(repo: Repository, cli: Cli) -> None:
