@@ -118,6 +118,38 @@ def test_a_hostile_schema_is_refused_in_time(repo: Repository, cli: Cli) -> None
     assert "more than 50 deep" in cli("create", name, "--schema", "orders.sql", "--show").err
 
 
+def test_what_delta_refuses_is_refused_before_anything_is_sent(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
+    name = orders(repo)
+    for columns, code, why in (
+        (
+            "`unit price` INT",
+            3,
+            "columns: data files cannot have the name unit price: it holds one of ' ,;{}()=', a tab",
+        ),
+        ("s STRUCT<`a=b`: INT>", 3, "columns: data files cannot have the name s.a=b"),
+        ("p DECIMAL(99,2)", 1, "columns.sql: column p is decimal(99,2): a decimal has at most 38 digits"),
+        ("id INT, ID STRING", 1, "columns.sql: column ID is named twice"),
+    ):
+        Path("columns.sql").write_text(columns)
+        ran = cli("create", name, "--schema", "columns.sql", "--show")
+        assert (ran.code, why in ran.err.replace("`", "")) == (code, True), ran.err
+    assert not fake_spark.engines
+    orders(repo, "{column_mapping: name}")
+    Path("columns.sql").write_text("`unit price` INT")
+    assert cli("create", name, "--schema", "columns.sql", "--show").code == 0
+    orders(repo, "{uniform: iceberg_v2}")
+    assert cli("create", name, "--schema", "columns.sql", "--show").code == 0
+
+
+def test_a_file_of_columns_that_is_too_large_is_not_to_be_split(repo: Repository, cli: Cli) -> None:
+    name = orders(repo)
+    Path("columns.sql").write_text(f"id BIGINT COMMENT '{'x' * 1_000_000}'")
+    ran = cli("create", name, "--schema", "columns.sql", "--show")
+    assert (ran.code, ran.err) == (1, "error: columns.sql: the file is larger than 1 MB\n")
+
+
 def test_a_locked_table_is_not_created(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
     lock = "locked: {until: 2099-01-31, reason: audit, owner: data}"
     name = orders(repo, f"{{properties: {{owner.team: web}}, {lock}}}")
