@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from tablectl.delta.schema import differences
 from tablectl.delta.schema_ddl import schema_of_columns
 from tablectl.delta.schema_sql import new_schema
 from tablectl.delta.sql_tokens import SqlTextError
+from tablectl.leases.clock import today
 from tablectl.model.errors import (
     EngineError,
     ExitCode,
@@ -173,7 +173,7 @@ def _request(project: Project, options: CreateOptions, schema: Any, file: str = 
     if (schema is None) is not bool(options.like):
         raise UsageError(_TWO if options.like else "the table has no columns", _TWO)
     location = "" if name.is_path else spec.location or ""
-    options_now = spec.options.on(datetime.now(UTC).date())
+    options_now = spec.options.on(today())
     try:
         text = _schema_of(project, options.like, options.paths) if options.like else _schema_text(schema)
         born = plan_birth(name, text, spec.policy, project.dialect, options_now, location)

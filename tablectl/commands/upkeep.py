@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from time import time
 
@@ -26,6 +26,7 @@ from tablectl.commands.run_plan import Control, RunOptions, read_reason, run
 from tablectl.commands.selection import Selection, locate
 from tablectl.commands.table_reports import report_of
 from tablectl.delta.names import canonical_location
+from tablectl.leases.clock import today
 from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import Reading, read_commits
@@ -296,7 +297,7 @@ def _depth(project: Project, spec: TableSpec, *, now: int, losses: bool) -> Call
     def depth(live: LiveTable) -> Depth:
         if asks and live.entry is None:
             return Depth(entry=True)
-        if _locked(spec, now) or why_maintained(live, spec.policy.predictive_optimization, project.dialect):
+        if _locked(spec) or why_maintained(live, spec.policy.predictive_optimization, project.dialect):
             return Depth()
         return Depth(LOOK_BACK, upkeep=spec.upkeep, losses=costs if losses else None)
 
@@ -315,7 +316,7 @@ def _made(
         policy=f"{spec.declared.file}:{spec.declared.line}",
         owner=spec.owner,
     )
-    if lock := _locked(spec, now):
+    if lock := _locked(spec):
         return replace(row, reason=lock), None
     why = why_maintained(live, spec.policy.predictive_optimization, project.dialect)
     tasks = () if why else due_by_records(policy, live, now, partial(project.records, live.location))
@@ -361,10 +362,10 @@ def _unnamed(project: Project, location: str) -> UnnamedFiles | None:
         return read_past_commits(stores, location, _DAYS, list_files=True).unnamed
 
 
-def _locked(spec: TableSpec, now: int) -> str:
+def _locked(spec: TableSpec) -> str:
     """The lock of a table that holds now, for people; empty without one. A locked table takes no upkeep."""
     lock = spec.options.locked
-    return lock.text if lock and lock.holds(datetime.fromtimestamp(now / 1000, UTC).date()) else ""
+    return lock.text if lock and lock.holds(today()) else ""
 
 
 def _window(project: Project, spec: TableSpec) -> TableWindow:
