@@ -37,7 +37,6 @@ from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import drift_notification
 from tablectl.support.frozen import frozen
 
-
 _ONLY_NAMED = (
     "without --all, only tables that policies name or match are looked at; a folder that no catalog lists: "
     "tablectl status 'delta.`FOLDER/*`' --fail-on unmanaged"

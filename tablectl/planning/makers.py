@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from tablectl.attributes.policy import OWNED
 from tablectl.delta import keys
-from tablectl.delta.clients import find_client, in_the_way, newest_version
+from tablectl.delta.clients import in_the_way, known_clients, newest_version
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, column_text
 from tablectl.delta.properties import feature_of, find_anywhere, find_known
@@ -238,9 +238,7 @@ def _cannot_write(birth: Birth) -> str:
     """
     brought = [feature for pair in birth.properties if (feature := feature_of(*pair))]
     names = with_needed([*brought, *(["clustering"] if birth.clustering else [])])
-    client = find_client(_RS_CLIENT)
-    if client is None:
-        return ""
+    client = next(each for each in known_clients() if each.name == _RS_CLIENT)
     version = ".".join(map(str, newest_version(client)))
     needed = Protocol(3, 7, names, names)
     found = [name for name, access in in_the_way(client.name, version, needed) if access == "write"]

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from tablectl.delta.names import TableName
 from tablectl.model.errors import InputError, Problem
-from tablectl.policies.yaml_document import MAX_BYTES, SPLIT, too_large
+from tablectl.policies.yaml_document import MAX_BYTES, too_large
 from tablectl.support.files import NotRegularError, TooLargeError, read_regular
 
 _SUFFIXES = (".yaml", ".yml")
@@ -87,7 +87,7 @@ def _walk(top: Path, problems: list[Problem], root: str) -> Iterator[Path]:
 def read_text(path: Path) -> str:
     """The text of a file in UTF-8 within the size limit. Raises ``InputError``."""
     problems: list[Problem] = []
-    data = read_bytes(path, problems, split="")
+    data = read_bytes(path, problems)
     if data is None:
         raise InputError(tuple(problems))
     try:
@@ -96,9 +96,9 @@ def read_text(path: Path) -> str:
         raise InputError((Problem(shown_path(path), 0, 0, "it is not text in UTF-8"),)) from None
 
 
-def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None, split: str = SPLIT) -> bytes | None:
+def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None) -> bytes | None:
     """The bytes of a file within the size limit. If the file does not exist, returns ``missing`` if given. Reports a
-    problem and returns ``None`` otherwise. ``split`` is the hint for a file that is too large.
+    problem and returns ``None`` otherwise.
     """
     file = shown_path(path)
     try:
@@ -107,7 +107,7 @@ def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None
         problems.append(Problem(file, 0, 0, "this is not a file"))
         return None
     except TooLargeError:
-        problems.append(too_large(file, split))
+        problems.append(too_large(file))
         return None
     except FileNotFoundError:
         if path.is_symlink():  # a link was put here on purpose: its policies must not be left out silently

@@ -219,12 +219,11 @@ def _decode(data: bytes, file: str, problems: list[Problem]) -> str | None:
     return text
 
 
-SPLIT = "split it into several files"
-
-
-def too_large(file: str, hint: str = SPLIT) -> Problem:
+def too_large(file: str) -> Problem:
     """The problem for a file over the size limit, which is not parsed at all."""
-    return Problem(file, 0, 0, f"the file is larger than {MAX_BYTES // 1_000_000} MB", hint)
+    return Problem(
+        file, 0, 0, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split policies into several files"
+    )
 
 
 def _place(before: str, file: str) -> SourceFile:

@@ -9,9 +9,11 @@ import pytest
 
 from tablectl.applying.upkeep_records import due_by_records, note_done
 from tablectl.leases.clock import milliseconds
+from tablectl.leases.guards import GuardMode
 from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, UpkeepTask, VacuumPolicy
 from tests.applying.test_run_upkeep import Upkeep, operations
 from tests.applying.world import Kill
+from tests.applying.writers import FakeGuard
 from tests.builders import live_table
 from tests.leases.lease_fakes import MemoryRecords
 
@@ -70,9 +72,15 @@ def test_a_run_that_was_killed_before_its_record_is_done_again_once() -> None:
 
 
 def test_what_waits_for_a_later_run_has_no_record() -> None:
-    world = Upkeep()
-    world.upkeep(UpkeepPolicy(vacuum=VacuumPolicy(every="7 days")), clones=("lake.dev.orders",))
-    assert world.store.names("upkeep/") == ()
+    vacuum = UpkeepPolicy(vacuum=VacuumPolicy(every="7 days"))
+    refused = Upkeep()
+    assert refused.upkeep(vacuum, clones=("lake.dev.orders",)).outcome == "refused"
+    waits = Upkeep()
+    waits.table.set_property("delta.deletedFileRetentionDuration", "interval 1 hour")
+    FakeGuard(waits.store, "nightly", GuardMode.APPEND)
+    assert waits.upkeep(vacuum).outcome == "waiting"
+    for world in (refused, waits):
+        assert world.store.names("upkeep/") == ()
 
 
 def test_without_a_record_it_is_due_as_in_a_table_that_was_never_kept_up() -> None:
@@ -153,7 +161,12 @@ def test_thousands_of_strange_records_are_not_all_read() -> None:
     for number in range(5000):
         store.land(f"upkeep/vacuum.{NOW - number:014d}.json", b"{}")
     read = store.read
-    store.read = lambda name: (reads.append(name), read(name))[1]  # type: ignore[method-assign]
+
+    def counted(name: str) -> bytes | None:
+        reads.append(name)
+        return read(name)
+
+    store.read = counted  # type: ignore[method-assign]
     assert due(store) == ["optimize", "vacuum"]
     assert len(reads) < 50
 

@@ -143,11 +143,14 @@ def test_what_delta_refuses_is_refused_before_anything_is_sent(
     assert cli("create", name, "--schema", "columns.sql", "--show").code == 0
 
 
-def test_a_file_of_columns_that_is_too_large_is_not_to_be_split(repo: Repository, cli: Cli) -> None:
+def test_a_file_of_columns_that_is_too_large_is_named(repo: Repository, cli: Cli) -> None:
     name = orders(repo)
     Path("columns.sql").write_text(f"id BIGINT COMMENT '{'x' * 1_000_000}'")
     ran = cli("create", name, "--schema", "columns.sql", "--show")
-    assert (ran.code, ran.err) == (1, "error: columns.sql: the file is larger than 1 MB\n")
+    assert (ran.code, ran.err) == (
+        1,
+        "error: columns.sql: the file is larger than 1 MB\n  hint: split policies into several files\n",
+    )
 
 
 def test_a_locked_table_is_not_created(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
