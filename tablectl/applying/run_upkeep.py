@@ -43,7 +43,6 @@ from tablectl.model.plan import Statement
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import size_text
-from tablectl.model.upkeep import UpkeepKind
 from tablectl.planning.upkeep import OPTIMIZE, UpkeepTable, upkeep_table
 
 _OF_A_SLICE = 0.85
@@ -98,8 +97,7 @@ def run_upkeep(session: TableSession) -> LiveTable:
         else:
             _vacuum(session, statement)
         if not session.waiting.keys() & set(statement.serves):
-            kind: UpkeepKind = "optimize" if statement.id == OPTIMIZE else "vacuum"
-            note_done(session.lease.store, kind, live.table_id, milliseconds(session.window.clock.utc()))
+            note_done(session.lease.store, statement.id, live.table_id, milliseconds(session.window.clock.utc()))
         live = session.read()
     for statement in plan.statements:
         if statement.id not in {each.id for each in statements}:

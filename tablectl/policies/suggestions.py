@@ -47,15 +47,10 @@ def is_slip(word: str, meant: str) -> bool:
     swapped. Names that people choose differ by more, by digits, or by another letter.
     """
     one, two = sorted((word.casefold(), meant.casefold()), key=len)
-    if len(one) < _SHORTEST_SLIP or one == two:
-        return False
-    if len(one) == len(two):
-        return any(_swapped(one, at) == two for at in range(len(one) - 1) if one[at : at + 2].isalpha())
-    return any(two[:at] + two[at + 1 :] == one for at in range(len(two)) if two[at].isalpha())
-
-
-def _swapped(word: str, at: int) -> str:
-    return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    pairs = (at for at in range(len(one) - 1) if one[at : at + 2].isalpha() and one[at] != one[at + 1])
+    swapped = (one[:at] + one[at + 1] + one[at] + one[at + 2 :] for at in pairs)
+    shorter = (two[:at] + two[at + 1 :] for at in range(len(two)) if two[at].isalpha())
+    return len(one) >= _SHORTEST_SLIP and (two in swapped or one in shorter)
 
 
 def _pairs(word: str) -> frozenset[str]:
