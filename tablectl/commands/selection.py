@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -14,7 +14,15 @@ from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
 from tablectl.log.directories import find_paths
 from tablectl.model.errors import EngineError, LiveError, TablectlError, UsageError
 from tablectl.model.one_table import of_table
-from tablectl.model.patterns import CatalogPattern, GlobBeginnings, NameGlobs, PathPattern, TablePattern, index_patterns
+from tablectl.model.patterns import (
+    CatalogPattern,
+    GlobBeginnings,
+    NameGlobs,
+    PathPattern,
+    TablePattern,
+    index_globs,
+    index_patterns,
+)
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import diff
@@ -110,10 +118,13 @@ def _matching(globs: Sequence[str], specs: Specs) -> list[frozenset[int]]:
     """The positions of the globs that match each table."""
     index = NameGlobs.of([_glob(each) for each in globs])
     short = [place for place, glob in enumerate(globs) if _is_short(glob)]
-    return [
-        index.matching(spec.name).union(place for place in short if _calls(globs[place], spec.name))
-        for spec in specs.tables
-    ]
+    lasts = index_globs([globs[place].casefold() for place in short])
+
+    def calling(name: TableName) -> Iterator[int]:
+        likely = (short[each] for each in lasts.candidates_of(name.last.casefold()))
+        return (place for place in likely if _calls(globs[place], name))
+
+    return [index.matching(spec.name).union(calling(spec.name)) for spec in specs.tables]
 
 
 def selects(glob: str, name: TableName) -> bool:

@@ -91,7 +91,11 @@ def test_every_feature_that_can_be_dropped_is_tried() -> None:
     assert {each.name for each in FEATURES if each.leaves != "never"} - elsewhere == DROPS.keys()
 
 
-@pytest.mark.parametrize("feature", DROPS)
+SLOW = frozenset({"geospatial", "vacuumProtocolCheck"})
+"""Dropped as `v2Checkpoint` and others are: `make test-slow` tries these, too."""
+
+
+@pytest.mark.parametrize("feature", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in DROPS])
 def test_a_feature_is_dropped_though_the_drop_breaks_off_between_its_commits(lake: Lake, feature: str) -> None:  # noqa: F811
     policy, properties, then, chain = DROPS[feature]
     lake.create("id, cast(id % 100 AS SMALLINT) AS small", f"TBLPROPERTIES ({properties})")

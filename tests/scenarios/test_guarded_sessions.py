@@ -210,7 +210,7 @@ def test_an_apply_is_never_guarded(
     assert seen == [("orders", GuardMode.REWRITE)]
 
 
-@pytest.mark.parametrize("kind", ["classic", "connect"])
+@pytest.mark.parametrize("kind", ["classic", pytest.param("connect", marks=pytest.mark.slow)])
 def test_each_write_is_guarded_as_what_it_does(
     request: pytest.FixtureRequest,
     spark: Any,

@@ -22,6 +22,7 @@ from tablectl.delta.schema import own_metadata
 from tablectl.delta.table_features import leaves
 from tablectl.engine.port import Engine
 from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.model.errors import InputError
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.planning.undo import changes_between
@@ -164,7 +165,7 @@ def test_what_a_plan_says_of_a_pair_of_changes_is_what_the_log_says_afterwards(
     shutil.copytree(lake / kind, table)
     try:
         plan = _planned(tmp_path, table, *settings)
-    except tablectl.InputError:
+    except InputError:
         return  # the two contradict each other on every table
     if len({change.attribute for each in plan.tables for change in each.changes}) < 2:
         return  # one of them is so already

@@ -78,6 +78,8 @@ def commits_of(statement: ParsedStatement, subject: StatementTable, setting: Con
     check_table(statement, subject)
     if statement.action is not None:
         return _of_action(statement, statement.action, subject, setting)
+    if statement.matches:
+        _only_on_databricks("INSERT … REPLACE ON or USING", setting)
     own = footprint(statement, subject, documented=not setting.client.family.rules_from_source)
     if own.kind is Kind.OVERWRITE and setting.clustered:
         own = replace(own, domains=(CLUSTERING_DOMAIN,))  # it clears the clustering columns (delta-1.4)
@@ -314,11 +316,14 @@ def _replaced(whole: Footprint, action: Replace, subject: StatementTable) -> Foo
     )
 
 
-def _copied(setting: ConflictContext) -> Footprints:
+def _only_on_databricks(form: str, setting: ConflictContext) -> None:
+    # Delta 4.4.0 parses REPLACE ON and REPLACE USING, and answers UNSUPPORTED_FEATURE.TABLE_OPERATION.
     if setting.client.family.rules_from_source:
-        raise StatementError(
-            f"{setting.client.text()} has no COPY INTO", "it runs on Databricks: add --client databricks"
-        )
+        raise StatementError(f"{setting.client.text()} has no {form}", "it runs on Databricks: add --client databricks")
+
+
+def _copied(setting: ConflictContext) -> Footprints:
+    _only_on_databricks("COPY INTO", setting)
     own = Footprint(kind=Kind.COPY_INTO, reads=None, rewrites=NOWHERE, adds=UNKNOWN, surely_adds=True)
     return (own, *_compaction(own, setting))
 
