@@ -216,7 +216,7 @@ def test_an_error_other_than_a_conflict_ends_the_table() -> None:
 
 
 @pytest.mark.parametrize(("policy", "verb"), [(OPTIMIZE, "OPTIMIZE"), (VACUUM, "VACUUM")])
-def test_a_statement_that_a_signal_ended_is_no_failure_of_the_engine(policy: UpkeepPolicy, verb: str) -> None:
+def test_a_statement_that_a_signal_ended_does_not_fail(policy: UpkeepPolicy, verb: str) -> None:
     """Ctrl-C reaches the engine, too, if it runs in the same group of processes."""
     world = Upkeep()
 

@@ -129,7 +129,8 @@ def test_the_id_of_a_table_can_be_any_text(table_id: str) -> None:
     store = MemoryRecords()
     note_done(store, VACUUM, table_id, NOW - DAY)
     assert due(store, table_id=table_id) == ["optimize"]
-    assert re.fullmatch(r"upkeep/vacuum\.[0-9a-f]{16}\.[0-9]{14}\.json", *store.names(""))
+    (name,) = store.names("")
+    assert re.fullmatch(r"upkeep/vacuum\.[0-9a-f]{16}\.[0-9]{14}\.json", name)
 
 
 def test_records_that_are_not_needed_are_not_read() -> None:

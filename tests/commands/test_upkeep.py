@@ -178,7 +178,7 @@ def test_explain_says_where_it_comes_from(cli: Cli, lake: Repository) -> None:
     assert "small_files 30%, target 128 MB" in out
 
 
-def test_a_retention_that_delta_cannot_read_is_told_and_not_taken_for_a_week(cli: Cli, lake: Repository) -> None:
+def test_a_retention_that_delta_cannot_read_is_refused_and_not_taken_for_a_week(cli: Cli, lake: Repository) -> None:
     set_property(lake.lake / "many", "delta.deletedFileRetentionDuration", "interval 1 fortnight")
     shown = cli("upkeep")
     assert shown.code == 3

@@ -151,7 +151,7 @@ def test_files_of_commits_that_were_not_read_are_unknown_and_not_none() -> None:
 
 
 @pytest.mark.parametrize("engine", ["unknown", "delta-spark"])
-def test_vacuum_is_shown_as_free_beside_any_client(engine: str) -> None:
+def test_vacuum_is_shown_as_free_with_any_client(engine: str) -> None:
     """A client that no rule knows is taken to fail by every commit; a VACUUM's have no actions."""
     live = replace(live_table(history=look_back([Client(engine)])), upkeep=UpkeepFacts(cut=True))
     policy = UpkeepPolicy(vacuum=VacuumPolicy(every="7 days"))
