@@ -153,6 +153,7 @@ def _hides_removals(commit: Commit) -> bool:
     ones none of an overwrite.
     """
     told = any(name in commit.metrics for name in _REMOVED) or (commit.metrics and not commit.overwrites)
+    told = told or commit.operation.startswith("ROW TRACKING")  # it adds each file again
     return commit.changes_data and commit.version > 0 and not commit.blind_append and not told
 
 

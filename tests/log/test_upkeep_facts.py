@@ -52,6 +52,7 @@ def test_a_commit_without_metrics_may_have_removed_files() -> None:
         replace(delete, changes_data=False),
         commit(2, "WRITE", 200, numFiles=3),
         commit(0, "CREATE TABLE AS SELECT", 100),
+        commit(2, "ROW TRACKING BACKFILL", 200),
     ]
     assert [facts_of_commits([each], keep=WEEK, cut=True).unread for each in told] == [""] * len(told)
 
