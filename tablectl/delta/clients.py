@@ -365,9 +365,7 @@ def find_engine(engine: str) -> ClientData | None:
 
 @cache
 def known_clients() -> tuple[ClientData, ...]:
-    """All known clients, the most common first. The Flink and Hive connectors are missing: they document no
-    features.
-    """
+    """All known clients, the most common first."""
     return read_clients((files("tablectl.delta") / "clients.json").read_bytes())
 
 

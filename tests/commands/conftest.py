@@ -21,6 +21,11 @@ class Result:
     out: str
     err: str
 
+    @property
+    def flat(self) -> str:
+        """The output without line breaks, which fall elsewhere with each length of a path."""
+        return " ".join(self.out.split())
+
 
 @dataclass
 class FakeSpark:

@@ -184,7 +184,7 @@ def test_a_writer_that_does_not_end_leaves_its_table_as_it_is(
     result = cli("apply", "--yes", "--select", "*/d")
     assert (result.code, fake_spark.sent) == (4, [])
     assert "no window, not changed" in result.out
-    assert "nightly load (any)" in " ".join(result.out.split())
+    assert "nightly load (any)" in result.flat
     assert last_record(lake, "d") == "release"
     result = cli("apply", "--yes", "--select", "*/[da]")
     assert (result.code, len(log(lake, "a").stamps)) == (5, 4)
@@ -198,7 +198,7 @@ def test_proceed_goes_on_over_them_and_says_so_in_every_commit(
     result = cli("apply", "--yes", "--select", "*/d", "--proceed", " it hangs\nsince Monday ")
     assert result.code == 0
     assert [stamp["proceed"] for stamp in log(lake, "d").stamps] == ["it hangs since Monday"]
-    told = " ".join(result.out.split())
+    told = result.flat
     assert "nightly load (any)" in told
     assert "did not end in time" in told
     assert "Proceeded despite active writers: it hangs since Monday" in result.out
@@ -249,7 +249,7 @@ def test_a_before_hook_that_fails_opens_no_window(
     told = hooks(lake, monkeypatch, code=3)
     result = cli("apply", "--yes", "--select", "*/d")
     assert (result.code, fake_spark.sent) == (4, [])
-    assert "the before-hook ./hook.sh in ended with exit code 3" in " ".join(result.out.split())
+    assert "the before-hook ./hook.sh in ended with exit code 3" in result.flat
     assert told.read_text().endswith("hook failed\n")
 
 
@@ -385,7 +385,7 @@ def test_a_table_whose_records_cannot_be_written_fails_alone(cli: Cli, lake: Rep
     (lake.lake / "a" / "_tablectl").write_text("in the way")
     result = cli("apply", "--yes")
     assert result.code == 5
-    assert "set `state:` in tablectl.yaml" in " ".join(result.out.split())
+    assert "set `state:` in tablectl.yaml" in result.flat
     assert (log(lake, "a").stamps, len(log(lake, "d").stamps)) == ([], 1)
 
 

@@ -30,7 +30,7 @@ def test_the_first_table_is_looked_at_before_the_others_start(lake: Repository, 
 def test_a_table_that_fails_is_named_with_those_that_were_not_started(lake: Repository, cli: Cli) -> None:
     (lake.lake / "a" / "_tablectl").write_text("no folder")
     ran = cli("apply", "--yes", "--canary", "1", "--soak", "0")
-    said = " ".join(ran.out.split())
+    said = ran.flat
     assert ran.code != 0
     assert "2 tables not started" in said
     assert "`--stop-if-failed 1` is reached, by 1" in said

@@ -66,7 +66,7 @@ def test_a_change_from_a_databricks_notebook_names_it(repo: Repository, cli: Cli
     set_property(table, "owner.team", "payments")
     made = {"userName": "jane@example.com", "engineInfo": "Databricks-Runtime/15.4.x-scala2.12", "isBlindAppend": True}
     rewrite(table, 2, **made, notebook={"notebookId": "4431"}, clusterId="0514-ab", isolationLevel="WriteSerializable")
-    said = " ".join(cli("drift").out.split())
+    said = cli("drift").flat
     assert "jane@example.com (Databricks 15.4), notebook 4431, cluster 0514-ab" in said
     (found,) = json.loads(cli("drift", "--format", "json").out)["tables"]
     assert found["differences"][0]["origin"]["commit"]["job"] == {"notebookId": "4431", "clusterId": "0514-ab"}
@@ -81,7 +81,7 @@ def test_an_overwrite_that_cleared_the_clustering_is_named_next_to_our_own_apply
     (stamp,) = Logged(table).stamps
     version = overwrite(table)
     ran = cli("drift")
-    told = " ".join(ran.out.split())
+    told = ran.flat
     assert f"since version {version}, 2023-11-14 22:13:20 UTC: WRITE mode Overwrite; before that it was [id]" in told
     assert f"last by tablectl in version {version - 1}," in told
     assert f"run {stamp['run']}, plan {stamp['plan'][:12]}" in told
@@ -124,7 +124,7 @@ def test_a_table_that_cannot_be_read_is_an_error_and_the_others_are_told(repo: R
     repo.policies({"orders": "{isolation: Serializable}", "gone": "{isolation: Serializable}"})
     ran = cli("drift")
     assert ran.code == 1
-    assert "no such directory" in ran.out
+    assert "no such directory" in ran.flat
     assert ran.out.endswith("Drift: 1 table differs in 1 value; 1 not readable.\n")
 
 
@@ -139,7 +139,7 @@ def test_a_history_that_is_damaged_is_an_error_next_to_what_differs(repo: Reposi
     ran = cli("drift")
     assert ran.code == 1
     assert "declared Serializable, found default" in ran.out
-    assert "its history cannot be read" in " ".join(ran.out.split())
+    assert "its history cannot be read" in ran.flat
 
 
 def test_a_selection_and_a_wrong_one(repo: Repository, cli: Cli) -> None:
@@ -237,7 +237,7 @@ def test_what_cannot_be_adopted_stays_drift(repo: Repository, cli: Cli) -> None:
     repo.policies({"orders": "{isolation: Serializable, properties: {owner.team: '${TEAM}', cost: '1'}}"})
     ran = cli("drift", "--adopt", "--yes", "--var", "TEAM=web")
     assert ran.code == 2
-    said = " ".join(ran.out.split())
+    said = ran.flat
     assert "skipped properties.owner.team of" in said
     assert "it holds a variable: '${TEAM}'" in said
     assert '"SnapshotIsolation" is not a value of `isolation`' in said
@@ -285,7 +285,7 @@ def test_masked_values_are_neither_shown_nor_adopted(repo: Repository, cli: Cli)
     ran = cli("drift", "--adopt", "--yes")
     assert ran.code == 2
     assert "-hidden" not in ran.out + ran.err
-    assert "reports.mask hides its value" in " ".join(ran.out.split())
+    assert "reports.mask hides its value" in ran.flat
     assert "-hidden" not in cli("drift", "--adopt", "--yes", "--format", "json").out
     assert "{auth.token: policy-hidden, owner.team: pay}" in (repo.root / "policies" / "lake.yaml").read_text()
 
@@ -307,7 +307,7 @@ def test_tables_that_slipped_through_are_listed_and_fail_ci_if_asked(
     assert "tablectl status 'delta.`FOLDER/*`' --fail-on unmanaged" in ran.err
     ran = cli("drift", "--all")
     assert ran.code == 0
-    text = " ".join(ran.out.split())
+    text = ran.flat
     assert "1 table created since the last apply, not as a policy declares" in text
     assert "s.wild: created on 2027-01-15 08:00:00 UTC by" in text
     ran = cli("drift", "--all", "--fail-on", "unmanaged", "--format", "json")

@@ -22,7 +22,7 @@ def test_what_causes_it_on_a_table(cli: Cli, repo: Repository) -> None:
     repo.table("orders", partitions=["day"])
     result = cli("explain", "DELTA_CONCURRENT_APPEND", "--table", repo.name("orders"))
     assert f"What causes it on {repo.name('orders')}\n  Delta Spark 4.4.0, at Serializable:\n" in result.out
-    assert "on the same data" in " ".join(result.out.split())
+    assert "on the same data" in result.flat
     assert "Databricks 14.3" not in result.out
 
 

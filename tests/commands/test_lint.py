@@ -76,7 +76,7 @@ def test_an_error_leaves_its_table_out_of_plan_and_apply(cli: Cli, settled: Repo
     configure(settled, '  L006: {severity: error, tables: ["*/b`"]}\n')
     result = cli("plan", "--out", "p.json")
     assert result.code == 3
-    assert "(L006)" in " ".join(result.out.split())
+    assert "(L006)" in result.flat
     assert result.out.endswith("Plan: 1 table to change (1 blocking), 1 statement; 1 refused; 1 unchanged.\n")
     applied = cli("apply", "p.json")
     assert applied.code == 5

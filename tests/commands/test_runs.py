@@ -53,7 +53,7 @@ def test_runs_reports_a_table_that_cannot_be_read_and_lists_the_others(
     repo.policies({"orders": AFTER, "gone": "{isolation: default}"})
     ran = cli("runs")
     assert ran.code == 1
-    assert "no such directory" in ran.out
+    assert "no such directory" in ran.flat
     assert "1 run on 1 table; 1 not readable" in ran.out
 
 
@@ -61,10 +61,10 @@ def test_undo_alone_shows_the_change_and_writes_nothing(repo: Repository, orders
     policy = (repo.root / "policies" / "lake.yaml").read_text()
     ran = cli("undo", run_of(orders)[:6])
     assert ran.code == 0
-    said = " ".join(ran.out.split())
+    said = ran.flat
     assert "isolation Serializable → default" in said
     assert "properties.note new → not set" in said
-    assert "protocol features: clustering, domainMetadata" in " ".join(ran.out.split())
+    assert "protocol features: clustering, domainMetadata" in ran.flat
     assert (repo.root / "policies" / "lake.yaml").read_text() == policy
 
 
@@ -101,7 +101,7 @@ def test_a_value_that_was_changed_after_the_run_is_not_undone(repo: Repository, 
     set_property(orders, "owner.team", "finance")
     ran = cli("undo", run, "--write", "--yes")
     assert ran.code == 3
-    assert "now finance, which the run did not set" in " ".join(ran.out.split())
+    assert "now finance, which the run did not set" in ran.flat
     assert (repo.root / "policies" / "lake.yaml").read_text() == policy
 
 
@@ -128,7 +128,7 @@ def test_a_table_whose_state_before_the_run_cannot_be_read_is_refused_with_the_p
     (orders / "_delta_log" / f"{1:020d}.json").write_text("{")
     ran = cli("undo", run, "--look-back", made)
     assert ran.code == 3
-    assert "the plan file and the report of the run hold the values" in " ".join(ran.out.split())
+    assert "the plan file and the report of the run hold the values" in ran.flat
 
 
 def test_a_masked_value_is_neither_shown_nor_written(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:

@@ -111,7 +111,7 @@ def test_a_table_of_another_bucket_is_a_failure_of_its_own(cli: Cli, repo: Repos
     result = cli("plan")
     assert result.code == 1
     assert "1 table to change" in result.out
-    assert "the bucket does not exist" in " ".join(result.out.split())
+    assert "the bucket does not exist" in result.flat
 
 
 def test_wrong_options_are_problems_of_the_file(cli: Cli, orders: Mirror) -> None:

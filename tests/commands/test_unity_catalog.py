@@ -158,7 +158,7 @@ def test_a_catalog_that_disagrees_with_the_log_is_drift_of_its_own(repo: Reposit
     policies(repo, "  sales.man: {isolation: Serializable}\n")
     done = cli("drift")
     assert done.code == 2, done.err
-    said = " ".join(done.out.split())
+    said = done.flat
     assert "property owner.team is rest in the catalog and not set in the log" in said
     assert "1 table differs between catalog and log" in said
     (table,) = json.loads(cli("drift", "--format", "json").out)["tables"]

@@ -24,7 +24,7 @@ def test_the_text_is_replaced_once_and_never_flaps(repo: Repository, cli: Cli, f
     repo.policies({"orders": "{retention: {log: 60 days}}"})
     assert cli("drift").code == 2
     planned = cli("plan", "--out", "plan.json")
-    said = " ".join(planned.out.split())
+    said = planned.flat
     assert "60 days → interval 60 days" in said
     assert f"L022 warning: delta-rs ignores the stored text of {LOG}, 60 days: it reads interval 60 days" in said
     assert (
@@ -59,7 +59,7 @@ def test_an_adoption_leaves_a_policy_that_means_the_same(repo: Repository, cli: 
     ran = cli("drift", "--adopt", "--yes")
     assert ran.code == 2
     assert "retention.log" in ran.out
-    assert "the policy declares it already: apply it" in " ".join(ran.out.split())
+    assert "the policy declares it already: apply it" in ran.flat
     text = Path("policies/lake.yaml").read_text()
     assert policy.replace("2 weeks", "interval 3 weeks") in text
 

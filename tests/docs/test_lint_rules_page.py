@@ -89,7 +89,7 @@ def test_a_broken_package_costs_no_plan(
     repo.table("clicks")
     repo.policies({"clicks": "{properties: {a: b}}"})
     ran = cli("plan")
-    assert (ran.code, why in " ".join(ran.out.split())) == (0, True), ran.out
+    assert (ran.code, why in ran.flat) == (0, True), ran.out
 
 
 def test_two_packages_with_one_code_are_told(repo: Repository, cli: Cli, packages: Path) -> None:
