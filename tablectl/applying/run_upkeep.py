@@ -4,8 +4,8 @@ A slice is one OPTIMIZE under the gate ``appends-only``. Delta commits it in bat
 ``window.upkeep`` has passed since the gate shut: what is committed stays, and the next slice takes the rest. Between
 two slices the gate is open, and the writers that waited go first.
 
-Nothing of it is remembered outside the log: what is due is decided from the table before each statement, so a run that
-was killed is continued by the next one.
+What is due is decided from the table before each statement, so a run that was killed is continued by the next one. Only
+when a kind was done last is remembered outside the log, too (``upkeep_records``).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tablectl.applying.statement import (
     settle_statement,
 )
 from tablectl.applying.table_session import TableSession
+from tablectl.applying.upkeep_records import due_by_records, note_done
 from tablectl.applying.vacuum_safety import check_vacuum
 from tablectl.applying.waits import Go
 from tablectl.delta.dialects import dialect_of
@@ -42,7 +43,7 @@ from tablectl.model.plan import Statement
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import size_text
-from tablectl.planning.upkeep import OPTIMIZE, UpkeepTable, due_tasks, upkeep_table
+from tablectl.planning.upkeep import OPTIMIZE, UpkeepTable, upkeep_table
 
 _OF_A_SLICE = 0.85
 """The part of ``window.upkeep`` after which a slice is interrupted: the rest is for its end and for the gate."""
@@ -95,6 +96,8 @@ def run_upkeep(session: TableSession) -> LiveTable:
             _optimize(session, statement)
         else:
             _vacuum(session, statement)
+        if not session.waiting.keys() & set(statement.serves):
+            note_done(session.lease.store, statement.id, live.table_id, milliseconds(session.window.clock.utc()))
         live = session.read()
     for statement in plan.statements:
         if statement.id not in {each.id for each in statements}:
@@ -113,7 +116,7 @@ def _due(session: TableSession) -> tuple[LiveTable, tuple[Statement, ...]]:
     live = window.reader.read(plan.table, plan.location, Depth(LOOK_BACK, upkeep=plan.upkeep))
     if live.table_id != plan.table_id:
         raise StopTableError(RunOutcome.STALE, "the table was replaced since it was read", "run the same command again")
-    tasks = due_tasks(plan.upkeep, live, milliseconds(window.clock.utc()))
+    tasks = due_by_records(plan.upkeep, live, milliseconds(window.clock.utc()), lambda: session.lease.store)
     named = replace(live, name=window.addressed(plan.table, plan.location))
     found = upkeep_table(plan.upkeep, named, tasks, window.engine.dialect, plan.basis.options).statements
     planned = {each.id for each in plan.statements}
@@ -197,7 +200,7 @@ def _after_nothing(
 ) -> bool:
     """After a slice without a commit: make the parts smaller, or leave the rest to a later run."""
     if not (error.ended_by_us or is_conflict(error.error.condition)):
-        raise StopTableError(RunOutcome.FAILED, error_text(error.error), error.error.hint)
+        raise _failed(session, statement, error.error)
     if statement.rewrite and statement.rewrite.clusters:  # smaller files would undo the clustering
         progress.batch = max(progress.batch // 4, _plan(session).target)
     elif error.ended_by_us:
@@ -305,6 +308,14 @@ def _ended_after(session: TableSession, tag: str, seconds: float) -> Iterator[th
         thread.join()
 
 
+def _failed(session: TableSession, statement: Statement, error: EngineError, step: str = "") -> StopTableError:
+    """The end of a table by an error of the engine. A signal can end the statement, too: it may reach the engine."""
+    if session.window.stop.is_set():
+        message = f"stopped while {statement.verb} ran: {step}{error_text(error)}"
+        return StopTableError(RunOutcome.INTERRUPTED, message, "run the same command again")
+    return StopTableError(RunOutcome.FAILED, f"{step}{error_text(error)}", error.hint)
+
+
 def _count(progress: _Progress, commits: Sequence[Commit]) -> None:
     """Add the commits of a slice, and choose the batches of the next one by its speed."""
     progress.slices += 1
@@ -386,7 +397,7 @@ def _vacuum(session: TableSession, statement: Statement) -> None:
     try:
         files = window.engine.count(f"{statement.sql} DRY RUN")
     except EngineError as wrong:
-        raise StopTableError(RunOutcome.FAILED, f"VACUUM DRY RUN: {error_text(wrong)}", wrong.hint) from wrong
+        raise _failed(session, statement, wrong, "VACUUM DRY RUN: ") from wrong
     session.tell("note", f"VACUUM would delete {files:,} files and directories")
     session.lease.prove(window.budget)
     sent = Sent(new_tag(window.stamp.run), live.version, rewrites=False, single=False)
@@ -396,7 +407,7 @@ def _vacuum(session: TableSession, statement: Statement) -> None:
         message = f"what became of the VACUUM is unknown: {answer.why}"
         raise StopTableError(RunOutcome.UNKNOWN, message, "run the same command again")
     if error is not None:
-        raise StopTableError(RunOutcome.FAILED, error_text(error), error.hint)
+        raise _failed(session, statement, error)
     made = window.reader.commits(session.plan.location, after=live.version)
     ours = [each for each in made if isinstance(answer, Landed) and each.version in answer.versions]
     size = sum(each.metric("sizeOfDataToDelete") for each in ours)

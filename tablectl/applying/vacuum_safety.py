@@ -17,7 +17,7 @@ from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.text import listed, minutes_text
 from tablectl.model.upkeep import kept_seconds
-from tablectl.planning.upkeep import FIX_RETENTION, UpkeepTable, why_kept_too_short
+from tablectl.planning.upkeep import FIX_RETENTION, UpkeepTable, why_no_vacuum
 
 _LONGEST_WRITE = 86_400.0
 """Seconds: with a longer retention, a write that is running now cannot have begun before the horizon."""
@@ -29,7 +29,7 @@ def check_vacuum(session: TableSession, plan: UpkeepTable, live: LiveTable) -> s
     ``LiveError``.
     """
     keeps = kept_seconds(live.property(keys.DELETED_FILE_RETENTION))
-    if reason := why_kept_too_short(live, plan.keeps):
+    if reason := why_no_vacuum(live, plan.keeps):
         raise StopTableError(RunOutcome.REFUSED, reason, FIX_RETENTION)
     if plan.clones:
         reason = f"shallow clones read files of this table: {listed(plan.clones, _MOST)}"

@@ -25,6 +25,7 @@ from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
 from tablectl.delta.names import ColumnPath, column_text
+from tablectl.delta.schema import Schema
 from tablectl.model.operations import ClusterBy, RemoveMapping, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
@@ -140,11 +141,10 @@ def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> I
             fix="declare `uniform: none` too, or leave the mapping on",
             condition="DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY",
         )
-    bad = [column_text(path) for path, field in live.schema.every_field() if _NOT_IN_PARQUET & set(field.name)]
-    if bad:
+    if bad := why_needed(live.schema):
         yield Refusal(
             change=change.id,
-            reason=f"data files cannot have the name {_some(bad)}: it holds one of ' ,;{{}}()=', a tab or a line break",
+            reason=bad,
             fix="rename the column (ALTER TABLE … RENAME COLUMN), or leave the mapping on",
             condition="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
         )
@@ -162,6 +162,13 @@ def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> I
             fix = f"apply {first}`column_mapping: none`, then the clustering"
             yield Refusal(change=change.id, reason=reason, fix=fix)
             return
+
+
+def why_needed(schema: Schema) -> str:
+    """Why the columns of a schema must be mapped; empty if they need not be (``SchemaUtils.checkFieldNames``)."""
+    bad = [column_text(path) for path, field in schema.every_field() if _NOT_IN_PARQUET & set(field.name)]
+    why = "it holds one of ' ,;{}()=', a tab or a line break"
+    return f"data files cannot have the name {_some(bad)}: {why}" if bad else ""
 
 
 def _mapped(path: ColumnPath, live: LiveTable) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
-from datetime import UTC, datetime
 from threading import Lock
 
 from tablectl.applying.context import StopTableError
@@ -20,6 +19,7 @@ from tablectl.attributes.policy import attribute
 from tablectl.commands.selection import depth_for
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.leases.clock import today
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import PlanFileError, TablectlError
@@ -182,7 +182,7 @@ class Approval:
             raise StopTableError(RunOutcome.REFUSED, message, _PLAN_AGAIN)
         if spec is not None:
             severities = with_own_rules(self.severities, self.rules, spec)
-            options = spec.options.on(datetime.now(UTC).date())
+            options = spec.options.on(today())
             fresh = plan_table(spec.policy, live, self.dialect, options, severities, self.runtime)
             _compare(plan, fresh)
             _check_needed(missing, fresh)

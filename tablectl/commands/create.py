@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from tablectl.delta.schema import differences
 from tablectl.delta.schema_ddl import schema_of_columns
 from tablectl.delta.schema_sql import new_schema
 from tablectl.delta.sql_tokens import SqlTextError
+from tablectl.leases.clock import today
 from tablectl.model.errors import (
     EngineError,
     ExitCode,
@@ -40,6 +40,7 @@ from tablectl.policies.find_files import read_text, shown_path
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import TableSpec
+from tablectl.policies.suggestions import is_slip
 from tablectl.reports.formats import ReportFormat
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
@@ -158,6 +159,8 @@ class _Request:
     spec: TableSpec
     born: PlannedBirth
     lock: TableLock | None
+    meant: str
+    """The name that was probably meant; empty without a doubt."""
 
 
 def _request(project: Project, options: CreateOptions, schema: Any, file: str = "") -> _Request:
@@ -170,7 +173,7 @@ def _request(project: Project, options: CreateOptions, schema: Any, file: str = 
     if (schema is None) is not bool(options.like):
         raise UsageError(_TWO if options.like else "the table has no columns", _TWO)
     location = "" if name.is_path else spec.location or ""
-    options_now = spec.options.on(datetime.now(UTC).date())
+    options_now = spec.options.on(today())
     try:
         text = _schema_of(project, options.like, options.paths) if options.like else _schema_text(schema)
         born = plan_birth(name, text, spec.policy, project.dialect, options_now, location)
@@ -184,7 +187,24 @@ def _request(project: Project, options: CreateOptions, schema: Any, file: str = 
         reasons = "; ".join(f"{each.change}: {each.reason}" for each in born.refusals)
         raise RefusedError(f"{name.text} cannot be created: {reasons}", "; ".join(each.fix for each in born.refusals))
     lock = options_now.locked
-    return _Request(name, spec, born, lock)
+    return _Request(name, spec, born, lock, _meant(project, options, name, file))
+
+
+def _meant(project: Project, options: CreateOptions, name: TableName, file: str) -> str:
+    """The table that was probably meant with a name that no entry has: an entry's, or that of the file with the
+    columns.
+    """
+    named = [each.table for each in project.any_policies(options.paths).declarations.named if each.table]
+    if any(each.key == name.key for each in named):
+        return ""
+    near = [each.last for each in named if each.key == _beside(name, each.last).key]
+    return next((_beside(name, each).text for each in (*near, Path(file).stem) if is_slip(name.last, each)), "")
+
+
+def _beside(name: TableName, last: str) -> TableName:
+    """The table of another name in the same schema or folder."""
+    folder, slash, _ = name.parts[-1].rpartition("/") if name.is_path else ("", "", "")
+    return replace(name, parts=(*name.parts[:-1], f"{folder}{slash}{last}"))
 
 
 def _schema_of(project: Project, like: str, paths: Paths) -> str:
@@ -203,16 +223,19 @@ def _known(project: Project, request: _Request) -> str:
     """
     own = project.catalogs is not None and project.catalogs.directs(request.name)
     if not request.name.is_path and not own:
-        _check_lock(request)
+        _check_new(request)
         return f"whether {request.name.text} exists was not looked up: its catalog is that of the engine"
     found = _existing(project, request)
     if found is not None:
         return f"{request.name.text} exists already, as its policy declares: `create` would send nothing"
-    _check_lock(request)
+    _check_new(request)
     return f"{request.name.text} does not exist"
 
 
-def _check_lock(request: _Request) -> None:
+def _check_new(request: _Request) -> None:
+    if request.meant:
+        hint = f"did you mean {request.meant}? If not, name the table in the policies: `{request.name.text}: {{}}`"
+        raise UsageError(f"no entry names {request.name.text}: only patterns match it", hint)
     if request.lock is not None:
         hint = f"wait until the lock has ended, or ask {request.lock.owner} to take `locked` out of the policy"
         raise RefusedError(f"{request.name.text} is not created: it is {request.lock.text}", hint)
@@ -225,7 +248,7 @@ def _create(project: Project, request: _Request) -> Created:
     found = _existing(project, request)
     if found is not None:
         return found
-    _check_lock(request)
+    _check_new(request)
     failure: EngineError | None = None
     engine = project.engines.open(write_json({"tablectl": {"create": request.name.text}}))
     try:

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from importlib import metadata
 from urllib.parse import urlsplit
@@ -26,6 +25,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.engine.local_spark import java_problem
 from tablectl.engine.port import CommitDriver
+from tablectl.leases.clock import today
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.policies.branch import BASE, is_unmerged
@@ -118,7 +118,7 @@ def doctor_command(options: DoctorOptions, out: Output) -> ExitCode:
     if options.workspace:
         with options.open(out.note) as project:
             engine = project.engines.start()
-            out.json_result(try_workspace(engine, options.workspace, datetime.now(UTC).date()))
+            out.json_result(try_workspace(engine, options.workspace, today()))
         return ExitCode.DONE
     checks: list[Check] = []
     for check in _checks(options, out):

@@ -37,6 +37,11 @@ from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import drift_notification
 from tablectl.support.frozen import frozen
 
+_ONLY_NAMED = (
+    "without --all, only tables that policies name or match are looked at; a folder that no catalog lists: "
+    "tablectl status 'delta.`FOLDER/*`' --fail-on unmanaged"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DriftOptions(LookBack, PolicyTables):
@@ -66,6 +71,8 @@ def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
         started = Started()
         found = find_drift(project, specs, options.selection, options.look_back, on_read)
         if options.everything or options.fail_on:
+            if not options.everything:
+                out.note(_ONLY_NAMED)
             found = _with_slipped(found, project, options)
         context = started.timed(context_here())
     mask = project.mask

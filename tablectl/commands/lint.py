@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tablectl.commands.command import command, function
 from tablectl.commands.linting import findings_on, state_of
-from tablectl.commands.options import EVERY_FORMAT, ChangedTables, Reported, output_format
+from tablectl.commands.options import EVERY_FORMAT, ChangedTables, Reported, output_format, report_files
 from tablectl.commands.output import Output
 from tablectl.commands.plan_reports import chosen_tables
 from tablectl.commands.project import Project
@@ -44,11 +44,15 @@ class LintOptions(ChangedTables):
     )
 
 
+_FORMATS = tuple(each for each in EVERY_FORMAT if each is not ReportFormat.JUNIT)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LintCommandOptions(LintOptions, Reported):
     """The options of ``lint``."""
 
-    format: ReportFormat = output_format([each for each in EVERY_FORMAT if each is not ReportFormat.JUNIT])
+    format: ReportFormat = output_format(_FORMATS)
+    report: Sequence[Path] = report_files(_FORMATS)
 
 
 @command(LintCommandOptions)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from tablectl.commands.project import Project
+from tablectl.leases.clock import today
 from tablectl.lint_rules.rule import LintedState, table_subject
 from tablectl.model.plan import Change, Finding
 from tablectl.model.table import LiveTable
@@ -16,7 +16,7 @@ from tablectl.policies.spec import TableSpec
 def state_of(project: Project, spec: TableSpec, live: LiveTable, changes: tuple[Change, ...]) -> LintedState:
     """A live table as its policy would leave it, today."""
     known = table_subject(spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime)
-    return replace(known, today=datetime.now(UTC).date(), upkeep=spec.upkeep)
+    return replace(known, today=today(), upkeep=spec.upkeep)
 
 
 def findings_on(project: Project, spec: TableSpec, state: LintedState) -> tuple[Finding, ...]:

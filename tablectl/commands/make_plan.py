@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 from tablectl.commands.selection import LocatedTable, Selection, depth_for
+from tablectl.leases.clock import today
 from tablectl.lint_rules.products import CLIENT_STANDS_OUTSIDE
 from tablectl.lint_rules.rule import table_subject
 from tablectl.log.reader import Reading
@@ -80,7 +80,7 @@ def plan_located(
 def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | tuple[str, ...]:
     """The plan of a table; if it needs no change, what keeps clients of its policy away from it."""
     severities = with_own_rules(project.config.severities, project.own_rules, spec)
-    options = spec.options.on(datetime.now(UTC).date())
+    options = spec.options.on(today())
     table = plan_table(spec.policy, reading.table, project.dialect, options, severities, project.runtime)
     if table is None:
         state = table_subject(spec.policy, reading.table, (), project.dialect, options=options)

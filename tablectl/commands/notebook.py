@@ -29,7 +29,7 @@ from tablectl.reports.documents import (
     document_of_status,
     document_of_upkeep,
 )
-from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
+from tablectl.reports.formats import ReportFormat, format_of, suffixes
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import render
 from tablectl.reports.status import LakeStatus
@@ -70,7 +70,7 @@ def save(result: Result, where: str | Path) -> None:
     path = Path(where)
     form = format_of(path.name)
     if form is None:
-        raise UsageError(f"{path} has no known format", f"use a name that ends in {SUFFIXES}")
+        raise UsageError(f"{path} has no known format", f"use a name that ends in {suffixes()}")
     private = False
     if isinstance(result, Plan) and form is ReportFormat.JSON:
         data, private = dump_plan(result), _mask().plan(result) != result

@@ -17,7 +17,7 @@ from tablectl.policies.fields import ListOf, MapOf, Text, Word, flag, whole
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting, settings_of
 from tablectl.policies.variables import is_variable
-from tablectl.reports.formats import SUFFIXES, ReportFormat
+from tablectl.reports.formats import ReportFormat, suffixes
 
 if TYPE_CHECKING:
     from tablectl.commands.selection import Selection
@@ -45,6 +45,12 @@ def output_format(known: Sequence[ReportFormat]) -> Any:
     about = f"Output format: {', '.join(meaning)}. With json, errors are JSON too."
     takes = Word(words=tuple(meaning), meaning=meaning, description=about)
     return setting(ReportFormat.TEXT, takes, "--format", metavar="FORMAT")
+
+
+def report_files(known: Sequence[ReportFormat]) -> Any:
+    """The option ``--report`` of a command that has some formats."""
+    about = f"Also write a report; the file name sets its format: {suffixes(known)}. Repeatable."
+    return setting((), ListOf(of=Text(parse=Path), description=about), "--report", metavar="FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,15 +204,7 @@ class Reported:
     """Where the result of a command goes."""
 
     format: ReportFormat = output_format(OF_PAGES)
-    report: Sequence[Path] = setting(
-        (),
-        ListOf(
-            of=Text(parse=Path),
-            description=f"Also write a report; the file name sets its format: {SUFFIXES}. Repeatable.",
-        ),
-        "--report",
-        metavar="FILE",
-    )
+    report: Sequence[Path] = report_files(OF_PAGES)
 
     def reports(self, plan: Path | None = None) -> ReportFiles:
         """The reports of the command; ``plan`` is the file of the plan itself. Raises as ``ReportFiles.of``."""
@@ -220,4 +218,5 @@ class Shown(Reported):
     """How the result of a command about plans and tables is shown."""
 
     format: ReportFormat = output_format(EVERY_FORMAT)
+    report: Sequence[Path] = report_files(EVERY_FORMAT)
     verbose: bool = setting(False, flag("Show each table with its SQL, reasons and rollback."), "--verbose", "-v")

@@ -12,14 +12,12 @@ from tablectl.commands.output import Output
 from tablectl.commands.written_files import check_writable, write_file
 from tablectl.model.errors import TablectlError, UsageError, one_line
 from tablectl.model.output_escapes import escape_output
-from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
+from tablectl.reports.formats import ReportFormat, format_of, suffixes
 from tablectl.reports.style import Style
 from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # as in ``show``
     from tablectl.reports.document import Document
-
-FILES = SUFFIXES
 
 Render = Callable[[ReportFormat, Style], str]
 
@@ -50,7 +48,7 @@ class ReportFiles:
         for path in files or []:
             asked = format_of(path.name)
             if asked is None:
-                raise UsageError(f"--report {path} has no known format", f"use a name that ends in {SUFFIXES}")
+                raise UsageError(f"--report {path} has no known format", f"use a name that ends in {suffixes(known)}")
             if asked not in known:
                 raise UsageError(f"this command has no format {asked}", f"its formats are {', '.join(known)}")
             if path in found or (plan is not None and path.absolute() == plan.absolute()):

@@ -11,6 +11,7 @@ from time import time
 from types import MappingProxyType
 from typing import Any
 
+from tablectl.applying.upkeep_records import due_by_records
 from tablectl.attributes.policy import attribute
 from tablectl.commands.command import command, function
 from tablectl.commands.linting import findings_on, state_of
@@ -35,7 +36,6 @@ from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import natural_key, time_text, value_text
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
-from tablectl.planning.upkeep import due_tasks
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
@@ -231,7 +231,7 @@ def _row(project: Project, found: _Found) -> TableStatus:
         locked_out=_locked_out(spec, live),
         findings=_findings(project, found),
         unclustered_bytes=_unclustered(live),
-        **_upkeep(spec, live),
+        **_upkeep(project, spec, live),
     )
     if blamed is None:
         return row
@@ -301,11 +301,11 @@ def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
     )
 
 
-def _upkeep(spec: TableSpec, live: LiveTable) -> dict[str, Any]:
+def _upkeep(project: Project, spec: TableSpec, live: LiveTable) -> dict[str, Any]:
     """What upkeep is due, if it was read."""
     if live.upkeep is None or spec.upkeep is None:
         return {}
-    tasks = due_tasks(spec.upkeep, live, int(time() * 1000))
+    tasks = due_by_records(spec.upkeep, live, int(time() * 1000), partial(project.records, live.location))
     due = (f"{each.kind}{f' since {time_text(each.since)}' if each.since else ''}" for each in tasks if each.due)
     return {
         "upkeep": tuple(due),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from time import time
 
 from tablectl.applying.run_report import RunReport
+from tablectl.applying.upkeep_records import due_by_records
 from tablectl.attributes.predictive_optimization import why_maintained
 from tablectl.commands.apply import check_driver, stop_on_signals, write_run
 from tablectl.commands.command import command, function
@@ -25,6 +26,7 @@ from tablectl.commands.run_plan import Control, RunOptions, read_reason, run
 from tablectl.commands.selection import Selection, locate
 from tablectl.commands.table_reports import report_of
 from tablectl.delta.names import canonical_location
+from tablectl.leases.clock import today
 from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import Reading, read_commits
@@ -38,7 +40,7 @@ from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.text import natural_key
 from tablectl.model.upkeep import UpkeepFacts
 from tablectl.planning.plan_file import FORMAT
-from tablectl.planning.upkeep import FIX_RETENTION, VACUUM, UpkeepTable, due_tasks, upkeep_table, why_kept_too_short
+from tablectl.planning.upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_table, why_no_vacuum
 from tablectl.policies.fields import Text, duration, flag, number
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
@@ -289,12 +291,13 @@ def _depth(project: Project, spec: TableSpec, *, now: int, losses: bool) -> Call
 
     def costs(live: LiveTable) -> bool:
         assert spec.upkeep is not None
-        return any(each.due and each.kind == "optimize" for each in due_tasks(spec.upkeep, live, now))
+        tasks = due_by_records(spec.upkeep, live, now, partial(project.records, live.location))
+        return any(each.due and each.kind == "optimize" for each in tasks)
 
     def depth(live: LiveTable) -> Depth:
         if asks and live.entry is None:
             return Depth(entry=True)
-        if _locked(spec, now) or why_maintained(live, spec.policy.predictive_optimization, project.dialect):
+        if _locked(spec) or why_maintained(live, spec.policy.predictive_optimization, project.dialect):
             return Depth()
         return Depth(LOOK_BACK, upkeep=spec.upkeep, losses=costs if losses else None)
 
@@ -313,10 +316,10 @@ def _made(
         policy=f"{spec.declared.file}:{spec.declared.line}",
         owner=spec.owner,
     )
-    if lock := _locked(spec, now):
+    if lock := _locked(spec):
         return replace(row, reason=lock), None
     why = why_maintained(live, spec.policy.predictive_optimization, project.dialect)
-    tasks = () if why else due_tasks(policy, live, now)
+    tasks = () if why else due_by_records(policy, live, now, partial(project.records, live.location))
     due = any(each.due for each in tasks)
     retention = spec.policy.retention or {}
     table = replace(
@@ -332,7 +335,7 @@ def _made(
     facts, loss = live.upkeep or UpkeepFacts(), table.loss
     hour, week = hour_of_week(now / 1000), loss.week if loss else ()
     unnamed = _unnamed(project, live.location) if list_files else None
-    kept = why_kept_too_short(live, table.keeps) if any(each.due and each.kind == "vacuum" for each in tasks) else ""
+    kept = why_no_vacuum(live, table.keeps) if any(each.due and each.kind == "vacuum" for each in tasks) else ""
     row = replace(
         row,
         state="refused" if kept else "due" if due else "not due",
@@ -343,8 +346,8 @@ def _made(
         small_files=facts.small_files,
         small_bytes=facts.small_bytes,
         writers=facts.writers[:5],
-        unnamed_files=unnamed.files if unnamed else None,
-        unnamed_bytes=unnamed.bytes if unnamed else None,
+        unnamed_files=unnamed.files + unnamed.newer[0] if unnamed else None,
+        unnamed_bytes=unnamed.bytes + unnamed.newer[1] if unnamed else None,
         failed_now=round(week[hour].failed, 3) if week else None,
         failed_least=round(min(each.failed for each in week), 3) if week else None,
         quietest=loss.quietest if loss else None,
@@ -359,10 +362,10 @@ def _unnamed(project: Project, location: str) -> UnnamedFiles | None:
         return read_past_commits(stores, location, _DAYS, list_files=True).unnamed
 
 
-def _locked(spec: TableSpec, now: int) -> str:
+def _locked(spec: TableSpec) -> str:
     """The lock of a table that holds now, for people; empty without one. A locked table takes no upkeep."""
     lock = spec.options.locked
-    return lock.text if lock and lock.holds(datetime.fromtimestamp(now / 1000, UTC).date()) else ""
+    return lock.text if lock and lock.holds(today()) else ""
 
 
 def _window(project: Project, spec: TableSpec) -> TableWindow:

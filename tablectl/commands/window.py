@@ -6,13 +6,13 @@ import os
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
 from tablectl.leases.acquire import break_lease
-from tablectl.leases.clock import SystemClock
+from tablectl.leases.clock import SystemClock, today
 from tablectl.leases.lease_records import LARGEST_NUMBER, UNREADABLE, LeaseRecord, tail
 from tablectl.leases.owner import current_owner
 from tablectl.log.reader import newest_version
@@ -89,7 +89,7 @@ def _way_out(table: str, record: LeaseRecord) -> str:
 
 def _writers_text(store: RecordStore) -> str:
     """The writers that came with a guard of a guarded session in the last days; empty if there were none."""
-    found = traces(store, datetime.now(UTC).date() - timedelta(days=_DAYS))
+    found = traces(store, today() - timedelta(days=_DAYS))
     lines = "".join(f"  {each.day}  {each.mode:<7}  {each.writer}\n" for each in found)
     return f"writers that came with a guard in the last {_DAYS} days:\n{lines}" if lines else ""
 

@@ -15,7 +15,8 @@ _TYPES: Mapping[str, str] = {"long": "BIGINT", "integer": "INT", "short": "SMALL
 _PLAIN = frozenset(
     {"string", "double", "float", "boolean", "binary", "date", "timestamp", "timestamp_ntz", "variant", *_TYPES}
 )
-_SIZED = re.compile(r"(?:decimal\([0-9]{1,2},-?[0-9]{1,2}\)|(?:char|varchar)\([0-9]{1,9}\))\Z")
+_SIZED = re.compile(r"(?:decimal\((?P<digits>[0-9]{1,2}),(?P<scale>-?[0-9]{1,2})\)|(?:char|varchar)\([0-9]{1,9}\))\Z")
+_MOST_DIGITS = 38
 _LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 _KEPT = frozenset({"comment", _LENGTH})
 _OWN = ("delta.columnMapping.", "delta.typeChanges")
@@ -81,7 +82,7 @@ def _field(field: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 def _type(kind: Any, path: tuple[str, ...]) -> Any:
     match kind:
         case str() if kind in _PLAIN or _SIZED.match(kind):
-            return kind
+            return _checked(kind, path)
         case "decimal":
             return "decimal(10,0)"
         case {"type": "struct"}:
@@ -93,6 +94,16 @@ def _type(kind: Any, path: tuple[str, ...]) -> Any:
             return {"type": "map", **made, "valueContainsNull": True}
     name = kind if isinstance(kind, str) else "a type of its own"
     raise ValueError(f"column {column_text(path)} is of type {name}, which needs a CREATE TABLE of your own")
+
+
+def _checked(kind: str, path: tuple[str, ...]) -> str:
+    """Raises ``ValueError`` for a decimal that Spark's SQL does not have."""
+    found = _SIZED.match(kind)
+    digits, scale = (int(found["digits"]), int(found["scale"])) if found and found["digits"] else (0, 0)
+    if digits > _MOST_DIGITS or not 0 <= scale <= digits:
+        why = f"a decimal has at most {_MOST_DIGITS} digits, and no more than these after the point"
+        raise ValueError(f"column {column_text(path)} is {kind}: {why}")
+    return kind
 
 
 def columns_sql(schema: str) -> tuple[str, ...]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from types import MappingProxyType
 
 from tablectl.support.frozen import frozen
 
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<comment>--[^\n]*|/\*.*?\*/)
-    | (?P<text>[rR]?'(?:[^'\\]|\\.)*'|[rR]?"(?:[^"\\]|\\.)*")
+    | (?P<text>[rR]'(?:[^'\\]|\\.)*'|[rR]"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
     | (?P<name>`(?:[^`]|``)+`)
     | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[A-Za-z]{0,2}(?!\w))
     | (?P<word>\w+)
@@ -44,13 +45,16 @@ class SqlToken:
 
     @property
     def string(self) -> str:
-        """The value of a ``text``: Spark drops the backslash before a character without a meaning of its own."""
+        """The value of a ``text``: Spark drops the backslash before a character without a meaning of its own, and since
+        4.0 takes two quotes for one (``spark.sql.legacy.consecutiveStringLiterals.enabled``).
+        """
         if self.text[0] in "rR":
             return self.text[2:-1]
-        return _ESCAPE.sub(lambda found: _CONTROLS.get(found[1], found[1]), self.text[1:-1])
+        escape = _ESCAPES[self.text[0]]
+        return escape.sub(lambda found: _CONTROLS.get(found[1], found[1] or self.text[0]), self.text[1:-1])
 
 
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = MappingProxyType({quote: re.compile(rf"\\(.)|{quote}{quote}", re.DOTALL) for quote in "'\""})
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from datetime import datetime
+from datetime import date, datetime
 from typing import Protocol
 
 from tablectl.model.errors import WindowError
@@ -26,6 +26,11 @@ class Clock(Protocol):
 
     def utc(self) -> datetime:
         """The wall clock, for output only. No decision may use it."""
+
+
+def today() -> date:
+    """The day on which locks are asked whether they hold: everywhere that of UTC."""
+    return datetime.now(UTC).date()
 
 
 def milliseconds(moment: datetime) -> int:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from tablectl.attributes.predictive_optimization import why_maintained
 from tablectl.lint_rules.rule import Found, LintedState, LintRule
-from tablectl.lint_rules.settings import file_span, files_kept, log_kept, log_span
-from tablectl.model.upkeep import span_seconds
+from tablectl.lint_rules.settings import file_span, files_kept
 
-_SECOND = 1_000_000
-_DAY = 86_400 * _SECOND
+_DAY = 86_400 * 1_000_000
 
 
 def _maintained_elsewhere(table: LintedState) -> Found:
@@ -30,29 +28,6 @@ UPKEEP_ELSEWHERE = LintRule(
     source="docs/upkeep.md",
     seen=("lint",),
     check=_maintained_elsewhere,
-)
-
-
-def _longer_than_log(table: LintedState) -> Found:
-    log = log_kept(table)
-    if table.upkeep is None or not isinstance(log, int):
-        return
-    for kind, every in table.upkeep.intervals.items():
-        if span_seconds(every) * _SECOND > log:
-            yield f"{kind} is declared every {every}, and the log is kept {log_span(table)}", f"upkeep.{kind}"
-
-
-UPKEEP_LONGER_THAN_LOG = LintRule(
-    code="L031",
-    name="UpkeepLongerThanLog",
-    severity="warning",
-    title="Upkeep is due less often than the log is kept",
-    breaks="It runs about as often as the log is cleaned up, and not as declared.",
-    why="When the last OPTIMIZE or VACUUM was, only its commit says. Once that is cleaned up, it is due again.",
-    fix="Declare a shorter `every`, or a longer `retention.log`.",
-    source="docs/upkeep.md",
-    seen=("validate", "lint"),
-    check=_longer_than_log,
 )
 
 

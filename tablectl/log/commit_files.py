@@ -35,6 +35,8 @@ def read_past_commits(stores: Stores, location: str, days: int, *, list_files: b
     none names, is left of a write that failed, or of a task that Spark ran twice.
     """
     log = open_log(stores, location, stores.managed(location))
+    # The files are listed before the commits, so a write that commits in between is in both.
+    listed = stores.data_files(location, MOST_FILES) if list_files else ()
     named: set[str] | None = set() if list_files else None
 
     def read() -> tuple[list[CommitFiles], bool]:
@@ -46,7 +48,6 @@ def read_past_commits(stores: Stores, location: str, days: int, *, list_files: b
     found, cut = read_twice(read, read)
     if named is None:
         return PastCommits(tuple(found), cut)
-    listed = stores.data_files(location, MOST_FILES)
     unnamed = _unnamed(found, listed, named) if len(listed) < MOST_FILES else None
     return PastCommits(tuple(found), cut, unnamed)
 
@@ -167,8 +168,10 @@ def _unnamed(found: list[CommitFiles], listed: Iterable[DataFile], named: set[st
     if period is None:
         return None
     start = max([period.start, *(each.timestamp / 1000 - _WEEK for each in commits if _vacuums(each))])
-    left = [each for each in listed if start < each.modified < period.end and each.path not in named]
-    return UnnamedFiles(len(left), sum(each.size for each in left), max(period.end - start, 0.0))
+    left = [each for each in listed if start < each.modified and each.path not in named]
+    newer = [each.size for each in left if each.modified >= period.end]
+    sizes = [each.size for each in left if each.modified < period.end]
+    return UnnamedFiles(len(sizes), sum(sizes), max(period.end - start, 0.0), (len(newer), sum(newer)))
 
 
 def _vacuums(commit: Commit) -> bool:

@@ -27,6 +27,8 @@ MOST_FILES = 1_000_000
 MOST_COMMITS = 2000
 """The maximum number of commits that are read of one table."""
 _MOST_WRITERS = 20
+_NOT_ALL = "not all commits since the last VACUUM were read"
+_NO_METRICS = "a commit has no metrics of it"
 _ADDED = ("numTargetFilesAdded", "numAddedFiles", "numFiles", "num_target_files_added", "num_added_files")
 _ADDED_BYTES = ("numTargetBytesAdded", "numAddedBytes", "numOutputBytes")
 _REMOVED = ("numTargetFilesRemoved", "numRemovedFiles", "num_target_files_removed", "num_removed_files")
@@ -39,8 +41,9 @@ has. delta-rs records no bytes.
 def read_upkeep_facts(table: LiveTable, history: History, policy: UpkeepPolicy) -> UpkeepFacts:
     """The facts for a policy. Raises ``LiveError`` if the log cannot be read."""
     keep = kept_seconds(table.property(keys.DELETED_FILE_RETENTION)) * 1000
-    commits, cut = _commits(history, policy, keep)
-    facts = replace(facts_of_commits(commits, keep=keep, cut=cut), log=len(history.segment.files.commits))
+    commits, cut, whole = _commits(history, policy, keep)
+    facts = facts_of_commits(commits, keep=keep, cut=cut)
+    facts = replace(facts, log=len(history.segment.files.commits), unread=facts.unread if whole else _NOT_ALL)
     if policy.optimize is None:
         return replace(facts, files=table.files, bytes=table.bytes)
     sizes = file_sizes(table, history, policy.optimize)
@@ -90,9 +93,9 @@ def _replayed(history: History, small: int) -> FileSizes | None:
     return FileSizes(files, total, sum(counts[each] for each in merged), sum(sizes[each] for each in merged))
 
 
-def _commits(history: History, policy: UpkeepPolicy, keep: float) -> tuple[list[Commit], bool]:
-    """The commits that matter, newest first, and whether older ones exist: back to the newest OPTIMIZE with its whole
-    run, and to those whose files the newest VACUUM had to keep.
+def _commits(history: History, policy: UpkeepPolicy, keep: float) -> tuple[list[Commit], bool, bool]:
+    """The commits that matter, newest first, whether older ones exist, and whether none of these matters: back to the
+    newest OPTIMIZE with its whole run, and to those whose files the newest VACUUM had to keep.
     """
     found: list[Commit] = []
     optimized, run = policy.optimize is None, ""
@@ -101,7 +104,7 @@ def _commits(history: History, policy: UpkeepPolicy, keep: float) -> tuple[list[
         for parsed in history.recent(MOST_COMMITS, sure=1):
             commit = parsed.commit
             if optimized and not _is_of(commit, run) and until is not None and commit.timestamp < until:
-                return found, True
+                return found, True, True
             found.append(commit)
             if not optimized and commit.operation == "OPTIMIZE":
                 optimized, stamp = True, read_stamp(commit.user_metadata)
@@ -111,8 +114,9 @@ def _commits(history: History, policy: UpkeepPolicy, keep: float) -> tuple[list[
     except LiveError:
         if not found:
             raise
-        return found, True
-    return found, not found or found[-1].version > 0
+        return found, True, False
+    cut = not found or found[-1].version > 0
+    return found, cut, not cut
 
 
 def facts_of_commits(commits: Sequence[Commit], *, keep: float, cut: bool) -> UpkeepFacts:
@@ -131,6 +135,7 @@ def facts_of_commits(commits: Sequence[Commit], *, keep: float, cut: bool) -> Up
             for each in commits
             if removed(each)[0] and each.timestamp > vacuumed - keep
         ),
+        unread=_NO_METRICS if any(map(_hides_removals, commits)) else "",
         commits=len(commits),
         oldest=min((each.timestamp for each in commits if each.timestamp), default=0),
         cut=cut,
@@ -141,6 +146,15 @@ def facts_of_commits(commits: Sequence[Commit], *, keep: float, cut: bool) -> Up
 def is_vacuumed(commit: Commit) -> bool:
     """Whether a commit says that a VACUUM has ended, and not failed."""
     return commit.operation == "VACUUM END" and commit.parameters.get("status", "COMPLETED") == "COMPLETED"
+
+
+def _hides_removals(commit: Commit) -> bool:
+    """Whether a commit may have removed files without a word of it in its metrics: some writers record none, and older
+    ones none of an overwrite.
+    """
+    told = any(name in commit.metrics for name in _REMOVED) or (commit.metrics and not commit.overwrites)
+    told = told or commit.operation.startswith("ROW TRACKING")  # it adds each file again
+    return commit.changes_data and commit.version > 0 and not commit.blind_append and not told
 
 
 def _since_run(commits: Sequence[Commit], run: str) -> Sequence[Commit]:

@@ -151,6 +151,8 @@ class UnnamedFiles:
     bytes: int
     seconds: float
     """The length of that time."""
+    newer: tuple[int, int] = (0, 0)
+    """The files, and their bytes, that are newer than the newest commit: a write may be running."""
 
 
 @frozen

@@ -70,6 +70,6 @@ def parse_size(text: str) -> int:
     """Parses an amount of data into bytes: ``500000``, ``20 GB``. Raises ``ValueError`` for other text."""
     match = _SIZE.match(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is not a size")
+        raise ValueError("needs a number and a unit, such as '500 MB': B, kB, MB, GB, TB or PB")
     factor: int = 1000 ** _UNITS.index((match[2] or "b").lower())
     return int(match[1]) * factor

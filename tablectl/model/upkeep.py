@@ -19,6 +19,8 @@ _LONGEST = 5 * 366 * 86_400
 _SHORTEST = 3600
 _PERCENT = re.compile(r"([1-9][0-9]?|100) ?%")
 _MICROS = 1_000_000
+_AHEAD = 86_400_000
+"""Milliseconds. Clocks differ by some hours."""
 
 UpkeepKind = Literal["optimize", "vacuum"]
 
@@ -49,14 +51,26 @@ def span_seconds(text: str) -> float:
     return parse_interval(text) / _MICROS
 
 
+def believable(at: int, now: int) -> int:
+    """A time of a commit or a record, in milliseconds since the epoch; 0 if the clock of its writer was far ahead: it
+    says nothing.
+    """
+    return at if at <= now + _AHEAD else 0
+
+
 def kept_seconds(retention: str | None) -> float:
     """For how many seconds VACUUM keeps files that no version names, by the table property; ``None`` is not set. A text
-    that is not an interval counts as the default: Delta refuses the statement for it.
+    that is not an interval counts as the default.
     """
+    return span_seconds(retention if retention and is_interval(retention) else DEFAULT_FILE_RETENTION)
+
+
+def is_interval(text: str) -> bool:
+    """Whether Delta can read the text as an interval: it refuses VACUUM for another one (``DeltaConfig.scala``)."""
     try:
-        return span_seconds(retention or DEFAULT_FILE_RETENTION)
+        return parse_interval(text) >= 0
     except ValueError:
-        return span_seconds(DEFAULT_FILE_RETENTION)
+        return False
 
 
 @frozen(kw_only=True)
@@ -127,19 +141,10 @@ class UpkeepPolicy:
     clusters: Optimize = "never"
     """The option ``optimize`` of the policy: what of a clustered table is clustered again."""
 
-    @property
-    def intervals(self) -> Mapping[UpkeepKind, str]:
-        """After which time each kind is due again, as it is declared; without those that time alone makes never due."""
-        found: Mapping[UpkeepKind, OptimizePolicy | VacuumPolicy | None] = {
-            "optimize": self.optimize,
-            "vacuum": self.vacuum,
-        }
-        return {kind: each.every for kind, each in found.items() if each and each.every and each.every != NEVER}
-
     def every(self, kind: UpkeepKind) -> float | None:
         """Seconds after which a kind is due again; ``None`` if time alone makes it never due."""
-        found = self.intervals.get(kind)
-        return span_seconds(found) if found else None
+        found = self.optimize if kind == "optimize" else self.vacuum
+        return span_seconds(found.every) if found and found.every and found.every != NEVER else None
 
 
 @frozen(kw_only=True)
@@ -173,6 +178,8 @@ class UpkeepFacts:
     """For each commit since the newest VACUUM that removes files: its time, the files and their bytes, by its
     metrics.
     """
+    unread: str = ""
+    """Why other commits may have removed more; empty if none has."""
     commits: int = 0
     """How many commits were read."""
     oldest: int = 0

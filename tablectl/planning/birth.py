@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from tablectl.attributes.base import ChangeTarget
+from tablectl.attributes.column_mapping import why_needed
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy, attribute
+from tablectl.delta import keys
 from tablectl.delta.names import TableName, column_sql, quote_text
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import parse_schema
@@ -122,9 +124,17 @@ def plan_birth(
     sql = "\n".join((f"CREATE TABLE {name.sql} (", columns, ")", *birth_clauses(birth, location)))
     if UnsetManaged() in birth.later:
         refused = () if location else (Refusal(change="managed", reason=_MANAGED, fix="declare its `location`"),)
-    refusals = (*refused, *_refusals(name, text, policy, dialect, options))
+    refusals = (*refused, *_names(text, birth), *_refusals(name, text, policy, dialect, options))
     later = tuple(each for each in birth.later if not isinstance(each, _SAID))
     return PlannedBirth(text, sql, refusals, later)
+
+
+def _names(schema: str, birth: Birth) -> tuple[Refusal, ...]:
+    """The names that need column mapping."""
+    bad = why_needed(parse_schema(schema))
+    if not bad or any(key == keys.COLUMN_MAPPING and value != "none" for key, value in birth.properties):
+        return ()
+    return (Refusal(change="columns", reason=bad, fix="choose another name, or declare `column_mapping: name`"),)
 
 
 def _refusals(name: TableName, schema: str, policy: Policy, dialect: str, options: TableOptions) -> tuple[Refusal, ...]:

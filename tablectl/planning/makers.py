@@ -13,10 +13,12 @@ from types import MappingProxyType
 
 from tablectl.attributes.policy import OWNED
 from tablectl.delta import keys
+from tablectl.delta.clients import in_the_way, known_clients, newest_version
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, column_text
-from tablectl.delta.properties import find_anywhere, find_known
-from tablectl.delta.table_features import SUPPORT
+from tablectl.delta.properties import feature_of, find_anywhere, find_known
+from tablectl.delta.protocol import Protocol
+from tablectl.delta.table_features import SUPPORT, supported_by, with_needed
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import MAGIC, CatalogPattern, TablePattern
 from tablectl.planning.birth import Birth, birth_clauses
@@ -45,6 +47,7 @@ _DELTA_RS = frozenset(
 """The properties that delta-rs takes for a new table, measured with deltalake 1.6.6 (docs/new-tables.md). It takes
 ``delta.checkpointPolicy``, too, but not the protocol feature that belongs to the value ``v2``.
 """
+_RS_CLIENT = "deltalake"
 _TABLE = TableName("lake", ("schema", "table"))
 _ANY_NAME = "NAME"
 _FIRST = "create the table with `tablectl create` first"
@@ -100,6 +103,8 @@ class Maker:
     """The settings in the text of a file, by name; the second text is the file's name."""
     one: bool = False
     """Whether a file has the settings of one scope only, so that the settings of several would mix."""
+    folds: bool = False
+    """Whether the letter case of Delta's own keys is ignored: in SQL. A session is asked for Delta's spelling."""
 
 
 # Spark: one set of defaults for all tables that a session creates
@@ -213,6 +218,9 @@ def _delta_rs(scopes: Sequence[BirthScope], _dialect: str, _project: str) -> Wri
     lines, left = ["NEW_TABLES = {"], list[Left]()
     for scope in scopes:
         birth = scope.birth
+        if cannot := _cannot_write(birth):
+            left.append(scope.left("every setting", f"{cannot}: create and write it with another engine"))
+            continue
         taken = {key: value for key, value in birth.properties if key.lower() in _DELTA_RS}
         given: dict[str, object] = {"configuration": taken} if taken else {}
         if birth.partitions:
@@ -220,8 +228,21 @@ def _delta_rs(scopes: Sequence[BirthScope], _dialect: str, _project: str) -> Wri
         lines.append(f"    {_quoted(scope.text)}: {given!r},")
         others = (pair for pair in birth.properties if pair[0] not in taken and not _off(*pair))
         left += [scope.left(f"{key} = {value}", f"delta-rs does not take it; {_FIRST}") for key, value in others]
-        left += [*_clustering_left(scope, "delta-rs has no clustering"), *_later(scope)]
+        left += _later(scope)
     return Written("\n".join([*_RS_USE, *lines, "}", ""]), tuple(left))
+
+
+def _cannot_write(birth: Birth) -> str:
+    """Why delta-rs cannot write a table that has everything which it needs; empty if it can. Settings for a part of it
+    would make a table that the next plan locks delta-rs out of.
+    """
+    brought = [feature for pair in birth.properties if (feature := feature_of(*pair))]
+    names = with_needed([*brought, *(["clustering"] if birth.clustering else [])])
+    client = next(each for each in known_clients() if each.name == _RS_CLIENT)
+    version = ".".join(map(str, newest_version(client)))
+    needed = Protocol(3, 7, names, names)
+    found = [name for name, access in in_the_way(client.name, version, needed) if access == "write"]
+    return f"delta-rs {version} cannot write a table with {', '.join(found)}" if found else ""
 
 
 def _off(key: str, value: str) -> bool:
@@ -256,7 +277,7 @@ def _dbt(scopes: Sequence[BirthScope], dialect: str, project: str) -> Written:
         checks = (pair for pair in scope.birth.properties if _is_check(pair[0]))
         left += [scope.left(f"{key} = {value}", f"dbt has `constraints` of a model; {_FIRST}") for key, value in checks]
         left += _later(scope)
-    return Written("".join(("models:\n", *_yaml(root, 1))), tuple(left))
+    return Written("".join(("models:\n", *_yaml(root, 1))) if root else "models: {}\n", tuple(left))
 
 
 def _is_check(key: str) -> bool:
@@ -320,9 +341,9 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
         "python": Maker(
             title="a Spark session in Python, for DataFrames and streams", write=_python, read=read_session
         ),
-        "dbt": Maker(title="dbt_project.yml", write=_dbt, read=read_dbt),
+        "dbt": Maker(title="dbt_project.yml", write=_dbt, read=read_dbt, folds=True),
         "delta-rs": Maker(title="delta-rs and Polars", write=_delta_rs, read=read_arguments),
-        "sql": Maker(title="CREATE TABLE", write=_sql, read=read_create, one=True),
+        "sql": Maker(title="CREATE TABLE", write=_sql, read=read_create, one=True, folds=True),
     }
 )
 """Each maker by its name."""
@@ -347,7 +368,10 @@ def compare(
     Raises ``InputError`` for a file that is not of the maker's form, and if there is no setting to compare.
     """
     theirs = maker.read(text, file)
-    ours = maker.read(wanted.text, file) if wanted.text.count("\n") > wanted.text.startswith("models:") else {}
+    ours = maker.read(wanted.text, file) if wanted.text else {}
+    if maker.folds:
+        spelled = {_folded(key): key for key in ours}
+        theirs = {spelled.get(_folded(key), key): value for key, value in theirs.items()}
     if not ours.keys() - _FORM:
         what = f"nothing is compared: the policies need no setting that {maker.title} has"
         raise InputError((Problem(file, 0, 0, what, "select other tables, or leave this check out"),))
@@ -361,8 +385,16 @@ def compare(
     return wrong, tuple(sorted(theirs.keys() - ours.keys() - _FORM))
 
 
+def _folded(key: str) -> str:
+    above, mark, name = key.rpartition(" > ")
+    return f"{above}{mark}{name.lower()}" if name.lower().startswith("delta.") else key
+
+
 _FORM = frozenset({"TABLE", "USING"})
 """Parts of a CREATE TABLE that it has without any policy."""
+
+
+_COLUMNS = frozenset({"PARTITIONED BY", "CLUSTER BY", "partition_by", "liquid_clustered_by"})
 
 
 def _agree(key: str, found: str, wanted: str) -> bool:
@@ -372,9 +404,14 @@ def _agree(key: str, found: str, wanted: str) -> bool:
 
 
 def _meaning(key: str, value: str) -> object:
-    """The value of a property, so that ``interval 1 week`` equals ``interval 7 days``; else the text."""
-    known = find_anywhere(key.rpartition(" > ")[2])
+    """The value of a property, so that ``interval 1 week`` equals ``interval 7 days``; columns in one letter case; else
+    the text.
+    """
+    name = key.rpartition(" > ")[2]
+    if name in _COLUMNS:
+        return value.casefold()
+    known = find_anywhere(name)
     try:
-        return known.parse(value) if known else value
+        return known.parse(value) if known else supported_by(name, value) or value
     except ValueError:
         return value

@@ -6,7 +6,7 @@ Upkeep never changes a plan: it has no change and no plan file. What is due is d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from math import ceil
 
 from tablectl.attributes.base import PlannedOperation
@@ -14,11 +14,20 @@ from tablectl.attributes.plan_basis import basis_of
 from tablectl.delta import keys
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.operations import OptimizeData, VacuumFiles
-from tablectl.model.plan import Basis, ProtocolFact, Rewrite, TablePlan
+from tablectl.model.plan import Basis, Phase, ProtocolFact, Rewrite, Statement, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.model.text import size_text, time_text
-from tablectl.model.upkeep import FEWEST, OptimizePolicy, UpkeepFacts, UpkeepPolicy, UpkeepTask, kept_seconds
+from tablectl.model.upkeep import (
+    FEWEST,
+    OptimizePolicy,
+    UpkeepFacts,
+    UpkeepPolicy,
+    UpkeepTask,
+    believable,
+    is_interval,
+    kept_seconds,
+)
 from tablectl.planning.derive_statements import DerivedTable, statement_of
 from tablectl.planning.table_loss import table_loss
 from tablectl.support.frozen import frozen
@@ -26,7 +35,6 @@ from tablectl.support.json_text import UNWRITTEN
 
 OPTIMIZE = "upkeep.optimize"
 VACUUM = "upkeep.vacuum"
-_AHEAD = 86_400_000
 _NOT_LOGGED = "no VACUUM is in the log: on S3 Delta records none unless it is asked to"
 
 
@@ -66,7 +74,7 @@ def _optimize(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: in
     share = small / size if size and small is not None else 0.0
     merged = 0 if count is None or small is None else count - ceil(small / policy.optimize.target_bytes)
     left = 0 if count is None else count - facts.added_since
-    wanted, every = policy.optimize.share, policy.every("optimize")
+    wanted, every, last = policy.optimize.share, policy.every("optimize"), believable(facts.optimized_at, now)
     due, why, since = False, f"{share:.0%} of its bytes are in {count or 0:,} small files", 0
     if count is None:
         why = "the sizes of its files are unknown: it has too many"
@@ -78,19 +86,17 @@ def _optimize(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: in
     elif facts.optimized_by_us and left >= FEWEST and merged >= FEWEST:
         due, why = True, f"the last run did not finish: {left:,} of its small files are left"
     elif every is not None and (count is None or merged > 0):
-        since = _elapsed(facts.optimized_at, facts, every, now)
+        since = _elapsed(last, facts, every, now)
         due = now >= since
-        last = f"the last OPTIMIZE was at {time_text(facts.optimized_at)}" if facts.optimized_at else ""
-        why += f"; {last or f'no OPTIMIZE in the last {facts.commits:,} commits'}"
+        told = f"the last OPTIMIZE was at {time_text(last)}" if last else ""
+        why += f"; {told or f'no OPTIMIZE in the last {facts.commits:,} commits'}"
     files, bytes_ = (live.files, live.bytes) if live.clustering else (count, small)
-    yield UpkeepTask(kind="optimize", due=due, why=why, since=since, last=facts.optimized_at, files=files, bytes=bytes_)
+    yield UpkeepTask(kind="optimize", due=due, why=why, since=since, last=last, files=files, bytes=bytes_)
 
 
 def _elapsed(last: int, facts: UpkeepFacts, every: float, now: int) -> int:
-    """When a time has passed since the last one, or since the table began; 0 if both are unknown. A clock that is far
-    ahead says nothing.
-    """
-    start = (last if last <= now + _AHEAD else 0) or (0 if facts.cut else facts.oldest)
+    """When a time has passed since the last one, or since the table began; 0 if both are unknown."""
+    start = last or (0 if facts.cut else believable(facts.oldest, now))
     return start + round(every * 1000) if start else 0
 
 
@@ -101,33 +107,39 @@ def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int)
     horizon = now - kept_seconds(live.property(keys.DELETED_FILE_RETENTION)) * 1000
     old = [each for each in facts.removed if each[0] <= horizon]
     files, size = sum(each[1] for each in old), sum(each[2] for each in old)
-    since = _elapsed(facts.vacuumed_at, facts, every, now)
+    done = believable(facts.vacuumed_at, now)
+    since = _elapsed(done, facts, every, now)
     much = f" ({size_text(size)})" if size else ""
-    why = f"commits removed {files:,} files{much} that no reader can need any more, by their metrics"
-    last = f"the last VACUUM was at {time_text(facts.vacuumed_at)}" if facts.vacuumed_at else "no VACUUM was found"
-    notes = (_NOT_LOGGED,) if not facts.vacuumed_at and live.location.startswith("s3") else ()
+    least = "at least " if facts.unread else ""
+    why = f"commits removed {least}{files:,} files{much} that no reader can need any more, by their metrics"
+    if facts.unread and not files:
+        why = f"how many files no reader can need any more is unknown: {facts.unread}"
+    last = f"the last VACUUM was at {time_text(done)}" if done else "no VACUUM was found"
+    notes = (_NOT_LOGGED,) if not done and live.location.startswith("s3") else ()
     yield UpkeepTask(
         kind="vacuum",
         due=now >= since,
         why=f"{why}; {last}",
         since=since,
-        last=facts.vacuumed_at,
-        files=files,
-        bytes=size or (None if files else 0),
+        last=done,
+        files=None if facts.unread else files,
+        bytes=None if facts.unread or (files and not size) else size,
         notes=notes,
     )
 
 
-def why_kept_too_short(live: LiveTable, declared: str | None) -> str:
-    """Why VACUUM would delete files that ``retention.deleted_files`` of the policy keeps; empty if it would not."""
+def why_no_vacuum(live: LiveTable, declared: str | None) -> str:
+    """Why VACUUM would fail, or delete files that ``retention.deleted_files`` of the policy keeps; empty otherwise."""
     text = live.property(keys.DELETED_FILE_RETENTION)
+    if text and not is_interval(text):
+        return f"{keys.DELETED_FILE_RETENTION} is {text[:60]!r}, which is not an interval: Delta refuses VACUUM for it"
     if declared is None or kept_seconds(text) >= kept_seconds(None if declared == "default" else declared):
         return ""
     stored = text or "the default, 7 days"
     return f"VACUUM would keep files for {stored}, and the policy's `retention.deleted_files` is {declared}"
 
 
-FIX_RETENTION = "run `tablectl apply` first, which sets the retention"
+FIX_RETENTION = "declare `retention.deleted_files` and run `tablectl apply` first, which sets the retention"
 
 
 def upkeep_table(
@@ -136,7 +148,7 @@ def upkeep_table(
     """The statements of what is due: OPTIMIZE first, because VACUUM can take hours."""
     basis = basis_of(live, options)
     operations = tuple(_operation(each, policy, basis) for each in tasks if each.due)
-    statements = tuple(statement_of(each, basis, live.name, dialect) for each in operations)
+    statements = tuple(_beside_all(statement_of(each, basis, live.name, dialect)) for each in operations)
     sent, protocol = tuple(each.operation for each in operations), live.protocol
     derived = DerivedTable((), basis, operations, statements, sent, protocol, protocol, dialect)
     return UpkeepTable(
@@ -152,6 +164,13 @@ def upkeep_table(
         made=derived.commits(),
         loss=table_loss(derived, live, dialect),
     )
+
+
+def _beside_all(statement: Statement) -> Statement:
+    """VACUUM fails no writer, whatever its client: its commits have no actions, and no gate shuts for it."""
+    if statement.id != VACUUM:
+        return statement
+    return replace(statement, phase=Phase.FREE, reason="its commits have no actions", fails="")
 
 
 def _operation(task: UpkeepTask, policy: UpkeepPolicy, basis: Basis) -> PlannedOperation:

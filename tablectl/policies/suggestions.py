@@ -11,6 +11,7 @@ from tablectl.delta.credentials import scrub
 
 _LONGEST = 60
 _MOST = 12
+_SHORTEST_SLIP = 4
 _COMPARED = 200
 """The maximum number of choices that are compared letter by letter."""
 
@@ -39,6 +40,17 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
         near = nlargest(_COMPARED, folded, key=lambda choice: len(wanted & _pairs(choice)))
     found = difflib.get_close_matches(word.casefold(), near, n=1, cutoff=0.6)
     return folded[found[0]] if found else None
+
+
+def is_slip(word: str, meant: str) -> bool:
+    """Whether a word of four letters or more is another one with a letter too many or too few, or with two letters
+    swapped. Names that people choose differ by more, by digits, or by another letter.
+    """
+    one, two = sorted((word.casefold(), meant.casefold()), key=len)
+    pairs = (at for at in range(len(one) - 1) if one[at : at + 2].isalpha() and one[at] != one[at + 1])
+    swapped = (one[:at] + one[at + 1] + one[at] + one[at + 2 :] for at in pairs)
+    shorter = (two[:at] + two[at + 1 :] for at in range(len(two)) if two[at].isalpha())
+    return len(one) >= _SHORTEST_SLIP and (two in swapped or one in shorter)
 
 
 def _pairs(word: str) -> frozenset[str]:

@@ -221,7 +221,9 @@ def _decode(data: bytes, file: str, problems: list[Problem]) -> str | None:
 
 def too_large(file: str) -> Problem:
     """The problem for a file over the size limit, which is not parsed at all."""
-    return Problem(file, 0, 0, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split it into several files")
+    return Problem(
+        file, 0, 0, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split policies into several files"
+    )
 
 
 def _place(before: str, file: str) -> SourceFile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 
 
@@ -24,7 +25,11 @@ _SUFFIXES = {
     ".xml": ReportFormat.JUNIT,
     ".html": ReportFormat.HTML,
 }
-SUFFIXES = ", ".join(_SUFFIXES)
+
+
+def suffixes(known: Collection[ReportFormat] = tuple(ReportFormat)) -> str:
+    """The ends of file names that select these formats, for people."""
+    return ", ".join(suffix for suffix, form in _SUFFIXES.items() if form in known)
 
 
 def format_of(name: str) -> ReportFormat | None:

@@ -94,7 +94,7 @@ def _task(task: UpkeepTask | None, verb: str) -> Iterator[Cell]:
 def _files(table: TableUpkeep) -> Iterator[Cell]:
     if table.files is not None and table.bytes is not None:
         yield Cell(f"{plural(table.files, 'file')}, {size_text(table.bytes)}")
-    if table.unnamed_files and table.unnamed_bytes is not None:
+    if table.unnamed_files is not None and table.unnamed_bytes is not None:
         size = size_text(table.unnamed_bytes)
         yield Cell(f"{table.unnamed_files:,} that no commit names, {size}: of failed writes, or of running ones")
     if table.small_files and table.small_bytes is not None:

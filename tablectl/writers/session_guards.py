@@ -8,16 +8,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 from tablectl.delta.names import is_absolute, split_parts
 from tablectl.engine.describe import UNGUARDED, ViewError, locate
+from tablectl.leases.clock import today
 from tablectl.leases.guards import TTL, GuardMode
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import LiveError
-from tablectl.support.compat import UTC
 from tablectl.version import __version__
 from tablectl.writers.dataframe_writes import merges_schemas
 from tablectl.writers.gate_entry import GuardTimeout
@@ -120,16 +119,12 @@ def _guard_of(guards: SessionGuards, session: Any, write: PendingWrite) -> Guard
             ttl=guards.ttl,
             wait_for_deletion=True,  # how the process of an unedited job ends is not known
         )
-        return Guard(None, terms, on_entry=lambda store: leave_trace(store, _writer(guards), mode, _today()))
+        return Guard(None, terms, on_entry=lambda store: leave_trace(store, _writer(guards), mode, today()))
     except NothingToGuardError:
         raise
     except Exception as error:  # noqa: BLE001  # never the job's problem
         _log.warning("%s is not guarded: %s", write.what, error)
         return None
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()
 
 
 def _writer(guards: SessionGuards) -> str:

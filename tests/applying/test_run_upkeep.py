@@ -20,7 +20,7 @@ from tablectl.model.table_options import TableOptions
 from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, VacuumPolicy
 from tablectl.planning.upkeep import UpkeepTable, due_tasks, upkeep_table
 from tests.applying.fake_lake import FakeEngine, FakeTable
-from tests.applying.world import Kill, World
+from tests.applying.world import World
 from tests.applying.writers import FakeGuard
 
 BOTH = UpkeepPolicy(optimize=OptimizePolicy(small_files="30%"), vacuum=VacuumPolicy(every="7 days"))
@@ -215,31 +215,28 @@ def test_an_error_other_than_a_conflict_ends_the_table() -> None:
     assert world.gate() == "open"
 
 
-@pytest.mark.parametrize("step", ["gate appends-only", "execute", "midway", "landed", "dry run", "verify"])
-def test_a_killed_run_is_continued_and_nothing_is_done_twice(step: str) -> None:
+@pytest.mark.parametrize(("policy", "verb"), [(OPTIMIZE, "OPTIMIZE"), (VACUUM, "VACUUM")])
+def test_a_statement_that_a_signal_ended_does_not_fail(policy: UpkeepPolicy, verb: str) -> None:
+    """Ctrl-C reaches the engine, too, if it runs in the same group of processes."""
     world = Upkeep()
-    world.batches = 3
 
-    def kill(event: str) -> None:
-        if event == step:
-            raise Kill
+    def interrupt(_table: FakeTable, _sql: str) -> None:
+        world.stop.set()
+        raise EngineError("Job 7 cancelled because SparkContext was shut down")
 
-    world.tick = kill
-    with pytest.raises(Kill):
-        world.upkeep()
-    world.tick = lambda _event: None
-    world.store = type(world.store)()  # its lease has expired
-    done = operations(world.table)
-    run = world.run(world.due(), "ben")
-    left = operations(world.table)[len(done) :]
-    assert run.outcome in {"applied", "already"}
-    assert operations(world.table).count("OPTIMIZE") <= 4
-    assert "OPTIMIZE" not in left or world.table.live.upkeep != world.facts
-    facts = world.table.live.upkeep
-    assert facts is not None
-    assert facts.small_files in {0, 1}
-    assert facts.vacuumed_at
-    assert world.gate() == "open"
+    world.before = interrupt
+    run = world.upkeep(policy)
+    assert run.outcome == "interrupted"
+    assert run.message == f"stopped while {verb} ran: Job 7 cancelled because SparkContext was shut down"
+    assert run.hint == "run the same command again"
+
+
+def test_vacuum_is_refused_on_a_table_whose_retention_delta_cannot_read() -> None:
+    world = Upkeep()
+    world.table.set_property("delta.deletedFileRetentionDuration", "interval 1 fortnight")
+    run = world.upkeep(VACUUM)
+    assert (run.outcome, world.sent) == ("refused", [])
+    assert "is 'interval 1 fortnight', which is not an interval: Delta refuses VACUUM for it" in run.message
 
 
 def test_the_second_of_two_runs_finds_nothing_left() -> None:

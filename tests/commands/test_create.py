@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.commands.conftest import Cli, FakeSpark, Repository
 
 SCHEMA = {
@@ -116,6 +118,41 @@ def test_a_hostile_schema_is_refused_in_time(repo: Repository, cli: Cli) -> None
     assert "more than 50 deep" in cli("create", name, "--schema", "orders.sql", "--show").err
 
 
+def test_what_delta_refuses_is_refused_before_anything_is_sent(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
+    name = orders(repo)
+    for columns, code, why in (
+        (
+            "`unit price` INT",
+            3,
+            "columns: data files cannot have the name unit price: it holds one of ' ,;{}()=', a tab",
+        ),
+        ("s STRUCT<`a=b`: INT>", 3, "columns: data files cannot have the name s.a=b"),
+        ("p DECIMAL(99,2)", 1, "columns.sql: column p is decimal(99,2): a decimal has at most 38 digits"),
+        ("id INT, ID STRING", 1, "columns.sql: column ID is named twice"),
+    ):
+        Path("columns.sql").write_text(columns)
+        ran = cli("create", name, "--schema", "columns.sql", "--show")
+        assert (ran.code, why in ran.err.replace("`", "")) == (code, True), ran.err
+    assert not fake_spark.engines
+    orders(repo, "{column_mapping: name}")
+    Path("columns.sql").write_text("`unit price` INT")
+    assert cli("create", name, "--schema", "columns.sql", "--show").code == 0
+    orders(repo, "{uniform: iceberg_v2}")
+    assert cli("create", name, "--schema", "columns.sql", "--show").code == 0
+
+
+def test_a_file_of_columns_that_is_too_large_is_named(repo: Repository, cli: Cli) -> None:
+    name = orders(repo)
+    Path("columns.sql").write_text(f"id BIGINT COMMENT '{'x' * 1_000_000}'")
+    ran = cli("create", name, "--schema", "columns.sql", "--show")
+    assert (ran.code, ran.err) == (
+        1,
+        "error: columns.sql: the file is larger than 1 MB\n  hint: split policies into several files\n",
+    )
+
+
 def test_a_locked_table_is_not_created(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
     lock = "locked: {until: 2099-01-31, reason: audit, owner: data}"
     name = orders(repo, f"{{properties: {{owner.team: web}}, {lock}}}")
@@ -127,6 +164,54 @@ def test_a_locked_table_is_not_created(repo: Repository, cli: Cli, fake_spark: F
     assert "exists already" in cli("create", name, "--schema", "orders.json").out
     orders(repo, f"{{properties: {{owner.team: web}}, {lock.replace('2099', '2020')}}}")
     assert cli("create", name, "--schema", "orders.json", "--show").code == 0
+
+
+TYPED = "version: 1\ntables:\n  s.*: {properties: {owner.team: web}}\n  s.returns: {isolation: Serializable}\n"
+
+
+@pytest.mark.parametrize("typed", ["retruns", "retrns", "returnss", "RETRUNS"])
+def test_a_slip_in_a_name_makes_no_table_of_a_pattern(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark, typed: str
+) -> None:
+    repo.policies(TYPED)
+    Path("columns.sql").write_text("id BIGINT")
+    ran = cli("create", f"s.{typed}", "--schema", "columns.sql", "--show")
+    assert ran.code == 64
+    assert f"no entry names s.{typed}: only patterns match it" in ran.err
+    assert f"did you mean s.returns? If not, name the table in the policies: `s.{typed}: {{}}`" in ran.err
+    assert not fake_spark.sent
+
+
+def test_the_file_of_the_columns_shows_a_slip_too(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+    repo.policies("version: 1\ntables: {s.*: {properties: {owner.team: web}}}\n")
+    Path("returns.sql").write_text("id BIGINT")
+    ran = cli("create", "s.retruns", "--schema", "returns.sql", "--show")
+    assert (ran.code, "did you mean s.returns?" in ran.err) == (64, True)
+    assert cli("create", "s.returns", "--schema", "returns.sql", "--show").code == 0
+
+
+@pytest.mark.parametrize("name", ["returns", "return_items", "returns2", "returns_2025", "refunds", "other.retruns"])
+def test_a_name_of_its_own_needs_no_entry(repo: Repository, cli: Cli, name: str) -> None:
+    repo.policies(TYPED.replace("s.*", "o*.*") + "  s.*: {properties: {owner.team: web}}\n")
+    Path("columns.sql").write_text("id BIGINT")
+    ran = cli("create", name if "." in name else f"s.{name}", "--schema", "columns.sql", "--show")
+    assert ran.code == 0, ran.err
+
+
+def test_an_entry_says_that_a_name_like_another_one_is_meant(repo: Repository, cli: Cli) -> None:
+    repo.policies(TYPED + "  s.retruns: {}\n")
+    Path("columns.sql").write_text("id BIGINT")
+    assert cli("create", "s.retruns", "--schema", "columns.sql", "--show").code == 0
+
+
+def test_a_table_that_exists_is_left_alone_whatever_its_name(repo: Repository, cli: Cli) -> None:
+    name, every = orders(repo), f"delta.`{repo.lake}/*`"
+    repo.policies(f"version: 1\ntables:\n  {every}: {{properties: {{owner.team: web}}}}\n  {name}: {{}}\n")
+    repo.table("ordesr", columns={"id": "long"}, properties={"owner.team": "web"})
+    ran = cli("create", repo.name("ordesr"), "--schema", "orders.json", "--format", "json")
+    assert (ran.code, json.loads(ran.out)["made"]) == (0, "already"), ran.err
+    ran = cli("create", repo.name("odrers"), "--schema", "orders.json")
+    assert (ran.code, f"did you mean {name}?" in ran.err) == (64, True), ran.err
 
 
 def test_a_statement_that_is_shown_says_whether_the_table_exists(repo: Repository, cli: Cli) -> None:

@@ -301,7 +301,10 @@ def test_tables_that_slipped_through_are_listed_and_fail_ci_if_asked(
     first = wild / "_delta_log/00000000000000000000.json"
     first.write_text(first.read_text().replace("1700000000000", "1800000000000"))
     fake_spark.catalog = {("spark_catalog", "s", "wild"): wild, ("spark_catalog", "s", "old"): repo.lake / "old"}
-    assert cli("drift", "--fail-on", "unmanaged").code == 0, "without --all, only tables of the policies are looked at"
+    ran = cli("drift", "--fail-on", "unmanaged")
+    assert ran.code == 0
+    assert "without --all, only tables that policies name or match are looked at" in ran.err
+    assert "tablectl status 'delta.`FOLDER/*`' --fail-on unmanaged" in ran.err
     ran = cli("drift", "--all")
     assert ran.code == 0
     text = ran.flat

@@ -93,6 +93,21 @@ def test_every_key_of_a_policy_is_explained(word: str) -> None:
     assert [row.page for row in rows_about(word)][-1] == "docs/policies.md"
 
 
+@pytest.mark.parametrize(
+    ("word", "rows"),
+    [
+        ("upkeep.optimize", 3),
+        ("upkeep.vacuum", 1),
+        ("upkeep.vacuum.every", 1),
+        ("vacuum", 1),
+        ("target", 1),
+        ("every", 2),
+    ],
+)
+def test_every_key_of_upkeep_is_explained(word: str, rows: int) -> None:
+    assert [row.page for row in rows_about(word)] == ["docs/upkeep.md"] * rows
+
+
 def test_the_codes_of_advice_are_explained(cli: Cli, repo: Repository) -> None:
     advice = ROOT / "tablectl" / "insight" / "advice"
     codes = {code for file in advice.glob("*.py") for code in re.findall(r'"(A[0-9]{2})"', file.read_text())}

@@ -148,6 +148,8 @@ def test_tables_that_were_created_past_their_policies_are_listed_with_what_to_do
     repo.policies({"against": "{properties: {owner.team: web}}"}, "more.yaml")
     result = cli("status", repo.name("old"), repo.name("wild"), "--fail-on", "unmanaged", "--format", "json")
     assert result.code == 2
+    folder = f"delta.`{repo.lake}/*`"
+    assert rows(cli("status", folder, "--fail-on", "unmanaged", "--format", "json").out)["wild"]["slipped"]
     found = rows(result.out)
     assert "slipped" not in found["old"]
     assert found["old"]["created_at"] == 1_700_000_000_000

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.log import upkeep_facts
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import Logged, _add, append, create, set_property
 
@@ -86,6 +87,21 @@ def test_an_override_needs_a_reason_that_one_line_of_a_commit_holds(cli: Cli, la
     assert "needs a reason" in cli("upkeep", "--apply", "--override", "a\x1b[2Jb").err
 
 
+def test_a_stream_with_more_commits_than_are_read_is_not_vacuumed_by_each_run(
+    cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep_facts, "MOST_COMMITS", 5)
+    lake.policies({"many": "{upkeep: {optimize: {every: 7 days}, vacuum: {every: 7 days}}}"})
+    for _ in range(2):
+        for number in range(6):
+            append(lake.lake / "many", "WRITE", [_add(f"batch-{len(fake_spark.sent)}-{number}.parquet")])
+        assert cli("upkeep", "--apply").code == 0
+    assert [sql.split()[0] for sql in fake_spark.sent] == ["OPTIMIZE", "VACUUM"]
+    append(lake.lake / "many", "WRITE", [_add(f"last-{number}.parquet") for number in range(6)])
+    assert rows(cli("upkeep", "--format", "json").out)["many"]["state"] == "not due"
+    assert "upkeep" not in rows(cli("status", "--debt", "--format", "json").out)["many"]
+
+
 def test_python_tells_and_does_the_same(lake: Repository, fake_spark: FakeSpark) -> None:
     found = tablectl.upkeep(directory=lake.root)
     assert [each.state for each in found.tables] == ["due", "not due"]
@@ -107,6 +123,27 @@ def test_files_that_failed_writes_left_are_counted_if_asked_for(cli: Cli, lake: 
     out = " ".join(cli("upkeep", "--list-files").out.split())
     assert "1 that no commit names, 5 B: of failed writes" in out, out
     assert rows(cli("upkeep", "--format", "json").out)["many"]["unnamed_files"] is None
+
+
+def test_files_that_are_newer_than_the_last_commit_are_counted_too(cli: Cli, lake: Repository) -> None:
+    (lake.lake / "many" / "part-00000-now.parquet").write_bytes(b"12345")
+    row = rows(cli("upkeep", "--list-files", "--format", "json").out)["many"]
+    assert (row["unnamed_files"], row["unnamed_bytes"]) == (1, 5)
+    out = " ".join(cli("upkeep", "--list-files", "--select", lake.name("few")).out.split())
+    assert "0 that no commit names" in out
+
+
+def test_a_log_without_metrics_does_not_say_that_vacuum_deletes_nothing(cli: Cli, lake: Repository) -> None:
+    out = " ".join(cli("upkeep").out.split())
+    assert "how many files no reader can need any more is unknown: a commit has no metrics of it" in out
+    assert "deletes 0 files" not in out
+
+
+def test_help_names_the_formats_that_upkeep_has(cli: Cli) -> None:
+    assert ".txt, .json, .md, .html" in " ".join(cli("upkeep", "--help").out.split())
+    assert ".sarif, .xml" in " ".join(cli("plan", "--help").out.split())
+    refused = cli("upkeep", "--report", "due.pdf").err
+    assert "use a name that ends in .txt, .json, .md, .html" in refused
 
 
 def test_a_selection_without_upkeep_is_not_told_that_no_policy_has_any(cli: Cli, lake: Repository) -> None:
@@ -139,6 +176,13 @@ def test_explain_says_where_it_comes_from(cli: Cli, lake: Repository) -> None:
     out = cli("explain", lake.name("many")).out
     assert "upkeep.optimize" in out
     assert "small_files 30%, target 128 MB" in out
+
+
+def test_a_retention_that_delta_cannot_read_is_refused_and_not_taken_for_a_week(cli: Cli, lake: Repository) -> None:
+    set_property(lake.lake / "many", "delta.deletedFileRetentionDuration", "interval 1 fortnight")
+    shown = cli("upkeep")
+    assert shown.code == 3
+    assert "is 'interval 1 fortnight', which is not an interval: Delta refuses VACUUM" in " ".join(shown.out.split())
 
 
 def test_a_locked_table_takes_no_upkeep(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:

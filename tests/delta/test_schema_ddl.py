@@ -11,7 +11,7 @@ from tablectl.delta.schema_ddl import schema_of_columns
 from tablectl.delta.schema_sql import columns_sql, new_schema
 
 MANY = """
-id BIGINT NOT NULL COMMENT 'it\\'s the "key"', -- a comment
+id BIGINT NOT NULL COMMENT 'it\\'s the "key"', who STRING COMMENT 'it''s', -- a comment
 `a b` decimal(10, 2), price DECIMAL, code VARCHAR(10), flag char(3), /* two
 lines */ at STRUCT<city: STRING NOT NULL COMMENT 'x', zip INT, at: STRUCT<x: DOUBLE>>,
 tags ARRAY<MAP<STRING, TIMESTAMP_NTZ>>, seen timestamp, größe INT, 1st INT, raw BINARY, v VARIANT, Date DATE
@@ -21,6 +21,7 @@ tags ARRAY<MAP<STRING, TIMESTAMP_NTZ>>, seen timestamp, größe INT, 1st INT, ra
 def test_every_type_is_read() -> None:
     assert columns_sql(new_schema(schema_of_columns(MANY))) == (
         "`id` BIGINT NOT NULL COMMENT 'it\\'s the \"key\"'",
+        "`who` STRING COMMENT 'it\\'s'",
         "`a b` DECIMAL(10,2)",
         "`price` DECIMAL(10,0)",
         "`code` VARCHAR(10)",
@@ -34,6 +35,22 @@ def test_every_type_is_read() -> None:
         "`v` VARIANT",
         "`Date` DATE",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "comment"),
+    [
+        ("'it''s'", "it's"),
+        ("'a\\''''", "a''"),
+        ('"say ""x"" and \'\'y"', "say \"x\" and ''y"),
+        ("'a\"\"b'", 'a""b'),
+        ("''", ""),
+    ],
+)
+def test_two_quotes_in_a_comment_are_one(text: str, comment: str) -> None:
+    """As in Spark since 4.0."""
+    (field,) = json.loads(schema_of_columns(f"id BIGINT COMMENT {text}"))["fields"]
+    assert field["metadata"]["comment"] == comment
 
 
 @pytest.mark.spark

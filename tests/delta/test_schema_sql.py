@@ -42,6 +42,14 @@ def test_ids_and_names_of_column_mapping_belong_to_the_other_table() -> None:
     assert json.loads(new_schema(text))["fields"][0]["metadata"] == {"comment": "x"}
 
 
+@pytest.mark.parametrize("kind", ["decimal(99,2)", "decimal(39,0)", "decimal(2,3)", "decimal(10,-2)"])
+def test_a_decimal_that_spark_does_not_have_is_refused(kind: str) -> None:
+    for column in ({"name": "p", "type": kind}, {"name": "p", "type": {"type": "array", "elementType": kind}}):
+        with pytest.raises(ValueError, match=r"column p is .*: a decimal has at most 38 digits, and"):
+            sql_of(column)
+    assert sql_of({"name": "p", "type": "decimal(38,38)"}) == ("`p` DECIMAL(38,38)",)
+
+
 @pytest.mark.parametrize(
     ("field", "message"),
     [

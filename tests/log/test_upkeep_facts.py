@@ -40,6 +40,23 @@ def test_the_last_optimize_and_what_was_written_since_its_run_began() -> None:
     ]
 
 
+def test_a_commit_without_metrics_may_have_removed_files() -> None:
+    """Delta Spark writes none with `spark.databricks.delta.history.metricsEnabled` off."""
+    delete = commit(2, "DELETE", 200)
+    overwrite = replace(commit(2, "WRITE", 200, numFiles=3), overwrites=True)
+    for silent in (delete, overwrite):
+        assert facts_of_commits([silent], keep=WEEK, cut=True).unread == "a commit has no metrics of it"
+    told = [
+        replace(delete, metrics={"numRemovedFiles": "0"}),
+        replace(delete, blind_append=True),
+        replace(delete, changes_data=False),
+        commit(2, "WRITE", 200, numFiles=3),
+        commit(0, "CREATE TABLE AS SELECT", 100),
+        commit(2, "ROW TRACKING BACKFILL", 200),
+    ]
+    assert [facts_of_commits([each], keep=WEEK, cut=True).unread for each in told] == [""] * len(told)
+
+
 def test_files_that_the_last_vacuum_had_to_keep_still_count() -> None:
     day = 86_400_000
     facts = facts_of_commits(

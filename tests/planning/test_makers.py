@@ -26,7 +26,6 @@ EVERYTHING = scope(
     "lake.sales.events",
     partitioning=("day",),
     deletion_vectors="enabled",
-    row_tracking="enabled",
     retention={"log": "interval 10 days"},
     properties={"owner.team": "it's ours", "delta.appendOnly": "true"},
 )
@@ -120,7 +119,26 @@ def test_delta_rs_gets_the_arguments_of_a_write() -> None:
             "partition_by": ["day"],
         }
     }
-    assert left("delta-rs", EVERYTHING) == ["delta.enableRowTracking = true", "owner.team = it's ours"]
+    assert left("delta-rs", EVERYTHING) == ["owner.team = it's ours"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "feature"),
+    [
+        ({"row_tracking": "enabled"}, "domainMetadata, rowTracking"),
+        ({"clustering": ("id",)}, "clustering, domainMetadata"),
+        ({"features": {"typeWidening": "supported"}}, "typeWidening"),
+        ({"properties": {"delta.enableInCommitTimestamps": "true"}}, "inCommitTimestamp"),
+    ],
+)
+def test_a_table_that_delta_rs_cannot_write_gets_no_settings_for_it(policy: dict[str, Any], feature: str) -> None:
+    """The table that delta-rs made would lock it out with the first plan."""
+    made = MAKERS["delta-rs"].write((ORDERS, scope("lake.s.t", isolation="Serializable", **policy)), "oss", "")
+    assert "lake.s.t" not in made.text
+    assert "lake.sales.orders" in made.text
+    (one,) = made.left
+    assert one.what == "every setting"
+    assert one.why.startswith(f"delta-rs 1.6.6 cannot write a table with {feature}")
 
 
 def test_what_delta_rs_never_turns_on_need_not_be_off() -> None:
@@ -136,7 +154,7 @@ def test_what_no_maker_says_is_a_statement_of_the_next_plan() -> None:
 def test_features_and_constraints() -> None:
     checked = scope("lake.s.t", features={"typeWidening": "supported"}, constraints={"positive": "amount > 0"})
     assert "delta.properties.defaults.feature.typeWidening supported" in written("spark", checked)
-    for maker, names in {"spark": 1, "dbt": 1, "delta-rs": 2, "sql": 0}.items():
+    for maker, names in {"spark": 1, "dbt": 1, "delta-rs": 1, "sql": 0}.items():
         assert len(left(maker, checked)) == names, maker
 
 
@@ -207,6 +225,62 @@ def test_policies_that_need_nothing_of_a_maker_are_not_compared(maker: str) -> N
         compare(MAKERS[maker], wanted, {"spark-submit": "--conf a=b", **texts}.get(maker, ""), "file")
 
 
+def spelled(maker: str, old: str, new: str, dialect: str = "oss") -> Any:
+    """How the file of a maker compares in which a text is spelled in another way."""
+    table = scope(
+        "lake.s.t",
+        properties={"delta.appendOnly": "true"},
+        features={"typeWidening": "supported"},
+        clustering=("day", "id"),
+        data_skipping=("day", "id"),
+    )
+    wanted = MAKERS[maker].write((table,), dialect, "shop")
+    assert old in wanted.text
+    return compare(MAKERS[maker], wanted, wanted.text.replace(old, new), "file")
+
+
+@pytest.mark.parametrize(
+    ("maker", "old", "new"),
+    [
+        ("sql", "'true'", "TRUE"),
+        ("sql", "'delta.appendOnly' = ", "'DELTA.APPENDONLY'="),
+        ("sql", "delta.appendOnly", "delta.appendonly"),
+        ("sql", "(`day`, `id`)", "( DAY , Id )"),
+        ("sql", "'day,id'", "'day, id'"),
+        ("sql", "'supported'", "'Supported'"),
+        ("dbt", "delta.appendOnly", "delta.appendonly"),
+        ("dbt", '"true"', "TRUE"),
+        ("dbt", '"day", "id"', "DAY, ID"),
+        ("spark", "appendOnly true", "appendOnly =  TRUE  "),
+        ("spark", "supported", "SUPPORTED"),
+        ("python", '"true"', "True"),
+    ],
+)
+def test_a_spelling_that_the_maker_takes_for_the_same_agrees(maker: str, old: str, new: str) -> None:
+    assert spelled(maker, old, new, "databricks" if maker == "dbt" else "oss") == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("maker", "old", "new"),
+    [
+        ("spark", "appendOnly", "appendonly"),  # Delta looks a default up by its own spelling
+        ("sql", "'true'", "'true '"),  # and reads no text with a space as a boolean
+        ("sql", "(`day`, `id`)", "(id, day)"),
+        ("sql", "'supported'", "'maybe'"),
+    ],
+)
+def test_a_spelling_that_the_maker_does_not_know_disagrees(maker: str, old: str, new: str) -> None:
+    wrong, _ = spelled(maker, old, new)
+    assert len(wrong) == 1
+
+
+def test_the_empty_settings_of_dbt_are_a_file_of_dbt() -> None:
+    nothing = MAKERS["dbt"].write((scope("lake.s.a_*", isolation="Serializable"),), "oss", "shop")
+    assert MAKERS["dbt"].read(nothing.text, "dbt_project.yml") == {}
+    with pytest.raises(InputError, match="nothing is compared"):
+        compare(MAKERS["dbt"], nothing, nothing.text, "dbt_project.yml")
+
+
 def test_another_spelling_of_an_interval_agrees() -> None:
     wanted = MAKERS["spark"].write((ORDERS,), "oss", "shop")
     text = wanted.text.replace("interval 10 days", "interval 240 hours")
@@ -255,7 +329,7 @@ CREATE = """CREATE OR REPLACE TABLE IF NOT EXISTS `sales`.events (
   day DATE
 ) USING delta
 PARTITIONED BY ( day )
-TBLPROPERTIES (delta.appendOnly = true, 'delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking'='true',
+TBLPROPERTIES (delta.appendOnly = true, 'delta.enableDeletionVectors'='true',
   'delta.logRetentionDuration' = 'interval 1 week 3 days', "owner.team" = 'it\\'s ours')
 AS SELECT 'delta.x' = 'y' FROM t;
 """

@@ -68,21 +68,16 @@ def test_the_plan_of_a_table_of_delta_rs_is_empty(tmp_path: Path) -> None:
 def test_what_the_plan_of_such_a_table_still_changes_is_what_the_settings_named(tmp_path: Path) -> None:
     policy = Policy(
         deletion_vectors="enabled",
-        row_tracking="enabled",
-        clustering=("id",),
-        properties={"owner.team": "ours", "delta.checkpointPolicy": "v2", "delta.enableTypeWidening": "true"},
+        properties={"owner.team": "ours", "delta.checkpointPolicy": "v2"},
         features={"v2Checkpoint": "supported"},
         constraints={"positive": "id > 0"},
     )
     changes, left = made(tmp_path, policy)
     assert sorted(changes) == [
-        "clustering",
         "constraints.positive",
         "features.v2Checkpoint",
         "properties.delta.checkpointPolicy",
-        "properties.delta.enableTypeWidening",
         "properties.owner.team",
-        "row_tracking",
     ]
     assert len(left) == len(changes)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tablectl.attributes.predictive_optimization import why_maintained
-from tablectl.delta.protocol import Protocol
+from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.upkeep import (
@@ -21,7 +21,7 @@ from tablectl.model.upkeep import (
     read_vacuum,
 )
 from tablectl.planning.upkeep import due_tasks, upkeep_table
-from tests.builders import live_table
+from tests.builders import live_table, look_back
 
 DAY = 86_400_000
 NOW = 1_800_000_000_000
@@ -98,6 +98,12 @@ def test_a_commit_of_a_clock_far_ahead_does_not_put_upkeep_off_for_years() -> No
     assert not vacuum(vacuumed_at=NOW + DAY // 2, oldest=NOW - 8 * DAY).due, "clocks differ by some hours"
 
 
+def test_a_first_commit_of_a_clock_far_ahead_does_not_put_upkeep_off() -> None:
+    ahead = NOW + 300 * DAY
+    assert optimize(OptimizePolicy(every="7 days"), oldest=ahead).due
+    assert vacuum(oldest=ahead).due
+
+
 def test_a_new_table_is_due_once_its_first_commit_is_old_enough() -> None:
     policy = OptimizePolicy(every="7 days")
     assert not optimize(policy, oldest=NOW - DAY).due
@@ -131,6 +137,26 @@ def test_vacuum_is_due_by_time_and_names_what_is_old_enough() -> None:
     task = vacuum(vacuumed_at=NOW - 8 * DAY, removed=removed)
     assert (task.due, task.files, task.bytes) == (True, 5, 500)
     assert vacuum("interval 1 day", vacuumed_at=NOW - 8 * DAY, removed=removed).files == 14
+
+
+def test_files_of_commits_that_were_not_read_are_unknown_and_not_none() -> None:
+    few = vacuum(removed=((NOW - 10 * DAY, 5, 500),), unread="not all commits were read", cut=True)
+    assert (few.files, few.bytes) == (None, None)
+    assert few.why.startswith("commits removed at least 5 files (500 B)")
+    none = vacuum(unread="not all commits were read", cut=True)
+    assert (none.due, none.files, none.bytes) == (True, None, None)
+    assert none.why == (
+        "how many files no reader can need any more is unknown: not all commits were read; no VACUUM was found"
+    )
+
+
+@pytest.mark.parametrize("engine", ["unknown", "delta-spark"])
+def test_vacuum_is_shown_as_free_with_any_client(engine: str) -> None:
+    """A client that no rule knows is taken to fail by every commit; a VACUUM's have no actions."""
+    live = replace(live_table(history=look_back([Client(engine)])), upkeep=UpkeepFacts(cut=True))
+    policy = UpkeepPolicy(vacuum=VacuumPolicy(every="7 days"))
+    (statement,) = upkeep_table(policy, live, due_tasks(policy, live, NOW), "oss", NO_OPTIONS).statements
+    assert (str(statement.phase), statement.fails) == ("free", "")
 
 
 def test_vacuum_is_not_due_before_its_time() -> None:

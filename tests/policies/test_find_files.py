@@ -73,7 +73,10 @@ def test_files_that_cannot_be_read(root: Path) -> None:
     missing = read(Path("none"))
     assert missing[1][0].startswith("none: no such file or directory\n  hint: to start here: `tablectl init`, or")
     assert read(Path("pipe")) == (None, ["pipe: this is not a file"])
-    assert read(Path("big")) == (None, ["big: the file is larger than 1 MB\n  hint: split it into several files"])
+    assert read(Path("big")) == (
+        None,
+        ["big: the file is larger than 1 MB\n  hint: split policies into several files"],
+    )
     assert read(Path("loop"))[1][0].startswith("loop: cannot be read: ")
     assert read(Path("a\0b"))[1][0].startswith(r"a\x00b: cannot be read: ")
     assert read_bytes(root / "none", [], missing=b"") == b""

@@ -45,6 +45,13 @@ def test_tables_that_databricks_maintains_declare_none(wrong: Callable[..., list
     assert "`predictive_optimization: enabled` and `upkeep.vacuum: every 7 days` exclude each other" in problem
 
 
+@pytest.mark.parametrize("size", ["-1", "128 megabytes", "128MiB", "128 MB or so"])
+def test_the_hint_about_a_size_says_which_units_there_are(table_wrong: Callable[..., list[str]], size: str) -> None:
+    (problem,) = table_wrong(f"upkeep: {{optimize: {{every: 1 day, target: {size}}}}}")
+    assert problem.count("is not a size") == 1
+    assert "needs a number and a unit, such as '500 MB': B, kB, MB, GB, TB or PB" in problem
+
+
 @pytest.mark.parametrize(
     ("value", "problem"),
     [

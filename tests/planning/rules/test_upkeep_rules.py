@@ -16,7 +16,6 @@ from tests.builders import live_table
 
 NAME = parse_table("lake.sales.orders")
 MONTHLY = UpkeepPolicy(optimize=OptimizePolicy(every="28 days"), vacuum=VacuumPolicy(every="28 days"))
-SELDOM = UpkeepPolicy(optimize=OptimizePolicy(every="60 days"), vacuum=VacuumPolicy(every="90 days"))
 
 
 def found(upkeep: UpkeepPolicy | None, live: LiveTable | None = None, dialect: str = "oss") -> list[tuple[str, str]]:
@@ -31,27 +30,10 @@ def of_policy(upkeep: UpkeepPolicy, **policy: object) -> list[str]:
     return [each.code for each in lint(replace(state, upkeep=upkeep), NAME, "validate") if each.code >= "L030"]
 
 
-def test_upkeep_within_the_retention_of_the_log_has_no_finding() -> None:
+def test_a_policy_alone_is_compared_with_what_it_declares() -> None:
     assert found(MONTHLY) == []
     assert found(None) == []
-
-
-def test_upkeep_that_is_due_less_often_than_the_log_is_kept() -> None:
-    assert found(SELDOM) == [
-        ("L031", "optimize is declared every 60 days, and the log is kept 30 days"),
-        ("L031", "vacuum is declared every 90 days, and the log is kept 30 days"),
-    ]
-    assert found(SELDOM, live_table(properties={"delta.logRetentionDuration": "interval 100 days"})) == []
-
-
-def test_by_its_small_files_alone_the_log_does_not_matter() -> None:
-    assert found(UpkeepPolicy(optimize=OptimizePolicy(small_files="30%"))) == []
-    assert found(UpkeepPolicy(optimize=OptimizePolicy(small_files="30%", every="never"))) == []
-
-
-def test_a_policy_alone_is_compared_with_what_it_declares() -> None:
-    assert of_policy(SELDOM) == [], "the table may keep its log for years"
-    assert of_policy(SELDOM, retention={"log": "interval 30 days"}) == ["L031", "L031"]
+    assert of_policy(MONTHLY) == []
     assert of_policy(MONTHLY, retention={"deleted_files": "interval 1 hour"}) == ["L032"]
 
 
