@@ -179,9 +179,11 @@ class Attribute(ABC):
         del live
         yield from ()
 
-    def restored(self, before: LiveTable, after: LiveTable) -> Iterator[str]:
-        """The keys, besides those of ``imported``, whose values the undo of a run restores."""
-        del before, after
+    def restored(self, before: LiveTable, after: LiveTable, declared: Declared | None) -> Iterator[str]:
+        """The keys, besides those of ``imported``, whose values the undo of a run restores. ``declared`` is what the
+        policy declares today.
+        """
+        del before, after, declared
         yield from ()
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:

@@ -167,8 +167,9 @@ class Constraints(Attribute):
                 name = key[len(keys.CONSTRAINTS) :]
                 yield name, _expression(live, name) or value
 
-    def restored(self, before: LiveTable, after: LiveTable) -> Iterator[str]:
+    def restored(self, before: LiveTable, after: LiveTable, declared: Declared | None) -> Iterator[str]:
         """The columns that differ in being nullable."""
+        del declared
         for field in before.schema.fields:
             if _nullability(before, field.name) != _nullability(after, field.name) and _NAME.match(field.name):
                 yield field.name

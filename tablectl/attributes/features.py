@@ -16,7 +16,7 @@ from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import PROTECTION
-from tablectl.delta.table_features import FEATURES, SUPPORT, TableFeature, find_feature, with_needed
+from tablectl.delta.table_features import FEATURES, SUPPORT, TableFeature, find_feature, leaves, with_needed
 from tablectl.model.operations import DropConstraint, DropFeature, Operation, SetProperties
 from tablectl.model.operations.drop_feature import WIDENED
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -133,11 +133,13 @@ class Features(Attribute):
         """A new table can have every feature: also catalog commits, which open-source Delta gives to no other."""
         return ()
 
-    def restored(self, before: LiveTable, after: LiveTable) -> Iterator[str]:
-        """The features that were dropped. Those that were added stay, as the undo says."""
-        del after
-        named = self.value_type.named
-        yield from (each for each in (named.names if named else ()) if before.protocol.has(each))
+    def restored(self, before: LiveTable, after: LiveTable, declared: Declared | None) -> Iterator[str]:
+        """The features that were dropped, and those that the policy added, if Delta can drop them."""
+        items = declared.items() if isinstance(declared, Mapping) else ()
+        added = {name for name, value in items if value == "supported" and leaves(name) != "never"}
+        for each in self.value_type.named.names if self.value_type.named else ():
+            if before.protocol.has(each) or (each in added and after.protocol.has(each)):
+                yield each
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """How much data a rewrite may touch, and when history may be deleted."""

@@ -15,6 +15,7 @@ from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
 from tablectl.delta.names import column_text
+from tablectl.delta.table_features import with_needed
 from tablectl.model.operations import (
     Operation,
     SetProperties,
@@ -35,6 +36,7 @@ _IN_V2 = frozenset(
     {"byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean", "date", "timestamp"}
     | {"timestamp_ntz", "array", "map", "struct"}
 )
+_ONLY_IN_V3 = ("variant", "geometry", "geography")
 
 
 class Uniform(WordAttribute):
@@ -76,7 +78,7 @@ class Uniform(WordAttribute):
     def leaves_out(self, change: Change, declared: Declared | None, live: LiveTable) -> bool:
         """V3 maps columns and turns row tracking on in its own statement: Delta refuses it after row tracking."""
         by_v3 = change.id in {"row_tracking", "column_mapping"} and declared == "iceberg_v3"
-        return by_v3 and change.before != "suspended" and not is_true(live.property(keys.iceberg_compat(3)))
+        return by_v3 and not is_true(live.property(keys.iceberg_compat(3)))
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         problems = _against_any(change, live) if change.after == "none" else _against_upgrade(change, live, target)
@@ -95,7 +97,7 @@ class Uniform(WordAttribute):
             )
             return (PlannedOperation(change.id, UnsetProperties(unset), undo=undo, undo_note=stays),)
         if after == _NEWEST:
-            return (_to_v3(change, basis, begun=begun),)
+            return (_to_v3(change, basis),)
         steps: list[PlannedOperation] = []
         if change.before == "iceberg_v1" and after > before:
             # Without this, a run that stops before the files are rewritten would look complete.
@@ -138,17 +140,20 @@ class Uniform(WordAttribute):
         return Needs(vectors=value == "iceberg_v1", size=value in {"iceberg_v2", "iceberg_v3"})
 
 
-def _to_v3(change: Change, basis: Basis, *, begun: bool) -> PlannedOperation:
-    """One SET: Delta gives the files row ids, and then commits all keys at once (delta-1.10)."""
+def _to_v3(change: Change, basis: Basis) -> PlannedOperation:
+    """One SET: Delta gives the files row ids, and then commits all keys at once, another version off (delta-1.10)."""
+    before = _version(change.before)
     formats = (keys.UNIFORM_FORMATS, "iceberg")
     hidden = UnsetProperties((keys.UNIFORM_FORMATS,))
-    if begun:
+    if before == _NEWEST:
         return PlannedOperation(change.id, SetProperties((formats,)), undo=hidden)
     mapped = () if basis.mapping != "none" else ((keys.COLUMN_MAPPING, "name"),)
-    values = (*mapped, (keys.ROW_TRACKING, "true"), (keys.iceberg_compat(_NEWEST), "true"), formats)
-    stays = "Iceberg compatibility V3, which Delta does not turn off, with row tracking and the column mapping"
-    needs = (keys.MANIFEST, keys.ROW_TRACKING_SUSPENDED)
-    return PlannedOperation(change.id, SetProperties(values), needs=needs, undo=hidden, undo_note=stays)
+    off = ((keys.iceberg_compat(before), "false"),) if before else ()
+    values = (*mapped, *off, (keys.ROW_TRACKING, "true"), (keys.iceberg_compat(_NEWEST), "true"), formats)
+    undo = None if before else hidden
+    return PlannedOperation(
+        change.id, SetProperties(values), needs=(keys.MANIFEST,), undo=undo, undo_note=_stays(3, basis)
+    )
 
 
 def _undo(before: int, after: int, *, begun: bool) -> Operation:
@@ -158,15 +163,17 @@ def _undo(before: int, after: int, *, begun: bool) -> Operation:
 
 
 def _stays(version: int, basis: Basis) -> str:
-    missing = [
-        each for each in (f"icebergCompatV{version}", "columnMapping") if not basis.protocol.protocol().has(each)
-    ]
-    parts = [f"the protocol feature{'s' * (len(missing) > 1)} {' and '.join(missing)}"] if missing else []
+    has = basis.protocol.protocol().has
+    missing = sorted((each for each in with_needed((f"icebergCompatV{version}",)) if not has(each)), reverse=True)
+    parts = ["Iceberg compatibility V3, which Delta does not turn off, with row tracking"] if version == _NEWEST else []
+    if missing:
+        names = " and ".join(missing) if len(missing) < 3 else ", ".join(missing)
+        parts.append(f"the protocol feature{'s' * (len(missing) > 1)} {names}")
     if basis.mapping == "none":
         parts.append("the column mapping")
-    if basis.writes_vectors:
+    if basis.writes_vectors and version != _NEWEST:
         parts.append("deletion vectors off")
-    if version > 1:
+    if version == 2:
         parts.append("the rewritten files, with the same rows")
     return ", ".join(parts)
 
@@ -200,7 +207,7 @@ def _against_any(change: Change, live: LiveTable) -> Iterator[Refusal]:
 def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
     yield from _against_any(change, live)
     version = _version(change.after)
-    if version == _NEWEST and not str(change.before).endswith(_BEGUN):
+    if version == _NEWEST:
         yield from _against_v3(change, live)
     elif (live.property(keys.COLUMN_MAPPING) or "").lower() == "id":
         yield Refusal(
@@ -238,21 +245,24 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
 
 
 def _against_v3(change: Change, live: LiveTable) -> Iterator[Refusal]:
+    if _version(change.before) == _NEWEST:
+        return
+    if is_true(live.property(keys.ROW_TRACKING_SUSPENDED)):
+        yield Refusal(
+            change=change.id,
+            reason="row tracking is suspended, as a drop of it that broke off leaves it, and V3 turns it on",
+            fix=f"unset {keys.ROW_TRACKING_SUSPENDED} yourself first",
+        )
     if is_true(live.property(keys.ROW_TRACKING)):
         yield Refusal(
             change=change.id,
             reason="the table has row tracking, and Delta turns on Iceberg compatibility V3 only together with it",
             fix="apply `row_tracking: disabled` first: the rows get new ids then",
         )
-    if change.before != "none":
-        yield Refusal(
-            change=change.id,
-            reason=f"the table is {change.before}, and Delta turns on V3 only on a table without another version",
-            fix="apply `uniform: none` first",
-        )
 
 
 def _readable(kind: str, version: int) -> bool:
     if version == 1:
         return kind not in _NOT_IN_V1
-    return kind in _IN_V2 or kind.startswith(("decimal", "char", "varchar", "string"))
+    more = _ONLY_IN_V3 if version == _NEWEST else ()
+    return kind in _IN_V2 or kind.startswith(("decimal", "char", "varchar", "string", *more))

@@ -92,7 +92,7 @@ def advise_command(options: AdviseCommandOptions, out: Output) -> ExitCode:
                 raise UsageError(f"{options.out} exists", "name a new file, and move what you want into your policies")
             check_writable(options.out)
         others = project.requested(options.tables, everything=options.everything)
-        policies = project.any_policies(options.paths)
+        policies = project.any_policies(options.paths, others)
         if others is None and not policies.tables and not policies.patterns:
             raise UsageError(
                 "no tables are named, and no policy names any",
@@ -118,7 +118,7 @@ def advise(options: AdviseOptions) -> LakeAdvice:
     """
     with options.open() as project:
         others = project.requested(options.tables, everything=options.everything)
-        return _collect(project, project.any_policies(options.paths), others, options)
+        return _collect(project, project.any_policies(options.paths, others), others, options)
 
 
 def _collect(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,13 +22,13 @@ from tablectl.delta.names import parse_table
 from tablectl.insight.advice.facts import TableFacts
 from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, find_risks
 from tablectl.insight.advice.risks_document import document_of_risks
-from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError, one_line
+from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.text import natural_key
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import LintedTable
 from tablectl.policies.fields import ListOf, Text
 from tablectl.policies.settings import setting
-from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.spec import TableSpec
 from tablectl.policies.yaml_text import write_policies
 
 _WRITTEN = "Written by `tablectl check`: what mends the risks that it found. What no line names is not managed."
@@ -74,7 +74,7 @@ def check_command(options: CheckCommandOptions, out: Output) -> ExitCode:
         reports.check()
         if options.out is not None:
             check_writable(options.out)
-        found = check_tables(project, options, on_read, out.note)
+        found = check_tables(project, options, on_read)
     reports.write(report_of(found, document_of_risks, context_here()), out)
     mended = [(each.table, [one for risk in each.risks for one in risk.declare]) for each in found.tables]
     entries = [entry_of(project, parse_table(table), declared) for table, declared in mended if declared]
@@ -100,20 +100,13 @@ def check_tables(
     project: Project,
     options: CheckOptions,
     on_read: OnRead = ignore_progress,
-    note: Callable[[str], None] = lambda _text: None,
 ) -> LakeRisks:
     """The risks of the tables. Raises as ``locate``, and ``UsageError`` if neither a place nor a policy names any.
 
     A place is checked although policies of the current folder have an error.
     """
     others = project.requested([_catalog(each, project) for each in options.places])
-    try:
-        specs = project.any_policies()
-    except InputError as error:
-        if others is None:
-            raise
-        specs = Specs.of(())
-        note(f"the policies of this folder are left out: {str(error.problems[0]).splitlines()[0]}")
+    specs = project.any_policies(asked=others)
     if others is None and not specs.tables and not specs.patterns:
         hint = "name a folder (`tablectl check /data/lake`), a catalog (`lake`), or a pattern (`'lake.sales.*'`)"
         raise UsageError("no place is named, and no policy names a table", hint)

@@ -110,7 +110,7 @@ def import_command(options: ImportCommandOptions, out: Output) -> ExitCode:
     asked = _asked(project, options)
     options.check_output()
     besides = shown_path(options.out) if options.out else ""
-    known = declared_already(project.any_policies(), besides)
+    known = declared_already(project.any_policies(asked=asked), besides)
     with project, out.progress() as on_read:
         found = import_policies(project, asked, known, on_read)
     _tell(found, out)
@@ -134,7 +134,8 @@ def import_tables(options: ImportOptions) -> Imported:
     A table that cannot be read is in ``Imported.failures``.
     """
     with options.open() as project:
-        return import_policies(project, _asked(project, options), declared_already(project.any_policies(), besides=""))
+        asked = _asked(project, options)
+        return import_policies(project, asked, declared_already(project.any_policies(asked=asked), besides=""))
 
 
 def _asked(project: Project, options: ImportOptions) -> Specs:

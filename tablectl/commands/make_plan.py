@@ -11,10 +11,12 @@ from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 from tablectl.commands.selection import LocatedTable, Selection, depth_for
 from tablectl.leases.clock import today
+from tablectl.lint_rules.products import CLIENT_STANDS_OUTSIDE
+from tablectl.lint_rules.rule import table_subject
 from tablectl.log.reader import Reading
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
-from tablectl.planning.lint import with_own_rules
+from tablectl.planning.lint import lint, with_own_rules
 from tablectl.planning.merge_plans import Shard
 from tablectl.planning.plan_file import FORMAT
 from tablectl.planning.plan_table import plan_table
@@ -51,12 +53,14 @@ def plan_located(
     failures = list(located.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
+    outside: list[str] = []
     depths = partial(_depth, project, tells_losses=losses)
     for spec, table in read_tables(project, located, depths, partial(_planned, project), on_read, failures):
-        if table:
+        if isinstance(table, TablePlan):
             tables.append(table)
         else:
             unchanged.append(spec.name.text)
+            outside += [f"{spec.name.text}: {each}" for each in table]
     return Plan(
         format=FORMAT,
         tool=__version__,
@@ -68,16 +72,21 @@ def plan_located(
         failures=sorted_failures(failures),
         unchanged=tuple(sorted(unchanged)),
         unmatched=located.unmatched,
+        outside=tuple(sorted(outside)),
         shard=shard.text if shard else "",
     )
 
 
-def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | None:
+def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | tuple[str, ...]:
+    """The plan of a table; if it needs no change, what keeps clients of its policy away from it."""
     severities = with_own_rules(project.config.severities, project.own_rules, spec)
     options = spec.options.on(today())
     table = plan_table(spec.policy, reading.table, project.dialect, options, severities, project.runtime)
     if table is None:
-        return None
+        state = table_subject(spec.policy, reading.table, (), project.dialect, options=options)
+        found = lint(state, spec.name, "plan", project.config.severities) if options.clients else ()
+        about = [each for each in found if each.code == CLIENT_STANDS_OUTSIDE.code and each.severity != "ignored"]
+        return tuple(each.message for each in about)
     said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
     return replace(table, **said)
 

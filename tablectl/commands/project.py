@@ -312,9 +312,17 @@ class Project:
         changed = ChangedSince(earlier.commit, earlier.differ, whole=some is None)
         return self.policies(paths) if some is None else some, changed
 
-    def any_policies(self, paths: Paths = None) -> Specs:
-        """As ``policies``, for commands that need none: empty if no paths are given and the repository has none."""
-        return self.policies(paths) if paths or has_policies(self.config, self.directory) else Specs.of(())
+    def any_policies(self, paths: Paths = None, asked: Specs | None = None) -> Specs:
+        """As ``policies``, for commands that need none: empty if no paths are given and the repository has none. Where
+        tables are asked for, policies with an error are left out with a note.
+        """
+        try:
+            return self.policies(paths) if paths or has_policies(self.config, self.directory) else Specs.of(())
+        except InputError as error:
+            if paths or asked is None:
+                raise
+            self.source.on_start(f"the policies of this folder are left out: {str(error.problems[0]).splitlines()[0]}")
+            return Specs.of(())
 
     def requested(self, tables: Sequence[str], *, everything: bool = False) -> Specs | None:
         """Specs without policies for named tables and patterns, and for the whole catalog with ``everything``; ``None``

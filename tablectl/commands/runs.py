@@ -266,7 +266,7 @@ def _undo(project: Project, spec: TableSpec, location: str, commits: Sequence[Co
         if version >= 0
     }
     steps = [
-        changes_between(states[commit.version - 1], states[commit.version], project.dialect)
+        changes_between(states[commit.version - 1], states[commit.version], project.dialect, spec.policy)
         for commit in changed
         if commit.version > 0
     ]

@@ -122,7 +122,7 @@ def collect_status(
     """
     now = int(time() * 1000)
     others = project.requested(options.tables, everything=everything)
-    specs, selection = project.any_policies(options.paths), options.selection
+    specs, selection = project.any_policies(options.paths, others), options.selection
     # Without policies, the others alone are asked for.
     managed = (
         locate(specs, selection, project.open_catalog, project.stores)

@@ -72,8 +72,7 @@ def _lint(specs: Specs, project: Project) -> tuple[LintedTable, ...]:
 
 
 def _state(spec: TableSpec, project: Project) -> LintedState:
-    truncates = spec.options.truncate_history
-    state = LintedState.of_policy(spec.policy, project.dialect, project.runtime, truncates=truncates)
+    state = LintedState.of_policy(spec.policy, project.dialect, project.runtime, options=spec.options)
     return replace(state, upkeep=spec.upkeep)
 
 

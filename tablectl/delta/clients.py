@@ -8,6 +8,7 @@ version newer than the newest known one counts as the newest known one.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from enum import StrEnum
@@ -356,6 +357,13 @@ def _shown(features: frozenset[str]) -> tuple[str, ...]:
 def find_client(name: str) -> ClientData | None:
     """The entry of a client by its name in policies; ``None`` if there is no entry."""
     return next((each for each in known_clients() if each.name == name), None)
+
+
+def meant_client(name: str) -> str:
+    """The name in policies of the client that a name without an entry most likely means; empty if none is similar."""
+    by_engine = find_engine(name)
+    near = difflib.get_close_matches(name[:100], [each.name for each in known_clients()], n=1)
+    return by_engine.name if by_engine else next(iter(near), "")
 
 
 def find_engine(engine: str) -> ClientData | None:

@@ -10,7 +10,15 @@ from tablectl.attributes.feature_steps import policy_line
 from tablectl.attributes.features import Features, dropped_features
 from tablectl.attributes.policy import Policy, attribute
 from tablectl.delta import keys
-from tablectl.delta.clients import ClientData, find_client, find_engine, in_the_way, parse_version, wrong_writes
+from tablectl.delta.clients import (
+    ClientData,
+    find_client,
+    find_engine,
+    in_the_way,
+    meant_client,
+    parse_version,
+    wrong_writes,
+)
 from tablectl.delta.databricks_runtimes import TRUNCATED, Capability, can, for_property, for_value
 from tablectl.delta.dialects import dialect_of
 from tablectl.lint_rules.rule import Found, LintedState, LintRule
@@ -175,6 +183,30 @@ CLIENT_STANDS_OUTSIDE = LintRule(
     "remove it from `clients`.",
     source="the table of clients in this page; delta-1.15",
     check=_client_stands_outside,
+)
+
+
+def _client_is_unknown(table: LintedState) -> Found:
+    for name in table.clients:
+        if find_client(name) is None:
+            meant = meant_client(name)
+            hint = f"; did you mean {meant}?" if meant else ""
+            yield f"{name} is not in the table of clients: nothing protects its access{hint}", "clients"
+
+
+CLIENT_IS_UNKNOWN = LintRule(
+    code="L027",
+    name="ClientIsUnknown",
+    severity="warning",
+    harm="clients locked out",
+    title="A client of the policy is not known",
+    breaks="Nothing by itself: a change that locks this client out is planned like any other, with P003.",
+    why="`clients:` names a client of which tablectl has no data, or its name is misspelt.",
+    fix="Correct the name. If the client is another one, `allowed_features:` with the features that it knows protects "
+    "its access; then set this code to `ignore` for its tables.",
+    source="the table of clients in this page",
+    seen=("validate", "lint"),
+    check=_client_is_unknown,
 )
 
 

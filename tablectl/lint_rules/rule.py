@@ -75,7 +75,7 @@ class LintedState:
 
     @classmethod
     def of_policy(
-        cls, policy: Policy, dialect: str, runtime: Runtime | None = None, *, truncates: bool = False
+        cls, policy: Policy, dialect: str, runtime: Runtime | None = None, *, options: TableOptions = NO_OPTIONS
     ) -> LintedState:
         """The state of a policy alone."""
         return cls(
@@ -84,8 +84,9 @@ class LintedState:
             properties=planned_properties(policy),
             clustering=policy.clustering,
             partitioning=policy.partitioning,
+            client_versions=options.clients,
             runtime=runtime,
-            truncates=truncates,
+            truncates=options.truncate_history,
         )
 
     @property

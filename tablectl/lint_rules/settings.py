@@ -309,7 +309,8 @@ def _text_that_clients_ignore(table: LintedState) -> Found:
         written = written_text(key, stored)
         if written != stored:
             text = f"delta-rs ignores the stored text of {key}, {cut(stored)}: it reads {written}"
-            yield text, declaration_of(key)
+            about = declaration_of(key)
+            yield text if "." in about else f"{text}; no plan replaces it", about
 
 
 def _written_again(table: LintedState) -> Mend:

@@ -19,7 +19,7 @@ from tablectl.model.table import ClusteringState
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.writers import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
 from tablectl.support.frozen import frozen
-from tablectl.support.json_text import OMITTED
+from tablectl.support.json_text import OMITTED, UNWRITTEN
 
 Value = str | tuple[str, ...] | None
 """An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""
@@ -404,6 +404,8 @@ class Plan(ReportMethods):
     """Tables that already match their policies."""
     unmatched: tuple[str, ...] = ()
     """Patterns that match no live table."""
+    outside: tuple[str, ...] = field(default=(), metadata=UNWRITTEN)
+    """What keeps clients of a policy away from tables that need no change."""
     shard: str = field(default="", metadata=OMITTED)
     """The part of all tables that this is the plan of, such as ``2/8``; empty for all of them. Not written if empty."""
     changed_since: str = field(default="", metadata=OMITTED)

@@ -133,16 +133,20 @@ def _needs(one: PlannedOperation, other: PlannedOperation) -> bool:
 
 def _groups(operations: list[PlannedOperation], basis: Basis) -> Iterable[list[PlannedOperation]]:
     """Groups the operations of a phase into statements, in run order: properties, a backfill, operations that depend on
-    them, dropped features. A backfill commits every file again: quick changes must not wait for it.
+    them, dropped features. A backfill commits every file again: only changes that need it wait for it.
     """
     alone = [each for each in operations if each.operation.backfill(basis)]
-    sets = [each for each in operations if isinstance(each.operation, SetProperties) and each not in alone]
+    both = [each for each in operations if isinstance(each.operation, SetProperties) and each not in alone]
+    late = [each for each in both if any(_needs(each, other) for other in alone)]
+    sets = [each for each in both if each not in late]
     unsets = [each for each in operations if isinstance(each.operation, UnsetProperties)]
     rest = [each for each in operations if not isinstance(each.operation, SetProperties | UnsetProperties)]
     rest.sort(key=lambda each: each.operation.turn)
     unset_first = any(_needs(one, other) for one in sets for other in unsets)
     yield from (group for group in ((unsets, sets) if unset_first else (sets, unsets)) if group)
     yield from ([replace(each, id=f"{each.phase}-backfill")] for each in alone)
+    if late:
+        yield [replace(each, id=f"{each.phase}-set-after") for each in late]
     yield from ([each] for each in rest)
 
 

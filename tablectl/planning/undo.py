@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Literal
 
-from tablectl.attributes.policy import ATTRIBUTES, attribute
+from tablectl.attributes.features import dropped_features
+from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute
 from tablectl.model.plan import Change, TableFailure, Value
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import Commit, LiveTable
@@ -21,6 +22,7 @@ from tablectl.support.json_text import UNWRITTEN, in_json
 
 Outcome = Literal["refused", "undo", "nothing"]
 """What an undo does to a table."""
+_NO_POLICY = Policy()
 
 
 @frozen(kw_only=True)
@@ -163,13 +165,16 @@ def past_runs(commits: Mapping[str, Iterable[Commit]]) -> tuple[PastRun, ...]:
     return tuple(sorted(found, key=lambda each: (each.ended, each.stamp.run), reverse=True))
 
 
-def changes_between(before: LiveTable, after: LiveTable, dialect: str) -> tuple[Change, ...]:
-    """The declarable values that differ between two versions of a table, in the order of attributes.
+def changes_between(
+    before: LiveTable, after: LiveTable, dialect: str, policy: Policy = _NO_POLICY
+) -> tuple[Change, ...]:
+    """The declarable values that differ between two versions of a table with this policy, in the order of attributes.
 
     Properties that Delta writes itself, and defaults, are not among them (see ``values_of_table``).
     """
     named = {(name, key) for table in (before, after) for name, key in _declared(table, dialect)}
-    named |= {(entry.name, key) for entry in ATTRIBUTES for key in entry.restored(before, after)}
+    for entry in ATTRIBUTES:
+        named |= {(entry.name, key) for key in entry.restored(before, after, getattr(policy, entry.name))}
     order = {entry.name: number for number, entry in enumerate(ATTRIBUTES)}
     changes = (
         Change(
@@ -197,12 +202,19 @@ def table_undo(
 ) -> TableUndo:
     """The undo of a run on one table. ``before`` is the table before the run's first commit, ``now`` as it is."""
     values = (_value(change, attribute(change.attribute).read(now, change.key)) for change in changes)
+    going = {feature for change in changes for feature in _drops(change)}
     return TableUndo(
         spec=spec,
         commits=tuple(sorted(commits, key=lambda commit: commit.version)),
         values=tuple(values),
-        stays=tuple(sorted(now.protocol.features - before.protocol.features)),
+        stays=tuple(sorted(now.protocol.features - before.protocol.features - going)),
     )
+
+
+def _drops(change: Change) -> Iterator[str]:
+    """The feature that the undo of a change drops."""
+    if declarable(change.attribute, change.key, change.before) == "dropped":
+        yield from dropped_features({change.attribute: {change.key: "dropped"} if change.key else "dropped"})
 
 
 def _value(change: Change, found: Value) -> ValueUndo:

@@ -33,6 +33,9 @@ Keys = tuple[str, ...]
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _FLAG = ("true", "false")
+_ON, _OFF = ("enabled", "allowed"), ("disabled", "none", "refused")
+_SWITCHES = {"true": _ON, "on": _ON, "yes": _ON, "false": _OFF, "off": _OFF, "no": _OFF}
+"""Words that people write for a switch, each with the words that may stand for it."""
 
 TEXT: Schema = {"type": ["string", "integer", "boolean"]}
 """The types that count as text. YAML reads a plain 60 or true as these types."""
@@ -212,7 +215,8 @@ class Word(YamlField):
             key = ".".join(name.keys)
             reading.report(node.source, f"`{key}: {word}` is not supported yet", f"for now {name} takes {self.takes}")
         else:
-            hint = "" if nearest(word, self.words) else self.others
+            switch = next((each for each in _SWITCHES.get(word.casefold(), ()) if each in self.words), "")
+            hint = f"did you mean `{switch}`?" if switch else "" if nearest(word, self.words) else self.others
             reading.report(
                 node.source, f"{_told(word, name)} is not a value of {name}", hint or did_you_mean(word, self.words)
             )

@@ -11,6 +11,7 @@ from typing import Any
 
 from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.attributes.value_types import FieldType, NamedValues, ValueType
+from tablectl.delta.clients import meant_client
 from tablectl.delta.names import column_text, fold_column, parse_column
 from tablectl.model.calendar import TableWindow
 from tablectl.model.table_lock import TableLock, parse_day
@@ -299,6 +300,12 @@ def _once(items: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(items))
 
 
+def _why_no_client(key: str) -> str:
+    meant = "" if _CLIENT.match(key) else meant_client(key.lower())
+    hint = f"; did you mean `{meant}`?" if meant else ""
+    return "" if _CLIENT.match(key) else f"is not a client{hint}"
+
+
 ATTRIBUTE_FIELDS: Mapping[str, YamlField] = MappingProxyType(
     {name: field_of(value_type) for name, value_type in VALUE_TYPES.items()}
 )
@@ -352,7 +359,7 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
             of=Text(parse=_is(_VERSION), noun="a version", values={"type": "string"}),
             what="clients to versions",
             item="the version",
-            why_not=lambda key: "" if _CLIENT.match(key) else "is not a client",
+            why_not=_why_no_client,
             description="Clients that must be able to go on, with their versions; a change that locks one out is "
             "refused.",
             example='{spark: "4.0"}',

@@ -58,9 +58,9 @@ def _pairs(word: str) -> frozenset[str]:
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """A hint: the most similar choice, or all choices if none is similar."""
+    """A hint: the most similar choice, or all choices if none is similar or several begin with the word."""
     listed = tuple(choices)
-    found = nearest(word, listed)
+    found = nearest(word, listed) if sum(each.startswith(word) for each in listed) < 2 else None
     if found:
         return f"did you mean `{found}`?"
     return f"known here: {', '.join(listed[:_MOST])}{', …' if len(listed) > _MOST else ''}"

@@ -50,6 +50,8 @@ class Context:
     """The time for which the report tells the expected loss of a plan; ``None`` to tell only the quietest and the
     busiest hour.
     """
+    no_quiet_hour: bool = False
+    """Whether the report says once for all tables that the quietest hour is unknown."""
     streams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By table: how far its declared streams are, and what stops them."""
     pending_fails: bool = False

@@ -41,6 +41,8 @@ _LONGEST_ROW = 6_000
 _NOTICE = 600
 """Bytes for the notice of what is left out."""
 _MOST_ROWS = 50
+_MOST_COLUMNS = 3
+_PAIRS = ("Change", "Effect")
 _OPEN_NAMES = 30
 """More names are folded."""
 _NAMES = 9_000
@@ -129,14 +131,22 @@ def _overview(grid: Grid, where: str) -> str:
     rows: list[list[str]] = []
     size = 0
     for row in grid.rows:
-        cells = [_lines(lines) for lines in row.cells]
+        cells = _narrow(grid.head, [_lines(lines) for lines in row.cells])
         size += sum(map(_size, cells)) + 40
         if size > _OVERVIEW and rows:
             break
         rows.append(cells)
     left = grid.rows[len(rows) :]
-    made = table(list(map(escape, grid.head)), rows)
+    made = table(list(map(escape, grid.head)) if len(grid.head) <= _MOST_COLUMNS else _PAIRS, rows)
     return f"{made}\n{_more(left, where)}" if left else made
+
+
+def _narrow(head: Sequence[str], cells: list[str]) -> list[str]:
+    """The cells of a row for the width of a phone: of four columns two, the last two with their titles."""
+    if len(head) <= _MOST_COLUMNS:
+        return cells
+    titled = (f"<i>{escape(title)}</i><br>{cell}" for title, cell in zip(head[2:], cells[2:], strict=True) if cell)
+    return ["<br><br>".join(filter(None, cells[:2])), "<br>".join(titled)]
 
 
 def _more(left: Sequence[Row], where: str) -> str:

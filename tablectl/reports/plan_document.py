@@ -39,6 +39,7 @@ from tablectl.reports.groups import (
     sizes_text,
 )
 from tablectl.reports.plan_wording import (
+    NO_QUIET_HOUR,
     all_unchanged,
     forecast,
     plan_parts,
@@ -83,6 +84,10 @@ def plan_document(
         groups = tuple(chain.from_iterable(_separate(group) for group in groups))
     shared = shared_effects(groups)
     groups = tuple(_without(shared, group) for group in groups)
+    losses = [loss for group in groups if (loss := tables_loss(group.tables, context.now))]
+    if len(losses) > 1 and all(NO_QUIET_HOUR in each for each in losses):
+        shared = (*shared, Effect(NO_QUIET_HOUR, "pending"))
+        context = replace(context, no_quiet_hour=True)
     cards = (*(failure_card(each, context) for each in failures), *(_card(group, context) for group in groups))
     rows = [_failure_row(group, index) for index, group in enumerate(failures)]
     rows += [_row(group, context, len(failures) + index) for index, group in enumerate(groups)]
@@ -180,6 +185,9 @@ def _facts(plan: Plan, context: Context) -> Iterator[tuple[str, Cell]]:
 def _tail(plan: Plan) -> Iterator[Block]:
     if plan.unmatched:
         yield Names(f"{plural(len(plan.unmatched), 'pattern')} without a table", plan.unmatched, warns=True)
+    if plan.outside:
+        more = f" (L023; {len(plan.outside) - 1:,} more: `tablectl lint`)" if len(plan.outside) > 1 else " (L023)"
+        yield Facts((("warning", f"{plan.outside[0]}{more}"),))
     if plan.unchanged:
         yield Names(f"{plural(len(plan.unchanged), 'table')} unchanged", plan.unchanged)
 
@@ -326,8 +334,12 @@ def _every_table(group: Group) -> Iterator[Block]:
 
 def _loss(group: Group, context: Context) -> Lines:
     """What the statements of all tables of a group are expected to cost their writers."""
-    text = tables_loss(group.tables, context.now)
+    text = _loss_text(tables_loss(group.tables, context.now), context)
     return (Cell(f"expected loss: {text}", tone="pending"),) if text else ()
+
+
+def _loss_text(loss: str, context: Context) -> str:
+    return loss.replace(f"; {NO_QUIET_HOUR}", "") if context.no_quiet_hour else loss
 
 
 def _statements(table: TablePlan, context: Context, *, alone: bool) -> Iterator[Block]:
@@ -344,7 +356,7 @@ def _statements(table: TablePlan, context: Context, *, alone: bool) -> Iterator[
 
 def _listing(table: TablePlan, statement: Statement, context: Context) -> Listing:
     note = (("not undone", statement.undo_note),) if statement.undo_note else ()
-    loss = statement_loss(table, statement, context.now)
+    loss = _loss_text(statement_loss(table, statement, context.now), context)
     facts = (*statement_facts(statement), *([("expected loss", loss)] if loss else []))
     return Listing((read_code(statement.sql),), facts, tuple(map(read_code, statement.undo)), note)
 

@@ -195,6 +195,9 @@ def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
     return f"{text}; unknown for {others:,} of the {len(tables):,} tables" if others else text
 
 
+NO_QUIET_HOUR = "the quietest hour is unknown, because the commits cover less than a day"
+
+
 def _week_text(week: WeekOfLoss, now: datetime | None, *, observed: bool) -> str:
     if not week:
         return ""
@@ -205,7 +208,7 @@ def _week_text(week: WeekOfLoss, now: datetime | None, *, observed: bool) -> str
     if not observed:
         worst = max(week, key=lambda each: each.failed)
         said = said or [f"up to {worst.text()}"]
-        return f"{said[0]}; the quietest hour is unknown, because the commits cover less than a day"
+        return f"{said[0]}; {NO_QUIET_HOUR}"
     quiet = quietest_hour(week, hour or 0)
     if hour is not None and week[hour].failed - week[quiet].failed < _NOTHING:
         return f"{said[0]}; no hour is quieter"

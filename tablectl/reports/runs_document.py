@@ -8,6 +8,7 @@ from dataclasses import replace
 from difflib import unified_diff
 from functools import partial
 
+from tablectl.attributes.feature_steps import policy_line
 from tablectl.model.table import Commit
 from tablectl.model.text import Code, time_text, value_text
 from tablectl.planning.undo import Outcome, PastRun, PastRuns, RunUndo, TableUndo, ValueUndo
@@ -121,9 +122,14 @@ def _of_table(table: TableUndo) -> Iterator[Block]:
     elif not table.values:
         facts.append(("nothing", "the run changed no value that a policy declares: it only rewrote files"))
     if table.stays:
-        facts.append(("stays", f"protocol features: {', '.join(table.stays)}"))
+        facts.append(("stays", f"protocol features: {', '.join(map(_stays, table.stays))}"))
     if facts:
         yield Facts(tuple(facts))
+
+
+def _stays(feature: str) -> str:
+    line = policy_line(feature)
+    return f"{feature} (`{line}` removes it)" if line else f"{feature} (no statement drops it)"
 
 
 def _change(value: ValueUndo) -> ChangeRow:

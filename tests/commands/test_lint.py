@@ -128,6 +128,20 @@ def test_a_code_is_explained(cli: Cli, settled: Repository) -> None:
     assert "did you mean L019?" in wrong.err
 
 
+def test_a_plan_without_changes_names_the_clients_that_stand_outside(cli: Cli, repo: Repository) -> None:
+    repo.table("a", features=["typeWidening"])
+    repo.policies({"a": '{clients: {athena: "3"}}'})
+    result = cli("plan")
+    assert result.code == 0
+    said = result.flat
+    assert "athena 3 cannot read the table: typeWidening stands in the way" in said
+    repo.policies({"a": '{clients: {spark: "4.0"}}'})
+    assert "L023" not in cli("plan").out
+    (repo.root / "tablectl.yaml").write_text("lint: {L023: {severity: ignore, reason: athena reads a copy}}\n")
+    repo.policies({"a": '{clients: {athena: "3"}}'})
+    assert "L023" not in cli("plan").out
+
+
 def test_a_client_in_a_policy(cli: Cli, repo: Repository) -> None:
     repo.table("a")
     repo.policies({"a": '{deletion_vectors: enabled, clients: {trino: "440"}}'})

@@ -64,7 +64,7 @@ def test_undo_alone_shows_the_change_and_writes_nothing(repo: Repository, orders
     said = ran.flat
     assert "isolation Serializable → default" in said
     assert "properties.note new → not set" in said
-    assert "protocol features: clustering, domainMetadata" in ran.flat
+    assert "protocol features: clustering (no statement drops it), domainMetadata (`features" in said
     assert (repo.root / "policies" / "lake.yaml").read_text() == policy
 
 
@@ -79,6 +79,34 @@ def test_an_undo_that_is_applied_restores_every_value(repo: Repository, orders: 
     again = cli("undo", run)
     assert "already so" in again.out
     assert again.code == 0
+
+
+def test_a_feature_that_a_run_added_is_dropped_again_where_delta_can(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
+    table = repo.table("orders")
+    repo.policies({"orders": "{features: {v2Checkpoint: supported, timestampNtz: supported}, row_tracking: enabled}"})
+    assert cli("apply", "--yes").code == 0
+    ran = cli("undo", run_of(table), "--write", "--yes")
+    assert ran.code == 0, ran.err
+    said = ran.flat
+    assert "features.v2Checkpoint supported → absent" in said
+    assert "v2Checkpoint: dropped" in (repo.root / "policies" / "lake.yaml").read_text()
+    assert "DROP FEATURE `v2Checkpoint`" in said
+    assert "checkpointProtection can be dropped only by truncating the history" in said
+    stays = "rowTracking (`row_tracking: dropped` removes it), timestampNtz (no statement drops it)"
+    assert f"domainMetadata (`features: {{domainMetadata: dropped}}` removes it), {stays}" in said
+
+
+def test_vectors_that_a_run_turned_on_are_not_among_what_stays(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
+    table = repo.table("orders")
+    repo.policies({"orders": "{deletion_vectors: enabled}"})
+    assert cli("apply", "--yes").code == 0
+    out = cli("undo", run_of(table)).out
+    assert "deletion_vectors  enabled → dropped" in out
+    assert "stays" not in out
 
 
 def test_the_policy_file_keeps_its_comments_and_other_tables(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:

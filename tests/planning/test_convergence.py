@@ -91,7 +91,7 @@ def policies(draw: st.DrawFn) -> Policy:
         "clustering": draw(st.none() | st.just("none") | columns),
         "row_tracking": draw(st.sampled_from([None, "enabled", "disabled"])),
         "column_mapping": draw(st.sampled_from([None, "name", "none"])),
-        "uniform": draw(st.sampled_from([None, "none", "iceberg_v1", "iceberg_v2"])),
+        "uniform": draw(st.sampled_from([None, "none", "iceberg_v1", "iceberg_v2", "iceberg_v3"])),
         "data_skipping": draw(st.none() | st.just("default") | columns),
         "properties": draw(st.fixed_dictionaries({}, optional={key: st.none() | each for key, each in values.items()})),
     }
@@ -272,9 +272,9 @@ def test_nothing_undeclared_is_touched(live: Live, facts: dict[str, Any], policy
     after = converged(policy, before)
     if after is None:
         return
-    upgraded = policy.uniform in {"iceberg_v1", "iceberg_v2"}
+    upgraded = policy.uniform not in {None, "none"}
     for entry in ATTRIBUTES:
-        implied = upgraded and entry.name in {"column_mapping", "deletion_vectors"}
+        implied = upgraded and entry.name in {"column_mapping", "deletion_vectors", "row_tracking"}
         if getattr(policy, entry.name) is None and entry.name != "properties" and not implied:
             for key in (field.name for field in entry.value_type.fields) if entry.value_type.fields else ("",):
                 assert entry.read(after, key) == entry.read(before, key)
@@ -369,7 +369,8 @@ def _properties(table: LiveTable, plan: TablePlan) -> dict[str, str]:
     lost |= {"delta.rowTrackingSuspended" for each in plan.changes if each.before == "suspended"}
     if any(each.id == "uniform" for each in plan.changes):
         # What the upgrade implies, which its undo note names.
-        lost |= {_VECTORS, keys.COLUMN_MAPPING, keys.UNIFORM_ATOMIC, *(keys.iceberg_compat(each) for each in (1, 2))}
+        lost |= {_VECTORS, keys.COLUMN_MAPPING, keys.UNIFORM_ATOMIC, *keys.ICEBERG_COMPATS}
+        lost |= {keys.ROW_TRACKING for each in plan.changes if each.after == "iceberg_v3"}
     # What takes a mapping away writes `none`, which is what every engine takes where nothing is set.
     none = ("delta.columnMapping.mode", "none")
     return {key: text for key, text in table.properties.items() if key not in lost and (key, text) != none}

@@ -44,10 +44,7 @@ def test_what_is_taken(read: Read, entry: str, name: str, value: object) -> None
         ),
         (
             "deletion_vectors: off",
-            (
-                '3:27: "off" is not a value of `deletion_vectors`\n'
-                "  hint: known here: enabled, disabled, purged, dropped"
-            ),
+            ('3:27: "off" is not a value of `deletion_vectors`\n  hint: did you mean `disabled`?'),
         ),
         (
             "isolation: [Serializable]",

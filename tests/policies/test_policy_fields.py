@@ -51,6 +51,21 @@ def test_a_consent_that_is_misspelt_is_met_with_the_right_one() -> None:
     assert "partition_writers" in problem
 
 
+@pytest.mark.parametrize(
+    ("entry", "hint"),
+    [
+        ("deletion_vectors: true", "did you mean `enabled`?"),
+        ("row_tracking: Off", "did you mean `disabled`?"),
+        ("column_mapping: 'no'", "did you mean `none`?"),
+        ("uniform: iceberg", "known here: iceberg_v1, iceberg_v2, iceberg_v3, none"),
+        ("clients: {Trino: '450'}", "did you mean `trino`?"),
+    ],
+)
+def test_a_switch_and_a_name_in_another_spelling_are_met_with_the_right_one(entry: str, hint: str) -> None:
+    _, (problem,) = read(entry)
+    assert hint in problem
+
+
 def test_consents_become_options() -> None:
     given, _ = read("allow: [partition_writers, lockout, lockout]")
     assert options_of(given).allow == ("lockout", "partition_writers")

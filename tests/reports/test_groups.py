@@ -91,9 +91,11 @@ def test_sizes_are_added_up(table_planned: Planned) -> None:
 
 
 def cells(comment: str, name: str) -> list[str]:
-    """The cells of the row of a table in a comment."""
+    """The row of a table in a comment: tables, changes, and the effects after and during the apply."""
     (row,) = (line for line in comment.splitlines() if line.startswith("<tr><td>") and name in line)
-    return re.findall("<td>(.*?)</td>", row)
+    change, effect = re.findall("<td>(.*?)</td>", row)
+    after, during = re.split("<i>During the apply</i><br>", effect.removeprefix("<i>After the apply</i><br>"))
+    return [*change.split("<br><br>"), after, during]
 
 
 def test_what_stays_is_apart_from_what_fails_during_the_apply(plan: Plan) -> None:

@@ -27,6 +27,7 @@ OURS = frozenset(
         "a",
         "code",
         "details",
+        "i",
         "li",
         "p",
         "pre",

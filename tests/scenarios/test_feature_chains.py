@@ -31,7 +31,7 @@ class Lake:
         """A table of two files and 60 rows; its newest version."""
         made = f"CREATE TABLE delta.`{self.table}` USING delta {' '.join(clauses)}"
         self.spark.sql(f"{made} AS SELECT {columns} FROM range(0, 60, 1, 2)")
-        return len(self._log(self.table)) - 1
+        return self.newest()
 
     def sql(self, text: str) -> None:
         self.spark.sql(text.replace("{t}", f"delta.`{self.table}`"))
@@ -53,6 +53,9 @@ class Lake:
 
     def since(self, version: int) -> list[str]:
         return operations(self._log(self.table)[version + 1 :])
+
+    def newest(self) -> int:
+        return len(self._log(self.table)) - 1
 
     def commit(self, version: int) -> dict[str, Any]:
         return self._log(self.table)[version]
@@ -164,3 +167,32 @@ def test_iceberg_v1_then_v2_then_v1(lake: Lake) -> None:
     lake.reached("uniform: none")
     assert lake.since(start + 6) == ["REORG TABLE UPGRADE UNIFORM", "UNSET TBLPROPERTIES"]
     assert lake.rows() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["iceberg_v1", "iceberg_v2"])
+def test_iceberg_v3_after_another_version_broken_off_between_its_commits(lake: Lake, version: str) -> None:
+    lake.create()
+    before = lake.rows()
+    lake.reached(f"uniform: {version}, rewrite: allowed")
+    start = lake.newest()
+    chain = ["UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "SET TBLPROPERTIES"]
+    for _ in range(2):
+        broken = lake.apply("uniform: iceberg_v3", breaking=2)
+        assert broken.exit_code == 5, broken
+        assert lake.rows() == before
+    lake.reached("uniform: iceberg_v3, deletion_vectors: enabled")
+    assert lake.since(start) == [*chain, "SET TBLPROPERTIES"], "deletion vectors come after the version that takes them"
+    lake.sql("DELETE FROM {t} WHERE id = 7")
+    assert lake.rows() == [row for row in before if row[0] != 7]
+    for refused in ("uniform: iceberg_v2, rewrite: allowed", "uniform: none"):
+        assert lake.apply(refused).exit_code == 3
+    assert lake.since(start)[len(chain) + 1 :] == ["DELETE"]
+
+
+@pytest.mark.slow
+def test_iceberg_v3_takes_variants(lake: Lake) -> None:
+    lake.create("id, parse_json('{}') AS body")
+    lake.reached("uniform: iceberg_v3")
+    lake.sql("INSERT INTO {t} VALUES (100, parse_json('[1]'))")
+    assert len(lake.rows()) == 61

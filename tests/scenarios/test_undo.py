@@ -59,6 +59,7 @@ TABLES = {
     "kept": ("", "data_skipping: [a], retention: {log: 60 days, deleted_files: 14 days}"),
     "iceberg": ("", "uniform: iceberg_v2, rewrite: allowed"),
     "mapped": ("", "column_mapping: name, rewrite: allowed, properties: {owner.team: payments, x: y, stray: null}"),
+    "spoken": ("", "features: {vacuumProtocolCheck: supported}, properties: {x: y}"),
     "split": ("PARTITIONED BY (a)", "partitioning: [b], rewrite: allowed"),
 }
 """Tables with the policy that is applied and undone; together the policies have every attribute that open-source Delta
@@ -86,6 +87,8 @@ def test_an_undo_restores_every_attribute(
     ran = cli("apply", "undo.json", "--yes")
     assert ran.code == 0, ran.out + ran.err
     assert {name: state(tmp_path / name) for name in TABLES} == before
+    spoken = tmp_path / "spoken"
+    assert not read_table(TableName("", (str(spoken),)), str(spoken)).protocol.has("vacuumProtocolCheck")
     rows = spark.sql(f"SELECT a, b, c FROM delta.`{tmp_path / 'split'}` ORDER BY a").collect()
     assert [tuple(row) for row in rows] == [(1, 2, "x"), (3, 4, "y")]
 

@@ -69,10 +69,12 @@ def _groups(tables: Sequence[TableRisks]) -> list[_Group]:
     """The same risk in several tables, the largest table first. What exactly their logs show may differ."""
     found: dict[Hashable, list[tuple[TableRisks, Risk]]] = {}
     for table in sorted(tables, key=lambda each: (-(each.bytes or 0), natural_key(each.table))):
+        seen = Counter[Hashable]()  # a table with two findings of a rule is in two groups
         for each in table.risks:
             says = each.says if not each.code else ""
             key = (HARMS.index(each.harm), each.severity, each.code, says, each.means, each.declare, each.do)
-            found.setdefault(key, []).append((table, each))
+            found.setdefault((key, seen[key]), []).append((table, each))
+            seen[key] += 1
     # As in each table: the harm, then the severity.
     places = {id(group[0][1]): at for at, group in enumerate(found.values())}
     order = ("error", "warning", "note")

@@ -151,7 +151,7 @@ def test_rules_are_documented_in_the_order_of_their_codes() -> None:
             {"properties": {"delta.columnMapping.mode": "NAME"}},
             {},
             "L022",
-            "delta-rs ignores the stored text of delta.columnMapping.mode, NAME: it reads name",
+            "delta-rs ignores the stored text of delta.columnMapping.mode, NAME: it reads name; no plan replaces it",
         ),
         ({}, {"properties": {_LOG: "interval 2 days"}}, "L005", "the log is kept 2 days, deleted files 1 week"),
         (
@@ -321,6 +321,20 @@ def test_a_trino_that_deletes_wrong_rows_is_named(live: Live, version: str, vect
     assert all(each.startswith(f"trino {version}: ") for each in messages)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("trinoo", "; did you mean trino?"), ("delta-rs", "; did you mean deltalake?"), ("impala", "")],
+)
+def test_a_client_that_is_misspelt_or_not_known_is_named(live: Live, name: str, meant: str) -> None:
+    options = TableOptions(clients=((name, "470"), ("trino", "470")))
+    text = f"{name} is not in the table of clients: nothing protects its access{meant}"
+    state = LintedState.of_policy(Policy(), "oss", options=options)
+    assert [(each.code, each.message, each.about) for each in lint(state, _NAME, "validate")] == [
+        ("L027", text, "clients")
+    ]
+    assert found(live(), clients=options.clients)["L027"] == text
+
+
 def test_a_policy_alone() -> None:
     assert alone(deletion_vectors="enabled", properties={_MANIFEST: "true"}).keys() == {"L002"}
     assert alone(clustering=("a", "b.c"), properties={_STATS: "a"})["L004"].startswith("the table is clustered by b.c,")
@@ -350,7 +364,8 @@ def test_a_policy_that_the_runtime_cannot_reach_is_reported_before_any_plan() ->
         ("D002", "clustering"),
         ("D002", "properties.delta.enableTypeWidening"),
     ]
-    truncates = LintedState.of_policy(policy, "databricks", parse_runtime("15.4"), truncates=True)
+    given = TableOptions(truncate_history=True)
+    truncates = LintedState.of_policy(policy, "databricks", parse_runtime("15.4"), options=given)
     assert lint(truncates, _NAME, "validate") == ()
     assert lint(LintedState.of_policy(policy, "databricks"), _NAME, "validate") == ()
 
