@@ -13,6 +13,7 @@ from typing import Literal, get_args
 from tablectl.attributes.base import ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import MANIFEST
 from tablectl.delta.names import column_text
 from tablectl.delta.table_features import with_needed
@@ -208,7 +209,7 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
     yield from _against_any(change, live)
     version = _version(change.after)
     if version == _NEWEST:
-        yield from _against_v3(change, live)
+        yield from _against_v3(change, live, target)
     elif (live.property(keys.COLUMN_MAPPING) or "").lower() == "id":
         yield Refusal(
             change=change.id,
@@ -244,9 +245,18 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
         )
 
 
-def _against_v3(change: Change, live: LiveTable) -> Iterator[Refusal]:
+def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
     if _version(change.before) == _NEWEST:
         return
+    variant = next((path for path, field in live.schema.every_field() if field.type == "variant"), None)
+    if variant is not None and not dialect_of(target.dialect).variant_in_iceberg_v3:
+        yield Refusal(
+            change=change.id,
+            reason=f"column {column_text(variant)} is of type variant: Delta 4.4.0 turns V3 on, and then fails every "
+            "INSERT into the table with INVALID_FIELD_NAME",
+            fix="leave `uniform` out",
+            condition="INVALID_FIELD_NAME",
+        )
     if is_true(live.property(keys.ROW_TRACKING_SUSPENDED)):
         yield Refusal(
             change=change.id,

@@ -79,6 +79,11 @@ class Weight(IntEnum):
         """What people read."""
         return _WORDS[self]
 
+    def word_of(self, count: int) -> str:
+        """The word after a number of tables: 2 ``refused``, 2 ``full rewrites``."""
+        noun = self in {Weight.REWRITE, Weight.LOCKOUT, Weight.PARTIAL}
+        return f"{self.word}s" if noun and count != 1 else self.word
+
     @property
     def kind(self) -> Kind:
         """The colour."""

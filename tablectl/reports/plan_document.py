@@ -144,7 +144,7 @@ def _counts(plan: Plan, groups: Sequence[Group]) -> Iterator[Cell]:
     if plan.failures:
         yield Cell(f"{len(plan.failures):,} not readable", tone="bad", badge=True)
     for weight, count in weight_counts(groups):
-        yield Cell(f"{count:,} {weight.word}", tone=weight.kind, badge=True)
+        yield Cell(f"{count:,} {weight.word_of(count)}", tone=weight.kind, badge=True)
     if plan.unchanged:
         yield Cell(f"{len(plan.unchanged):,} unchanged", tone="quiet")
 

@@ -44,7 +44,9 @@ def plan_parts(plan: Plan, groups: Sequence[Group]) -> list[Part]:
     parts = []
     if changed := _changed(plan):
         weights = ", ".join(
-            f"{count} {weight.word}" for weight, count in weight_counts(groups) if weight is not Weight.REFUSED
+            f"{count} {weight.word_of(count)}"
+            for weight, count in weight_counts(groups)
+            if weight is not Weight.REFUSED
         )
         parts.append(Part(f"{plural(len(changed), 'table')} to change ({weights}), {_statements(changed)}"))
     if refused:
