@@ -78,16 +78,20 @@ def test_what_is_adopted_no_longer_differs(
     before = read({"p.yaml": text})
     spec = spec_for(before, table.name)
     assert spec is not None
-    changes = diff(spec.policy, table)
-    drift = Drift(tables=(table_drift(spec, table, changes, [Origin()] * len(changes)),))
-    adoption = Adopter("oss", "spark_catalog", Variables(), read).adopt({"p.yaml": text}, adoptable_values(drift))
-    # A chain that was broken off is nothing that a policy could say.
-    assume(not any(change.before == "iceberg_v2 begun" for change in changes))
-    # A text that some client ignores is nothing that a policy could say either.
-    assert {each.reason for each in adoption.left} <= {"the policy declares it already: apply it"}
-    after = read({"p.yaml": adoption.texts.get("p.yaml", text)})
-    now = spec_for(after, table.name)
-    assert now is not None
+    texts, now = {"p.yaml": text}, spec
+    for _ in range(2):  # Iceberg V3 maps columns by itself, so `column_mapping` differs only once V3 is adopted
+        changes = diff(now.policy, table)
+        # A chain that was broken off is nothing that a policy could say.
+        assume(not any(change.before == "iceberg_v2 begun" for change in changes))
+        drift = Drift(tables=(table_drift(now, table, changes, [Origin()] * len(changes)),))
+        adoption = Adopter("oss", "spark_catalog", Variables(), read).adopt(texts, adoptable_values(drift))
+        # A text that some client ignores is nothing that a policy could say either.
+        assert {each.reason for each in adoption.left} <= {"the policy declares it already: apply it"}
+        texts = {**texts, **adoption.texts}
+        after = read(texts)
+        found = spec_for(after, table.name)
+        assert found is not None
+        now = found
     for change in diff(now.policy, table):
         written = declarable(change.attribute, change.key, change.before)
         assert written != change.before
@@ -95,7 +99,7 @@ def test_what_is_adopted_no_longer_differs(
     assert [each.policy for each in after.tables if each.name.text == "lake.s.other"] == [
         each.policy for each in before.tables if each.name.text == "lake.s.other"
     ]
-    comments = [line.count("#") for line in (text, adoption.texts.get("p.yaml", text))]
+    comments = [line.count("#") for line in (text, texts["p.yaml"])]
     assert comments[0] == comments[1]
 
 
