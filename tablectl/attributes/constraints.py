@@ -40,6 +40,8 @@ _DELTAS_OWN = "__char_varchar_length_check_constraint__"
 
 
 def _why_not(name: str, value: str) -> tuple[str, str]:
+    if (word := " ".join(value.lower().split())) in WORDS and word != value:
+        return f"`{name}: {value}` is not an expression", f"write `{word}`"
     if value in _OF_COLUMNS:
         try:
             parse_column(name)
