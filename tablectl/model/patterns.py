@@ -109,7 +109,8 @@ class CatalogPattern:
         several.
         """
         schema = literal_text(self.schema)
-        return TableName(self.catalog, (schema, last)) if schema and _folded_match(last, self.table) else None
+        fits = schema and "/" not in last and _folded_match(last, self.table)
+        return TableName(self.catalog, (schema, last)) if schema and fits else None
 
     def matches_schema(self, schema: str) -> bool:
         """Whether a schema of the catalog may contain matching tables."""
@@ -168,8 +169,12 @@ class PathPattern:
         return len(steps) == len(self.steps) and all(map(step_matches, steps, self.steps))
 
     def named(self, last: str) -> TableName | None:
-        """As ``CatalogPattern.named``."""
-        return self.table((last,)) if len(self.steps) == 1 and step_matches(last, self.steps[0]) else None
+        """As ``CatalogPattern.named``, also for the end of a path: its first steps can be those that end ``base``."""
+        parts = last.split("/")
+        head, steps = parts[: -len(self.steps)], parts[-len(self.steps) :]
+        below = f"{self.base.rstrip('/')}/".endswith("/".join(("", *head, "")))
+        fits = below and len(steps) == len(self.steps) and all(map(step_matches, steps, self.steps))
+        return self.table(tuple(steps)) if fits else None
 
     def table(self, steps: tuple[str, ...]) -> TableName:
         """The table in the directory that ``steps`` lead to from ``base``."""

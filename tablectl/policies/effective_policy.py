@@ -109,14 +109,14 @@ class AmbiguousNameError(UsageError):
 
 
 def called(specs: Specs, word: str) -> TableName:
-    """The table that people call by the last part of its name, if the policies leave no doubt which one it is. Entries
-    of tables come before patterns, which match tables that may not exist.
+    """The table that people call by the last part of its name or the end of its path, if the policies leave no doubt
+    which one it is. Entries of tables come before patterns, which match tables that may not exist.
 
     Raises ``UsageError`` if no table or several are called so.
     """
     own = [each.table for each in specs.declarations.named if each.table]
     patterns = [each.pattern for each in specs.declarations.patterns if each.pattern]
-    found = {each.key: each for each in own if each.last.casefold() == word.casefold()}
+    found = {each.key: each for each in own if _ends_with(each, word)}
     found = found or {each.key: each for pattern in patterns if (each := pattern.named(word))}
     if len(found) == 1:
         return next(iter(found.values()))
@@ -128,12 +128,18 @@ def called(specs: Specs, word: str) -> TableName:
 
 
 HOW_TO_NAME = "a table is schema.table, catalog.schema.table, or its path: /lake/orders"
-_WORD = re.compile(r"[^\W\d][\w-]*\Z")
+_WORD = re.compile(r"[^\W\d][\w-]*(?:/[\w-]+)*\Z")
 
 
 def is_word(text: str) -> bool:
-    """Whether a text can be the last part of a name alone."""
+    """Whether a text can be the last part of a name alone, or the end of a path as reports print it: ``web/clicks``."""
     return _WORD.match(text) is not None
+
+
+def _ends_with(name: TableName, word: str) -> bool:
+    if "/" not in word:
+        return name.last.casefold() == word.casefold()
+    return name.is_path and name.key.casefold().endswith(f"/{word.casefold()}")
 
 
 def _instead(specs: Specs, name: TableName) -> str:

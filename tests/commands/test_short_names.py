@@ -36,6 +36,25 @@ def test_the_last_part_of_a_name_is_enough(cli: Cli, shop: Repository, line: tup
     assert ran.code == 0, ran.err
 
 
+@pytest.mark.parametrize(
+    "line",
+    [("explain",), ("conflicts",), ("window", "show"), ("advise",), ("plan", "--select"), ("status",)],
+    ids=" ".join,
+)
+def test_the_end_of_a_path_that_reports_print_is_enough(cli: Cli, shop: Repository, line: tuple[str, ...]) -> None:
+    ran = cli(*line, "eu/returns")
+    assert (ran.code, "us/returns" in ran.out) == (0, line == ("status",)), ran.err
+
+
+def test_a_pattern_names_the_end_of_a_path(cli: Cli, repo: Repository) -> None:
+    repo.table("eu/returns")
+    repo.policies({"eu/*": SERIALIZABLE})
+    assert repo.name("eu/returns") in cli("explain", "eu/returns", "--format", "json").out
+    repo.policies({"*/*": SERIALIZABLE})
+    assert repo.name("eu/returns") in cli("explain", "eu/returns", "--format", "json").out
+    assert cli("explain", "us/eu/returns").code == 64
+
+
 def test_a_path_needs_no_backticks(cli: Cli, shop: Repository) -> None:
     assert cli("explain", f"{shop.lake}/orders").out == cli("explain", shop.name("orders")).out
     assert cli("conflicts", f"{shop.lake}/orders").code == 0
