@@ -113,7 +113,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     assert told.code == 2
     found = {table["name"]: table for table in told.json()["tables"]}
     assert set(found) == {f"delta.`{orders}`", f"delta.`{returns}`"}
-    text = cli("drift").flat
+    text = " ".join(cli("drift").out.split())
     assert (
         "~ orders changed by others version 4"
         " properties.owner.team declared payments, found logistics policies/tables.yaml:8"
