@@ -152,6 +152,29 @@ def test_dbt(lake: Lake) -> None:
     assert json.loads(trace.read_text())["writer"].startswith("dbt")
 
 
+def test_dbt_makes_a_table_with_an_empty_plan_from_the_settings_of_defaults(lake: Lake) -> None:
+    project, table = lake.root / "project", lake.root / "warehouse/shop.db/totals"
+    settings = (
+        "{isolation: Serializable, retention: {log: 40 days}, deletion_vectors: enabled, row_tracking: enabled, "
+        "partitioning: [day], data_skipping: [id], properties: {owner.team: web}}"
+    )
+    (lake.repository / "policies/lake.yaml").write_text(f"version: 1\ntables: {{shop.totals: {settings}}}\n")
+    printed = lake.run("", "tablectl", "defaults", "dbt", "--project", "shop", cwd=lake.repository)
+    assert "not set" not in printed
+    (project / "models/shop").mkdir(parents=True)
+    head = "name: shop\nversion: '1.0'\nprofile: shop\nmodel-paths: [models]\n"
+    (project / "dbt_project.yml").write_text(head + printed)
+    (project / "profiles.yml").write_text(
+        "shop: {target: dev, outputs: {dev: {type: spark, method: session, host: none, schema: shop}}}\n"
+    )
+    model = "{{ config(materialized='table') }}\nselect 7 as id, 'monday' as day\n"
+    (project / "models/shop/totals.sql").write_text(model)
+    folders = ("--project-dir", str(project), "--profiles-dir", str(project))
+    lake.run("dbt", "dbt", "run", *folders, SPARK_CONF_DIR=str(spark_defaults(lake)))
+    (lake.repository / "policies/lake.yaml").write_text(f"version: 1\ntables: {{'delta.`{table}`': {settings}}}\n")
+    assert "No changes" in lake.run("", "tablectl", "plan", cwd=lake.repository)
+
+
 def spark_defaults(lake: Lake) -> Path:
     """The settings of a Spark with Delta, as an installation has them."""
     folder = lake.root / "conf"
