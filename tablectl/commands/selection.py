@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -119,12 +119,14 @@ def _matching(globs: Sequence[str], specs: Specs) -> list[frozenset[int]]:
     index = NameGlobs.of([_glob(each) for each in globs])
     short = [place for place, glob in enumerate(globs) if _is_short(glob)]
     lasts = index_globs([globs[place].casefold() for place in short])
-
-    def calling(name: TableName) -> Iterator[int]:
-        likely = (short[each] for each in lasts.candidates_of(name.last.casefold()))
-        return (place for place in likely if _calls(globs[place], name))
-
-    return [index.matching(spec.name).union(calling(spec.name)) for spec in specs.tables]
+    return [
+        index.matching(spec.name).union(
+            short[each]
+            for each in lasts.candidates_of(spec.name.last.casefold())
+            if _calls(globs[short[each]], spec.name)
+        )
+        for spec in specs.tables
+    ]
 
 
 def selects(glob: str, name: TableName) -> bool:
