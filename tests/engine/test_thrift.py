@@ -102,7 +102,7 @@ def test_a_server_that_does_not_answer_is_given_up_soon(
 def test_a_statement_is_sent_once_though_its_answer_is_lost(
     spark: Any, thrift_port: int, thrift_server: str, tmp_path: Path
 ) -> None:
-    table = create(spark, tmp_path / "t")
+    table = create(spark, tmp_path / "t", "id BIGINT")
     proxy = Proxy(thrift_port)
     engine = connect(f"127.0.0.1:{proxy.port}", heartbeat=60.0, dead_after=5.0)
     asked: list[str] = []
