@@ -10,6 +10,7 @@ from tablectl.catalogs.http_client import HttpClient, why_no_url
 from tablectl.catalogs.port import CatalogReader
 from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
+from tablectl.engine.databricks_login import LOGIN, log_in
 from tablectl.engine.port import Catalog
 from tablectl.model.errors import UsageError
 from tablectl.model.tokens import token_of
@@ -109,15 +110,13 @@ def _token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> str
 
 def _databricks(key: str, settings: CatalogConfig) -> HttpClient:
     try:
-        from databricks.sdk.core import Config  # noqa: PLC0415  # slow to import, and only for this login
+        config = log_in(settings.profile)
+        config.authenticate()
     except ImportError as error:
         raise UsageError(f"`catalogs.{key}.login: databricks` needs databricks-sdk", INSTALL_SDK) from error
-    try:
-        config = Config(**({"profile": settings.profile} if settings.profile else {}))
-        config.authenticate()
     except Exception as error:  # whatever the SDK raises says why the login failed
         message = f"`catalogs.{key}`: databricks-sdk cannot log in: {error}"
-        raise UsageError(message[:500], "see its unified authentication: DATABRICKS_HOST, profiles, OAuth") from error
+        raise UsageError(message[:500], LOGIN) from error
     host = str(config.host).rstrip("/")
     if wrong := why_no_url(host, token=True):
         raise UsageError(f"the host of `catalogs.{key}` {wrong}", "set DATABRICKS_HOST, or the host of the profile")

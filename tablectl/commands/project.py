@@ -401,6 +401,8 @@ class Project:
             return None
         from tablectl.catalogs.opening import open_catalogs  # noqa: PLC0415  # see the module docstring
 
+        if any(each.login == "databricks" for each in self.config.catalogs.values()):
+            self.source.on_start("logging in to Databricks")
         return open_catalogs(self.config.catalogs, self.engines.start, self.environ)
 
     def open_catalog(self) -> Catalog:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tablectl.delta.credentials import server_text
+from tablectl.engine.databricks_login import LOGIN, check_host
 from tablectl.engine.errors import engine_error
 from tablectl.engine.liveness import Heartbeat
 from tablectl.engine.port import MaySend, always
@@ -39,7 +40,7 @@ minutes. UNKNOWN: the server has forgotten the operation; it keeps all that runs
 SCHEME = "databricks"
 PYTHON = (3, 12)
 """The only Python for which databricks-connect 17 and newer exist."""
-_LOGIN = "see the unified authentication of databricks-sdk: DATABRICKS_HOST, profiles, OAuth; and `engine.cluster`"
+_LOGIN = f"{LOGIN}; and `engine.cluster`"
 
 
 def is_connect(session: Any) -> bool:
@@ -301,8 +302,9 @@ def open_databricks(remote: str, *, serverless: bool, cluster: str = "") -> Any:
         from databricks.connect import DatabricksSession  # noqa: PLC0415  # only where it is installed
     except ImportError as error:
         raise why_not_installed() from error
-    builder = DatabricksSession.builder
     profile = profile_of(remote)
+    check_host(profile)
+    builder = DatabricksSession.builder
     if profile:
         builder = builder.profile(profile)
     if cluster:

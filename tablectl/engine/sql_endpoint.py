@@ -178,8 +178,10 @@ class SqlEndpoint(SqlCatalog):
         ``EngineError``.
         """
         try:
+            self._ping()
             first, other = self._connect(), self._connect()
         except EngineError as error:
+            self.close()
             message = f"no SQL endpoint answers at {self._endpoint.name}: {error.message}"
             raise EngineError(message, error.hint, error.condition) from error
         self._give_back(first)
@@ -192,6 +194,16 @@ class SqlEndpoint(SqlCatalog):
             self.close()
             raise engine_error(error) from error
         return self
+
+    def _ping(self) -> None:
+        """Ask the endpoint for an answer, within seconds: a session of a warehouse that starts may take minutes, and
+        its driver tries to open one for a quarter of an hour. Raises ``EngineError``.
+        """
+        try:
+            self._endpoint.ping()
+        except Exception as error:  # whatever the driver raises is the endpoint's answer
+            known = engine_error(error)
+            raise EngineError(known.message, known.hint or self._endpoint.hint, known.condition) from error
 
     def _check_text(self) -> None:
         """Raise ``EngineError`` if the endpoint changes a text: a setting is refused, or the server has its own."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from tablectl.engine.databricks_login import LOGIN, log_in
 from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError
 from tablectl.support.frozen import frozen
@@ -14,7 +14,7 @@ from tablectl.support.frozen import frozen
 INSTALL = (
     "pip install 'databricks-sql-connector>=4.9,<5' 'databricks-sdk>=0.60', the extra `warehouse` (docs/install.md)"
 )
-_LOGIN = "see the unified authentication of databricks-sdk: DATABRICKS_HOST, profiles, OAuth; and `engine.warehouse`"
+_LOGIN = f"{LOGIN}; and `engine.warehouse`"
 _TAG = "tablectl"
 """The query tag that only one statement has: by it, the history of queries shows the statements of a dead run."""
 _LATEST = 200
@@ -40,14 +40,13 @@ class Warehouse:
         self._id = options.id
         try:
             from databricks.sdk import WorkspaceClient  # noqa: PLC0415  # only where it is used
-            from databricks.sdk.config import Config  # noqa: PLC0415  # as above
+
+            self._config = log_in()
         except ImportError as error:
             raise EngineError("a SQL warehouse needs databricks-sdk", INSTALL) from error
-        try:
-            self._config = Config(http_timeout_seconds=10, retry_timeout_seconds=20, product="tablectl")
-            self._client = WorkspaceClient(config=self._config)
         except Exception as error:  # whatever the SDK raises says why
             raise EngineError(f"the login fails: {' '.join(str(error).split())[:300]}", _LOGIN) from error
+        self._client = WorkspaceClient(config=self._config)
         self._host = str(self._config.host).rstrip("/")
         if not self._host.startswith(("https://", *_LOCAL)):
             raise EngineError(f"{self._host} would get the login without encryption", "use https in DATABRICKS_HOST")
@@ -63,8 +62,6 @@ class Warehouse:
             from databricks.sql.client import Connection  # noqa: PLC0415  # only where it is used
         except ImportError as error:
             raise EngineError("a SQL warehouse needs databricks-sql-connector", INSTALL) from error
-        # It logs the errors that it raises; without a handler, to standard error.
-        logging.getLogger("databricks").addHandler(logging.NullHandler())
         place = f"/sql/1.0/warehouses/{self._id}"
         # The connector's finalizer ends the session in whatever thread collects garbage, and tries that for 15 minutes
         # if the workspace does not answer. A session that is not ended times out.

@@ -62,6 +62,7 @@ class Place:
         self.made: list[Connection] = []
         self.history: dict[str, Mapping[str, str] | None] = {}
         self.interrupted: list[tuple[str, str]] = []
+        self.silent = False
         self._one: dict[str, str] | None = {} if shared else None
         self._changes = changes
 
@@ -70,7 +71,8 @@ class Place:
         return self.made[-1]
 
     def ping(self) -> None:
-        """It always answers."""
+        if self.silent:
+            raise TimeoutError("Timed out after 0:00:20")
 
     def interrupt(self, connection: Connection, tag: str) -> bool | None:
         self.interrupted.append((connection.statement, tag))
@@ -99,6 +101,15 @@ def test_a_session_has_the_settings_the_bound_and_the_stamp_before_it_is_used() 
     assert place.made[0].settings["spark.databricks.delta.commitInfo.userMetadata"] == STAMP
     assert (engine.bound, engine.address, engine.rewrites) == (60.0, "address", False)
     engine.close()
+
+
+def test_no_session_is_asked_for_where_no_answer_comes() -> None:
+    """The driver of a warehouse would try that for a quarter of an hour."""
+    place = Place()
+    place.silent = True
+    with pytest.raises(EngineError, match="no SQL endpoint answers at place: Timed out") as caught:
+        opened(place)
+    assert (caught.value.hint, place.made) == ("look", [])
 
 
 def test_one_session_for_all_clients_is_refused() -> None:
