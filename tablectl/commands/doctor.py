@@ -6,9 +6,11 @@ import os
 import sys
 import time
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib import metadata
+from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -37,11 +39,13 @@ from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
-from tablectl.storage.records import RecordStore
+from tablectl.storage.records import DiskRecords, RecordStore
 from tablectl.support.frozen import frozen
 from tablectl.version import __version__
 
 _MOST_TABLES = 20
+_RECORDS = ("lease", "guards")
+"""The folders of records."""
 _CLOCK_AHEAD = 300
 """Seconds by which the newest commit of a table may be later than this machine's clock."""
 _CREDENTIALS = {
@@ -245,6 +249,8 @@ def _packages(engine: EngineConfig) -> tuple[str, tuple[str, ...]]:
         return "thrift", ("impyla",)
     if engine.warehouse:
         return "warehouse", ("databricks-sql-connector", "databricks-sdk")
+    if (engine.remote or "").startswith("databricks"):
+        return "databricks", ("databricks-connect",)
     return "spark", ("pyspark",) if engine.servers else ("pyspark", "delta-spark")
 
 
@@ -332,14 +338,28 @@ def _records(project: Project, name: TableName, location: str) -> Iterator[Check
     """
     try:
         store = project.records(location)
-        for folder in ("lease", "guards"):
-            _probe(store, f"{folder}/doctor-{uuid4().hex}.json")
+        with _without_traces(store):
+            for folder in _RECORDS:
+                _probe(store, f"{folder}/doctor-{uuid4().hex}.json")
         yield Check(Health.OK, f"records of {name.text}", f"put if absent, read, list and delete work in {store}")
     except TablectlError as error:
         check = _failure(f"records of {name.text}", error)
         yield Check(
             check.health, check.subject, check.found, check.fix or "--read-only skips this where only plans run"
         )
+
+
+@contextmanager
+def _without_traces(store: RecordStore) -> Iterator[None]:
+    """Removes the folders that were made meanwhile, if nothing is in them. A bucket has none."""
+    folders = [Path(str(store), each) for each in _RECORDS] if isinstance(store, DiskRecords) else []
+    above = {up for each in folders for up in (each, *each.parents) if not up.exists()}
+    try:
+        yield
+    finally:
+        for each in sorted(above, key=lambda path: len(path.parts), reverse=True):
+            with suppress(OSError):  # another process has put something there, or nothing was made
+                each.rmdir()
 
 
 def _commits(project: Project, location: str, options: DoctorOptions) -> Iterator[Check]:

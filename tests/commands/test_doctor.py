@@ -51,6 +51,17 @@ def test_a_healthy_machine(cli: Cli, lake: Repository) -> None:
     assert [each for each in records.rglob("*") if each.is_file()] == []
 
 
+def test_a_check_leaves_nothing_behind(cli: Cli, lake: Repository) -> None:
+    """An empty folder in a table looks like a lease to those who list it."""
+    assert cli("doctor").code == 0
+    assert not (lake.lake / "orders" / "_tablectl").exists()
+    kept = lake.lake / "orders" / "_tablectl" / "guards" / "guard.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
+    assert cli("doctor").code == 0
+    assert [each.name for each in (lake.lake / "orders" / "_tablectl").rglob("*")] == ["guards", "guard.json"]
+
+
 def test_only_plans(cli: Cli, lake: Repository) -> None:
     assert cli("doctor", "--read-only").code == 0
     assert not (lake.lake / "orders" / "_tablectl").exists()
@@ -68,6 +79,29 @@ def test_no_java(cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch) ->
     assert checks(cli)["Java"] == {"health": "fail", "subject": "Java", "found": "there is no Java", "fix": ""}
     Path("tablectl.yaml").write_text("engine: {remote: 'sc://spark:15002'}\n")
     assert "Java" not in checks(cli)
+
+
+@pytest.mark.parametrize(
+    ("engine", "package", "extra"),
+    [
+        ("remote: databricks", "databricks-connect", "databricks"),
+        ("remote: 'databricks://DEV'", "databricks-connect", "databricks"),
+        ("remote: 'sc://spark:15002'", "pyspark", "spark"),
+        ("dialect: databricks, warehouse: 1234567890abcdef", "databricks-sql-connector", "warehouse"),
+        ("thrift: 'spark:10000'", "impyla", "thrift"),
+    ],
+)
+def test_the_package_of_the_engine_is_named(
+    cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch, engine: str, package: str, extra: str
+) -> None:
+    def missing(name: str) -> str:
+        raise doctor.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor.metadata, "version", missing)
+    Path("tablectl.yaml").write_text(f"engine: {{{engine}}}\n")
+    found = checks(cli)
+    assert found[package]["fix"] == f"see docs/install.md, extra `{extra}`"
+    assert ("pyspark" in found) == (package == "pyspark")
 
 
 def test_a_wrong_configuration(cli: Cli, lake: Repository) -> None:
