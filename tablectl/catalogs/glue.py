@@ -7,7 +7,7 @@ the parameters ``table_type`` or ``classification``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from tablectl.engine.port import SIMPLE_NAME
 from tablectl.model.errors import LiveError, MissingError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.one_table import of_table
+from tablectl.model.rights import TableRights
 from tablectl.storage.access import TemporaryCredentials
 from tablectl.support.frozen import frozen
 
@@ -94,6 +95,11 @@ class GlueCatalog:
         """As ``CatalogReader.entry``. Glue has no settings of Databricks."""
         del name
         return CatalogEntry()
+
+    def rights(self, names: Sequence[TableName]) -> Mapping[TableName, TableRights]:
+        """None: AWS decides by the policies of IAM."""
+        del names
+        return {}
 
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
         """Always raises ``LiveError``."""

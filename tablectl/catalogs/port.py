@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from tablectl.delta.names import TableName
 from tablectl.model.errors import TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
+from tablectl.model.rights import TableRights
 from tablectl.storage.access import TemporaryCredentials
 from tablectl.support.frozen import frozen
 
@@ -68,6 +69,10 @@ class CatalogReader(Protocol):
 
     def entry(self, name: TableName) -> CatalogEntry:
         """What the catalog says about a table besides its state."""
+        ...
+
+    def rights(self, names: Sequence[TableName]) -> Mapping[TableName, TableRights]:
+        """The rights of the login on tables; without those of which the catalog does not tell."""
         ...
 
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:

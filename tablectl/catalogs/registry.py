@@ -5,7 +5,7 @@ when a table was found also serves when it is read.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,6 +16,7 @@ from tablectl.engine.port import Catalog
 from tablectl.model.errors import BrokenTableError, LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.model.one_table import of_table
+from tablectl.model.rights import TableRights
 from tablectl.storage.access import Provider, TemporaryCredentials
 from tablectl.support.frozen import frozen
 
@@ -148,6 +149,13 @@ class Catalogs:
             self._tables[place] = replace(table, entry=None)
         return listed if listed is not None else self.reader(table.name.catalog).entry(table.name)
 
+    def rights(self, names: Sequence[TableName]) -> Mapping[TableName, TableRights]:
+        """The rights of each catalog's login on tables; without those of which no catalog tells."""
+        found: dict[TableName, TableRights] = {}
+        for catalog in {name.catalog for name in names if not name.is_path}:
+            found |= self.reader(catalog).rights([each for each in names if each.catalog == catalog])
+        return found
+
     def _check(self, location: str) -> None:
         reason = self._unreachable.get(canonical_location(location))
         if reason is not None:
@@ -223,6 +231,11 @@ class SparkCatalog:
         """As ``CatalogReader.entry``. Spark's catalogs are not asked: they have no predictive optimization."""
         del name
         return CatalogEntry()
+
+    def rights(self, names: Sequence[TableName]) -> Mapping[TableName, TableRights]:
+        """None: Spark's catalogs tell of no rights."""
+        del names
+        return {}
 
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
         """Always raises ``LiveError``."""

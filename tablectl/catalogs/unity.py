@@ -7,7 +7,8 @@ that server are in ``tests/recordings``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
@@ -15,17 +16,29 @@ from typing import Any
 
 from tablectl.catalogs.http_client import AnswerError, HttpClient, OversizeAnswerError, segment
 from tablectl.catalogs.port import CatalogTable, Listed, Operation
-from tablectl.catalogs.unity_tables import catalog_entry, managed_table, parse_load, through_catalog
+from tablectl.catalogs.unity_tables import (
+    catalog_entry,
+    identities,
+    managed_table,
+    parse_load,
+    privileges,
+    through_catalog,
+)
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import TableName, canonical_location, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
 from tablectl.model.errors import LiveError, MissingError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.one_table import of_table
+from tablectl.model.rights import TableRights
 from tablectl.storage.access import TemporaryCredentials
 from tablectl.support.frozen import frozen
 
 API = "/api/2.1/unity-catalog"
+ME = "/api/2.0/preview/scim/v2/Me"
+"""The login and its groups, of a workspace of Databricks (``CurrentUserAPI`` of databricks-sdk)."""
+_AT_ONCE = 8
+"""How many tables are asked about at the same time."""
 MOST_NAMES = 200_000
 """The maximum number of schemas in a catalog, and of tables in a schema."""
 _EMPTY_PAGES = 1_000
@@ -98,6 +111,39 @@ class UnityCatalog:
     def entry(self, name: TableName) -> CatalogEntry:
         """As ``CatalogReader.entry``: the entry of the list API. The answer of the Delta API has no settings."""
         return catalog_entry(self._list_entry(name))
+
+    def rights(self, names: Sequence[TableName]) -> Mapping[TableName, TableRights]:
+        """As ``CatalogReader.rights``: the effective permissions of Databricks, which the open-source server does not
+        have.
+        """
+        try:
+            principal, groups = identities(self.http.get(ME))
+        except TablectlError:
+            return {}
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            asked = pool.map(lambda name: self._rights(name, principal, groups), names)
+            return {name: found for name, found in zip(names, asked, strict=True) if found is not None}
+
+    def _rights(self, name: TableName, principal: str, groups: frozenset[str]) -> TableRights | None:
+        """``None`` if the catalog does not tell."""
+        path = f"{API}/effective-permissions/table/{segment('.'.join((self._server_name(name.catalog), *name.parts)))}"
+        held: set[str] = set()
+        seen = [""]
+        try:
+            owner = self._list_entry(name).get("owner")
+            owns = isinstance(owner, str) and owner.casefold() in groups
+            while len(seen) <= _EMPTY_PAGES:
+                answer = self.http.get(path, max_results="0", **({"page_token": seen[-1]} if seen[-1] else {}))
+                held |= privileges(answer, groups)
+                token = answer.get("next_page_token")
+                if not token:
+                    return TableRights(principal, frozenset(held), owns)
+                if token in seen:
+                    return None
+                seen.append(str(token))
+        except (TablectlError, TypeError):
+            return None
+        return None
 
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
         """As ``CatalogReader.credentials``: of the Delta API, else of the older API by the table's id."""

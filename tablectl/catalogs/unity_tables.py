@@ -41,6 +41,8 @@ _READER_FEATURES = READER_FEATURES | CATALOG_FEATURES
 """Features that readers must support too. The answer has one list for readers and writers."""
 _STAGED = re.compile(r"(?P<version>[0-9]{20})\.[0-9a-fA-F-]{36}\.json")
 _MOST_COMMITS = 100_000
+_ALL_USERS = "account users"
+"""The group of Databricks to which every login belongs."""
 
 
 @frozen
@@ -185,6 +187,31 @@ def catalog_entry(entry: Mapping[str, Any]) -> CatalogEntry:
         optimized={"ENABLE": True, "DISABLE": False}.get(value) if isinstance(value, str) else None,
         filtered=_filtered(entry),
     )
+
+
+def identities(me: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
+    """The name of a login, and in lower case all names under which privileges are given to it: its own, those of its
+    groups, and the group of all users. Raises ``LiveError`` for an answer without a name.
+    """
+    name = me.get("userName")
+    if not isinstance(name, str) or not name:
+        raise LiveError("the workspace does not say who is logged in")
+    groups = me.get("groups")
+    listed = [each for each in groups if isinstance(each, dict)] if isinstance(groups, list) else []
+    names = [name, me.get("id"), _ALL_USERS, *(each.get(key) for each in listed for key in ("display", "value"))]
+    return name, frozenset(each.casefold() for each in names if isinstance(each, str) and each)
+
+
+def privileges(answer: Mapping[str, Any], names: frozenset[str]) -> set[str]:
+    """The privileges that a page of effective permissions gives to any of the names (``EffectivePermissionsList`` of
+    databricks-sdk).
+    """
+    found: set[str] = set()
+    for given in answer.get("privilege_assignments") or ():
+        if isinstance(given, dict) and str(given.get("principal")).casefold() in names:
+            held = [each for each in given.get("privileges") or () if isinstance(each, dict)]
+            found |= {str(each.get("privilege"))[:100] for each in held}
+    return found
 
 
 def _filtered(entry: Mapping[str, Any]) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -30,6 +30,7 @@ from tablectl.engine.port import CommitDriver
 from tablectl.leases.clock import today
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
+from tablectl.model.operations import RIGHTS
 from tablectl.policies.branch import BASE, is_unmerged
 from tablectl.policies.catalog_config import CONNECTOR
 from tablectl.policies.config import EngineConfig
@@ -293,10 +294,27 @@ def _tables(project: Project, options: DoctorOptions) -> Iterator[Check]:
     yield from (
         _credentials(scheme) for scheme in sorted({place.partition(":")[0] for place in places if ":" in place})
     )
+    if not options.read_only:
+        yield from _rights(project, [spec.name for spec in specs.tables[:_MOST_TABLES]])
     for name, location in places.values():
         if not options.read_only:
             yield from _records(project, name, location)
             yield from _commits(project, location, options)
+
+
+def _rights(project: Project, names: Sequence[TableName]) -> Iterator[Check]:
+    """Whether the login may run every statement on the tables, where their catalog tells that."""
+    if project.catalogs is None or dialect_of(project.dialect).runtime is None:
+        return
+    needs = [*RIGHTS.items()]
+    for name, rights in project.catalogs.rights(names).items():
+        lacking = [*rights.lacking(needs)]
+        subject, found = f"rights on {name.text}", f"the catalog does not show that {rights.principal} has "
+        fix = "give it the right before it applies such statements (docs/databricks.md, section Rights to apply)"
+        if lacking:
+            yield Check(Health.NOTE, subject, found + "; ".join(lacking), fix)
+        else:
+            yield Check(Health.OK, subject, f"{rights.principal} may run every statement")
 
 
 def _location(project: Project, spec: TableSpec, options: DoctorOptions) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+from tablectl.commands.rights import with_rights
 from tablectl.commands.selection import LocatedTable, Selection, depth_for
 from tablectl.leases.clock import today
 from tablectl.lint_rules.products import CLIENT_STANDS_OUTSIDE
@@ -68,7 +69,7 @@ def plan_located(
         policies=located.policies,
         changed_since=located.changed_since,
         env=project.config.environment,
-        tables=tuple(sorted(tables, key=lambda table: table.name)),
+        tables=tuple(sorted(with_rights(project, tables), key=lambda table: table.name)),
         failures=sorted_failures(failures),
         unchanged=tuple(sorted(unchanged)),
         unmatched=located.unmatched,

@@ -1,4 +1,5 @@
-"""Codes whose findings other modules make: ``planning`` from the statements of a plan (P, D001), ``planning.dbt`` (B),
+"""Codes whose findings other modules make: ``planning`` from the statements of a plan (P, D001), ``planning.dbt`` (B), the catalog
+(D007),
 and the rules of your own (R).
 """
 
@@ -195,5 +196,23 @@ STATEMENT_NOT_VERIFIED = LintRule(
     "there. `tablectl/model/operations/` holds each form with its source.",
     fix="Try the plan on a copy of the table first. `tablectl doctor --workspace` runs the forms in your workspace.",
     source="docs.databricks.com, as cited for each form",
+    seen=("plan",),
+)
+
+
+RIGHT_NOT_SHOWN = LintRule(
+    code="D007",
+    name="RightNotShown",
+    severity="note",
+    title="The catalog shows no right that a statement needs",
+    breaks="Possibly the apply: it fails at the statement, and what ran before it stays.",
+    why="Unity Catalog of Databricks tells the owner of a table and the effective permissions on it. Among those of "
+    "the login that plans, and of its groups, the right is missing. An administrator, the owner of the schema and a "
+    "member of a group in a group may have it all the same. `apply` may log in as somebody else. MANAGE counts as "
+    "ownership.",
+    fix="Give the principal that applies the right: ownership by `ALTER TABLE … OWNER TO`, others by `GRANT`. "
+    "`tablectl doctor`, run as that principal, looks again. Where plans are made by a login that may only read, set "
+    "this code to `ignore`; with `error`, no such table is applied.",
+    source="docs/databricks.md; https://docs.databricks.com/aws/en/sql/language-manual/sql-ref-syntax-ddl-alter-table",
     seen=("plan",),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -14,6 +14,7 @@ from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.delta.names import TableName, parse_table
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.rights import TableRights
 from tablectl.storage.access import TemporaryCredentials
 
 START = datetime(2026, 11, 22, 8, tzinfo=UTC)
@@ -46,6 +47,9 @@ class Vending:
 
     def entry(self, name: TableName) -> CatalogEntry:
         return CatalogEntry(managed=True)
+
+    def rights(self, names: Sequence[TableName]) -> Mapping[TableName, TableRights]:
+        return {}
 
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
         self.asked.append(operation)

@@ -47,6 +47,10 @@ class UnityServer:
     delta_api: bool = True
     vended: Callable[[str, str], dict[str, Any]] = lambda _name, _operation: {}
     """The credential of a table for an operation, in the form of the Delta API, without prefix."""
+    me: dict[str, Any] | None = None
+    """Who is logged in to a workspace of Databricks; ``None``: the server is not one."""
+    assignments: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Effective permissions of Databricks, by ``schema.table``: one assignment a page."""
     override: dict[str, Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=dict)
     """Answers by path, instead of the server's own."""
     asked: list[str] = field(default_factory=list)
@@ -67,6 +71,8 @@ class UnityServer:
             self.loads[f"sales.{name}"] = recorded(f"delta-{name}")
 
     def answer(self, method: str, path: str, query: dict[str, str], body: Any) -> Answer:
+        if path == "/api/2.0/preview/scim/v2/Me" and self.me is not None:
+            return 200, self.me
         parts = [unquote(part) for part in path.removeprefix(f"{API}/").split("/")]
         match (method, *parts):
             case ("GET", "catalogs"):
@@ -82,6 +88,8 @@ class UnityServer:
                 return self._list(query)
             case ("GET", "tables", name):
                 return self._table(name)
+            case ("GET", "effective-permissions", "table", name) if self.me is not None:
+                return self._permissions(name.removeprefix(f"{self.catalog}."), query)
             case ("POST", "temporary-table-credentials"):
                 return self._by_id(body)
             case ("GET", "delta", "v1", "catalogs", catalog, "schemas", schema, "tables", table, *rest):
@@ -117,6 +125,14 @@ class UnityServer:
         catalog, _, name = full_name.partition(".")
         found = self.tables.get(name) if catalog == self.catalog else None
         return (200, found) if found else _missing("TABLE_NOT_FOUND", f"Table not found: {full_name}")
+
+    def _permissions(self, name: str, query: dict[str, str]) -> Answer:
+        """``GrantsAPI.get_effective`` of databricks-sdk: a page may have no entries and still be followed by one."""
+        if query.get("max_results") != "0":
+            return 400, {"error_code": "INVALID_PARAMETER_VALUE", "details": [], "message": "max_results: 0 or 150"}
+        given, at = self.assignments.get(name, []), int(query.get("page_token") or 0)
+        page = {"privilege_assignments": given[at - 1 : at]} if at else {}
+        return 200, {**page, "next_page_token": str(at + 1)} if at < len(given) else page
 
     def _by_id(self, body: Any) -> Answer:
         name = next((name for name, entry in self.tables.items() if entry["table_id"] == body.get("table_id")), "")

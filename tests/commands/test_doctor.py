@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +96,9 @@ def test_the_package_of_the_engine_is_named(
     cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch, engine: str, package: str, extra: str
 ) -> None:
     def missing(name: str) -> str:
-        raise doctor.metadata.PackageNotFoundError(name)
+        raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(doctor.metadata, "version", missing)
+    monkeypatch.setattr(metadata, "version", missing)
     Path("tablectl.yaml").write_text(f"engine: {{{engine}}}\n")
     found = checks(cli)
     assert found[package]["fix"] == f"see docs/install.md, extra `{extra}`"

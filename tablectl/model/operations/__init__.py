@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from tablectl.model.operations.base import PARTITIONS, UNVERIFIED, Operation, StatementForm, TableState
 from tablectl.model.operations.catalog_settings import OptimizationWord, SetManaged, SetOptimization, UnsetManaged
 from tablectl.model.operations.clustering import ClusterBy, OptimizeData
@@ -11,10 +14,13 @@ from tablectl.model.operations.partitions import Repartition, ReplacePartitions
 from tablectl.model.operations.reorg import Purge, UpgradeUniform
 from tablectl.model.operations.table_properties import RemoveMapping, SetProperties, UnsetProperties
 from tablectl.model.operations.vacuum import VacuumFiles
+from tablectl.model.plan import Verb
+from tablectl.model.rights import Right
 
 __all__ = [
     "OPERATIONS",
     "PARTITIONS",
+    "RIGHTS",
     "UNVERIFIED",
     "AddConstraint",
     "ClusterBy",
@@ -61,3 +67,5 @@ OPERATIONS: tuple[type[Operation], ...] = (
     VacuumFiles,
 )
 """Every operation."""
+RIGHTS: Mapping[Verb, Right] = MappingProxyType({each.verb: each.right for each in OPERATIONS})
+"""The right that a statement of each kind needs on Databricks."""

@@ -17,6 +17,7 @@ from tablectl.delta.table_features import supported_by, with_needed
 from tablectl.delta.workspace_runs import runs_of
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Evidence, Rewrite, Verb
+from tablectl.model.rights import OWNERSHIP, Right
 from tablectl.support.frozen import frozen
 
 PARTITIONS = "(partitions)"
@@ -91,6 +92,10 @@ class Operation(ABC):
     """The forms of its SQL; none for a DataFrame write."""
     word: ClassVar[str]
     """The word for the ids of statements."""
+    right: ClassVar[Right] = OWNERSHIP
+    """What Databricks asks for: ownership, but for the clauses that the page of ``ALTER TABLE`` lists under MODIFY
+    (docs.databricks.com, "ALTER TABLE", "Required permissions"), and for statements that write data.
+    """
     turn: ClassVar[int] = 1
     """The run order within a phase: partitions are 0, operations that rewrite column names or formats 2, dropped
     features 3, statements that move the table 5.

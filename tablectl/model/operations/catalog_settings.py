@@ -9,6 +9,7 @@ from tablectl.delta.names import TableName
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.operations.base import DATABRICKS_DOCS, NOWHERE, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
+from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 OptimizationWord = Literal["ENABLE", "DISABLE", "INHERIT"]
@@ -79,6 +80,7 @@ class SetOptimization(_CatalogSetting, Operation):
 
     setting: OptimizationWord
     verb: ClassVar[Verb] = "PREDICTIVE OPTIMIZATION"
+    right: ClassVar[Right] = "MANAGE"
     word: ClassVar[str] = "predictive-optimization"
     forms: ClassVar[tuple[StatementForm, ...]] = tuple(_OPTIMIZATION.values())
     turn: ClassVar[int] = 0

@@ -13,6 +13,7 @@ from tablectl.delta.names import ColumnPath, TableName, column_sql
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
+from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 CLUSTERING_FEATURES = ("clustering", "domainMetadata")
@@ -112,6 +113,7 @@ class OptimizeData(Operation):
 
     full: bool = False
     verb: ClassVar[Verb] = "OPTIMIZE"
+    right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "optimize"
     forms: ClassVar[tuple[StatementForm, ...]] = (_OPTIMIZE, _OPTIMIZE_FULL)
 

@@ -10,6 +10,7 @@ from tablectl.delta.names import ColumnPath, TableName, column_sql, quote_name
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
+from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 _PAGE = "https://docs.delta.io/delta-constraints/"
@@ -117,6 +118,7 @@ class SetNotNull(Operation):
 
     column: ColumnPath
     verb: ClassVar[Verb] = "SET NOT NULL"
+    right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "set-not-null"
     forms: ClassVar[tuple[StatementForm, ...]] = (_SET_NOT_NULL,)
 
@@ -154,6 +156,7 @@ class DropNotNull(Operation):
 
     column: ColumnPath
     verb: ClassVar[Verb] = "DROP NOT NULL"
+    right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "drop-not-null"
     forms: ClassVar[tuple[StatementForm, ...]] = (_DROP_NOT_NULL,)
 

@@ -24,6 +24,7 @@ from tablectl.model.operations.base import (
 )
 from tablectl.model.operations.clustering import CLUSTERING_FEATURES, clustering_sql, new_features
 from tablectl.model.plan import Basis, CommitEffect, Evidence, Rewrite, Verb
+from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 _BY_COLUMNS = StatementForm(
@@ -54,6 +55,7 @@ class Repartition(Operation):
 
     columns: tuple[str, ...]
     verb: ClassVar[Verb] = "OVERWRITE"
+    right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "overwrite"
     forms: ClassVar[tuple[StatementForm, ...]] = ()
     turn: ClassVar[int] = 0

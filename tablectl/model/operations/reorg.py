@@ -11,6 +11,7 @@ from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, Metada
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState
 from tablectl.model.operations.table_properties import mapped_schema
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
+from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 _PURGE = StatementForm(
@@ -35,6 +36,7 @@ class Purge(Operation):
     """
 
     verb: ClassVar[Verb] = "REORG"
+    right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "reorg"
     forms: ClassVar[tuple[StatementForm, ...]] = (_PURGE,)
 
@@ -62,6 +64,7 @@ class UpgradeUniform(Operation):
 
     version: int
     verb: ClassVar[Verb] = "UPGRADE UNIFORM"
+    right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "upgrade"
     forms: ClassVar[tuple[StatementForm, ...]] = (_UPGRADE,)
     turn: ClassVar[int] = 2

@@ -15,6 +15,7 @@ from tablectl.delta.table_features import supported_by, with_needed
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState, alter, clauses
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
+from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 _ROW_TRACKING_FEATURES = ("rowTracking", "domainMetadata")
@@ -44,6 +45,7 @@ class SetProperties(Operation):
 
     values: tuple[tuple[str, str], ...]
     verb: ClassVar[Verb] = "SET TBLPROPERTIES"
+    right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "set"
     forms: ClassVar[tuple[StatementForm, ...]] = (_SET,)
 
@@ -128,6 +130,7 @@ class UnsetProperties(Operation):
 
     keys: tuple[str, ...]
     verb: ClassVar[Verb] = "UNSET TBLPROPERTIES"
+    right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "unset"
     forms: ClassVar[tuple[StatementForm, ...]] = (_UNSET,)
 
@@ -158,6 +161,7 @@ class RemoveMapping(Operation):
     """
 
     verb: ClassVar[Verb] = "REMOVE COLUMN MAPPING"
+    right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "mapping"
     forms: ClassVar[tuple[StatementForm, ...]] = (_SET,)
     turn: ClassVar[int] = 2

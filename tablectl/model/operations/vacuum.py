@@ -8,6 +8,7 @@ from tablectl.delta.names import TableName
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState
 from tablectl.model.plan import Basis, CommitEffect, Verb
+from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 _VACUUM = StatementForm(
@@ -23,6 +24,7 @@ class VacuumFiles(Operation):
     """Without RETAIN: the table's own retention holds, and Delta's check of it stays on. Only upkeep sends it."""
 
     verb: ClassVar[Verb] = "VACUUM"
+    right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "vacuum"
     forms: ClassVar[tuple[StatementForm, ...]] = (_VACUUM,)
 
