@@ -50,3 +50,5 @@ class Feature(Enum):
     """Files are merged and old ones deleted, by runs before the apply."""
     EMPTY_PATTERN = "pattern without tables"
     """A pattern of the policies matches no table."""
+    ENDPOINT = "SQL endpoint"
+    """The engine is a Thrift server: no one else can end its statements, and an answer is lost with its connection."""

@@ -228,6 +228,7 @@ NOT_DRAWN: Mapping[Feature, str] = MappingProxyType(
         Feature.CONSTRAINT: "tests/scenarios/test_features.py adds constraints on real Spark",
         Feature.DROPPED: "it is the kind of table `dropped`",
         Feature.UPKEEP: "its own benchmark shows it on real tables: benchmarks/upkeep.py",
+        Feature.ENDPOINT: "it needs a Thrift server: tests/scenarios/test_sql_endpoint.py kills applies on one",
         Feature.EMPTY_PATTERN: "the command ends with 1, which a round takes for unfinished",
     }
 )

@@ -181,6 +181,32 @@ def _empty_pattern(scene: Scene) -> None:
     scene.edits.append(lambda plan: replace(plan, failures=(failure,)))
 
 
+def _endpoint(scene: Scene) -> None:
+    """A Thrift server. The first statement loses its answer, commits later, and the engine does not say whether it
+    runs, nor anything of a dead run's. Rewrites are those of Spark: an endpoint refuses them.
+    """
+    left = [1]
+
+    def forget(engine: FakeEngine) -> None:
+        own, known = engine.interrupt, engine.tags
+        engine.address = ""
+
+        def interrupt(tag: str, address: str = "") -> bool | None:
+            return None if address else tag in known and own(tag)
+
+        engine.interrupt = interrupt  # type: ignore[method-assign]
+
+    def lose(engine: FakeEngine, _table: FakeTable, sql: str) -> None:
+        if left and engine in scene.engines() and not sql.startswith(("OVERWRITE", "VACUUM", "OPTIMIZE")):
+            left.clear()
+            engine.running[engine.tags[-1]] = None
+            scene.lands_later(sql, run=engine.stamp.run)
+            raise EngineError("the connection broke", "", unanswered=True)
+
+    scene.each_engine.append(forget)
+    scene.lost.append(lose)
+
+
 ARRANGE: Mapping[Feature, Callable[[Scene], None]] = MappingProxyType(
     {
         Feature.GUARDED_PROCESS: _guarded_process,
@@ -202,5 +228,6 @@ ARRANGE: Mapping[Feature, Callable[[Scene], None]] = MappingProxyType(
         Feature.DROPPED: _dropped,
         Feature.UPKEEP: _upkeep,
         Feature.EMPTY_PATTERN: _empty_pattern,
+        Feature.ENDPOINT: _endpoint,
     }
 )

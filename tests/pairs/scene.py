@@ -199,6 +199,8 @@ class Scene:
     at_moment: list[Callable[[], object]] = field(default_factory=list)
     """What happens once, when the moment has come in the first run."""
     around_send: list[Callable[[FakeEngine, FakeTable], None]] = field(default_factory=list)
+    each_engine: list[Callable[[FakeEngine], object]] = field(default_factory=list)
+    """How the engines differ from others."""
     lost: list[Callable[[FakeEngine, FakeTable, str], None]] = field(default_factory=list)
     """What becomes of a statement that is sent, instead of its effect."""
     leases: list[StepRenewer] = field(default_factory=list)
@@ -259,7 +261,7 @@ class Scene:
     def _keep_up(self, policy: UpkeepPolicy) -> None:
         """Run what upkeep is due until nothing is. Tables never share its window."""
         together, self.run.together = self.run.together, ()
-        for engine in self._engines():
+        for engine in self.engines():
             engine.now, engine.unused = self._now, 5
         for _ in range(MOST_RUNS):
             plan = plan_of(*(each for table in self.tables if (each := self._due(policy, table)).applies))
@@ -298,19 +300,22 @@ class Scene:
     def _begin(self, plan: Plan) -> None:
         if self.hooks:
             self.run.terms = replace(self.run.terms, before=(("./pause.sh",),), after=(AFTER,), run_hook=self._hook)
-        for engine in self._engines():
+        for engine in self.engines():
             self._arrange(engine)
         first = next((each for each in plan.tables if each.applies), None)
         if first is not None and (self.dead_owes or self.dead_runs_statement):
             self._die(first)
 
-    def _engines(self) -> Sequence[FakeEngine]:
+    def engines(self) -> Sequence[FakeEngine]:
+        """The engines of the runs."""
         return tuple(self.run.more.values()) or (self.run.engine,)
 
     def _arrange(self, engine: FakeEngine) -> None:
         engine.dialect = self.dialect
         engine.bound = 400
         engine.address = engine.address or "here"
+        for act in self.each_engine:
+            act(engine)
 
         def before(table: FakeTable, sql: str) -> None:
             for act in self.around_send:
@@ -335,15 +340,19 @@ class Scene:
         lease.gate(Gate.CLOSED)
         if self.dead_runs_statement:
             tag = "tablectl-run-of-ben-1"
-            lease.announce(RunningStatement(self._engines()[0].address, tag, 400.0))
-            self.orphan(self._engines()[0], tag, next(each.sql for each in table.statements if not each.repartition))
+            lease.announce(RunningStatement(self.engines()[0].address or "this process", tag, 400.0))
+            self.orphan(self.engines()[0], tag, next(each.sql for each in table.statements if not each.repartition))
 
     def orphan(self, engine: FakeEngine, tag: str, sql: str, run: str = "r0") -> None:
         """A statement runs on without its client, and commits later than its run counts as dead."""
         engine.running[tag] = True
+        self.lands_later(sql, run, lambda: engine.running.update({tag: False}))
+
+    def lands_later(self, sql: str, run: str, then: Callable[[], object] = lambda: None) -> None:
+        """A statement commits after two minutes."""
 
         def commits() -> None:
-            engine.running[tag] = False
+            then()
             FakeEngine(self.run.lake, Stamp(run, "d1"), self.dialect).execute(sql)
 
         self.later(120, commits)

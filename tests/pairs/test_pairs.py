@@ -22,12 +22,14 @@ from tests.pairs.scene import Scene, StepRenewer
 ONCE = frozenset({Feature.SIGNAL, Feature.FAILING_STORE})
 """What happens at one moment of a run: each moment is a case of its own."""
 MOMENTS = ("waits", "sends", "landed")
+NEVER = {frozenset({Feature.REMOTES, Feature.ENDPOINT}): "the configuration has either several servers or an endpoint"}
+"""Pairs that cannot meet, and why."""
 
 
 def cases() -> list[tuple[tuple[Feature, ...], str]]:
     """Each feature alone and each pair, at each moment."""
     alone = [(each,) for each in Feature]
-    pairs = list(combinations(Feature, 2))
+    pairs = [pair for pair in combinations(Feature, 2) if frozenset(pair) not in NEVER]
     return [
         (features, moment) for features in [*alone, *pairs] for moment in (MOMENTS if ONCE & {*features} else ("",))
     ]
