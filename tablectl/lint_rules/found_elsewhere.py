@@ -207,7 +207,7 @@ RIGHT_NOT_SHOWN = LintRule(
     breaks="Possibly the apply: it fails at the statement, and what ran before it stays.",
     why="Unity Catalog of Databricks tells the owner of a table and the effective permissions on it. Among those of "
     "the login that plans, and of its groups, the right is missing. An administrator, the owner of the schema and a "
-    "member of a group in a group may have it all the same. `apply` may log in as somebody else. MANAGE counts as "
+    "member of a group in a group may have it all the same. `apply` may use another login. MANAGE counts as "
     "ownership.",
     fix="Give the principal that applies the right: ownership by `ALTER TABLE … OWNER TO`, others by `GRANT`. "
     "`tablectl doctor`, run as that principal, looks again. Where plans are made by a login that may only read, set "

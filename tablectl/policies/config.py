@@ -43,6 +43,8 @@ from tablectl.policies.window_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, alw
 
 THRIFT, WAREHOUSE = "thrift://", "warehouse://"
 """What the addresses of SQL endpoints begin with."""
+_LONGEST_ON_WAREHOUSE = 172_800
+"""Seconds; docs.databricks.com, "STATEMENT_TIMEOUT"."""
 _CONNECT_PORT = 15002
 """The port of a Spark Connect server whose address names none."""
 
@@ -223,6 +225,10 @@ def _why_no_engine(made: EngineConfig) -> str:
         return f"has both `{where[0]}` and `{where[1]}`: keep one of them"
     if made.warehouse and dialect_of(made.dialect).runtime is None:
         return "has a `warehouse`, which needs `dialect: databricks`"
+    if (made.warehouse or made.thrift) and made.statement_bound == 0:
+        return "has `statement_bound: 0`, with which an endpoint would never end a statement: leave it out for an hour"
+    if made.warehouse and (made.statement_bound or 0) > _LONGEST_ON_WAREHOUSE:
+        return f"has a `statement_bound` above {_LONGEST_ON_WAREHOUSE}, the most that a warehouse takes"
     servers = [_server(each) for each in made.remotes]
     twice = next((each for each in servers if servers.count(each) > 1), "")
     return f"names the server {twice} twice in `remotes`: keep one of them" if twice else ""

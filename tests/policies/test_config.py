@@ -222,6 +222,15 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
             "engine: {cluster: 0710-a, remote: databricks, runtime: serverless}",
             "1:1: `engine` has a `cluster` and `runtime: serverless`, which exclude each other",
         ),
+        (
+            "engine: {thrift: 'spark:10000', statement_bound: 0}",
+            "1:1: `engine` has `statement_bound: 0`, with which an endpoint would never end a statement: leave it out "
+            "for an hour",
+        ),
+        (
+            "engine: {dialect: databricks, warehouse: abc, statement_bound: 172801}",
+            "1:1: `engine` has a `statement_bound` above 172800, the most that a warehouse takes",
+        ),
         ("engine: {dialekt: oss}", '1:10: unknown key "engine.dialekt"\n  hint: did you mean `dialect`?'),
         ("env:", "1:1: `env` takes a map, not nothing\n  hint: put its keys under `env`"),
         ("env: {dev: prod}", '1:7: `env.dev` takes a map, not "prod"\n  hint: put its keys under `env.dev`'),
