@@ -225,8 +225,8 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
         (
             "engine: {thrift: 'spark:10000', statement_bound: 0}",
             (
-                "1:1: `engine` has `statement_bound: 0`, with which an endpoint would never end a statement: leave it out "
-                "for an hour"
+                "1:1: `engine` has `statement_bound: 0`, with which an endpoint would never end a statement: leave it "
+                "out for an hour"
             ),
         ),
         (
