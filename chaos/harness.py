@@ -52,6 +52,9 @@ class Harness:
         self.engine_proxy = Proxy(self.server.port)
         self.remote = f"sc://127.0.0.1:{self.engine_proxy.port}"
         """Where applies reach the server."""
+        self.endpoint_proxy = Proxy(self.server.thrift_port)
+        self.endpoint = f"127.0.0.1:{self.endpoint_proxy.port}"
+        """Where applies reach its Hive protocol."""
         self.writers: list[Writer] = writers(work, direct)
 
     def __enter__(self) -> Self:
@@ -74,6 +77,7 @@ class Harness:
             writer.close()
         self.server.kill()
         self.engine_proxy.close()
+        self.endpoint_proxy.close()
         self.store_proxy.close()
         self.s3.close()
 

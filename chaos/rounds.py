@@ -44,6 +44,10 @@ ENGINE_DEAD = 20.0
 """Seconds after which a run takes a silent engine for dead."""
 START_UP = 6.0
 """Seconds that a command may take before it looks at the first lease, on a busy machine."""
+ENDPOINT_BOUND = 45
+"""Seconds after which a Thrift server ends a statement."""
+_ENDPOINT_LONGER = 240.0
+"""Seconds for which the next run waits for a dead one's statement: the bound, two announcements, and a quarter."""
 _DRAIN = 60
 _REST = 60.0
 _SEEN = 0.5
@@ -123,6 +127,8 @@ class Round:
         config: dict[str, Any] = {"window": window}
         if Feature.REMOTES in self.scenario.features:
             config["engine"] = {"remotes": [self.harness.remote, self.harness.server.url]}
+        if Feature.ENDPOINT in self.scenario.features:
+            config["engine"] = {"thrift": self.harness.endpoint, "statement_bound": ENDPOINT_BOUND}
         bucket = None
         if self.scenario.in_bucket:
             name = f"round-{self.scenario.seed}-{int(time.time())}"
@@ -178,12 +184,14 @@ class Round:
         number = len(self.told) + 1
         self.told.append(Told(-9))
         report = f"report-{number}.json"
-        remote = () if Feature.REMOTES in self.scenario.features else ("--remote", self.harness.remote)
+        configured = {Feature.REMOTES, Feature.ENDPOINT} & {*self.scenario.features}
+        remote = () if configured else ("--remote", self.harness.remote)
         arguments = ("apply", "plan.json", "--yes", *remote, "--report", report, *self.scenario.arguments)
         return self._command(*arguments, log=f"apply-{number}.log"), number
 
     def _ended(self, command: Command, number: int, *, disturbed: bool, longer: float = 0.0) -> int | None:
         """Wait for a run and note what it left. A run that does not end is a broken promise."""
+        longer += _ENDPOINT_LONGER if Feature.ENDPOINT in self.scenario.features else 0.0
         limit = (LONGEST_RUN + longer) * self.harness.patience
         code = command.wait(limit)
         if code is None:
@@ -296,7 +304,10 @@ class Round:
     def _cut(self, strike: Strike, command: Command, number: int) -> None:
         """Cut the run off. Where that lasts for longer than others may be held up by it, they must be free by then."""
         engine = self.scenario.fault == "cut"
-        proxy = self.harness.engine_proxy if engine else self.harness.store_proxy
+        proxy = self.harness.store_proxy
+        if engine:
+            endpoint = Feature.ENDPOINT in self.scenario.features
+            proxy = self.harness.endpoint_proxy if endpoint else self.harness.engine_proxy
         limit = ENGINE_DEAD + TTL + SLACK if engine else FREE
         # A run cut off from its records cannot say that its statement has ended.
         result = self._probe(limit + 60, set() if engine else self._in_flight()) if strike.lasts > limit else None

@@ -213,6 +213,7 @@ MEETS = (
     Feature.TOGETHER,
     Feature.CANARY,
     Feature.PACE,
+    Feature.ENDPOINT,
 )
 """The features that a round draws; ``NOT_DRAWN`` says where the others are."""
 NOT_DRAWN: Mapping[Feature, str] = MappingProxyType(
@@ -228,7 +229,6 @@ NOT_DRAWN: Mapping[Feature, str] = MappingProxyType(
         Feature.CONSTRAINT: "tests/scenarios/test_features.py adds constraints on real Spark",
         Feature.DROPPED: "it is the kind of table `dropped`",
         Feature.UPKEEP: "its own benchmark shows it on real tables: benchmarks/upkeep.py",
-        Feature.ENDPOINT: "it needs a Thrift server: tests/scenarios/test_sql_endpoint.py kills applies on one",
         Feature.EMPTY_PATTERN: "the command ends with 1, which a round takes for unfinished",
     }
 )
@@ -244,8 +244,14 @@ def choose(seed: int, only: Fault | None = None) -> Scenario:
     writers = chosen.randrange(1 << 30)
     strikes = tuple(_strike(fault, chosen) for _ in range(chosen.randint(*TIMES[fault])))
     kinds = ("append", "rewrite", chosen.choice(["stream", "optimize", "optimize"]))
-    features = tuple(chosen.sample(MEETS, chosen.choice([0, 1, 2, 2])))
+    features = _possible(chosen.sample(MEETS, chosen.choice([0, 1, 2, 2])), tables)
     return Scenario(seed, fault, tables, in_bucket, strikes, writers, kinds, features)
+
+
+def _possible(drawn: Sequence[Feature], tables: Sequence[Pending]) -> tuple[Feature, ...]:
+    """Without the endpoint where it cannot be: with several servers, and where a table is rewritten by Spark."""
+    never = Feature.REMOTES in drawn or any(each.kind == "partition rewrite" for each in tables)
+    return tuple(each for each in drawn if each is not Feature.ENDPOINT or not never)
 
 
 def _with_more(pending: Pending, chosen: random.Random) -> Pending:
