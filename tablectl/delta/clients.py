@@ -362,7 +362,7 @@ def find_client(name: str) -> ClientData | None:
 def meant_client(name: str) -> str:
     """The name in policies of the client that a name without an entry most likely means; empty if none is similar."""
     by_engine = find_engine(name)
-    near = difflib.get_close_matches(name[:100], [each.name for each in known_clients()], n=1)
+    near = difflib.get_close_matches(name[:100], [each.name for each in known_clients()], n=1, cutoff=0.7)
     return by_engine.name if by_engine else next(iter(near), "")
 
 
