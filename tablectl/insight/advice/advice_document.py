@@ -98,7 +98,8 @@ def _blocks(table: TableAdvice, read: str) -> Iterator[Block]:
 
 
 def _facts(advice: Advice) -> Iterator[tuple[str, str]]:
-    yield "saves", f"{benefit_text(advice)}, as computed from {advice.computed}"
+    left = "" if advice.leaves is None else f", and leaves {advice.leaves:,.0f}"
+    yield "saves", f"{benefit_text(advice)}{left}, as computed from {advice.computed}"
     yield from (("because", each) for each in advice.evidence)
     yield from (("costs", each) for each in advice.cost)
     if advice.do:
