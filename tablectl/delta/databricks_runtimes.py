@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from tablectl.delta import keys
+from tablectl.delta.workspace_runs import databricks_evidence
 from tablectl.support.frozen import frozen
 
 Version = tuple[int, int]
-Evidence = Literal["measured", "documented", "third party"]
+Evidence = Literal["", "third party"]
 
 SERVERLESS = "serverless"
 _VERSION = re.compile(r"([1-9][0-9]?)\.([0-9]{1,2})")
@@ -66,7 +67,10 @@ class Capability:
     source: str
     date: str = _SEEN
     """When a public copy of the source was read: its editions differ."""
-    evidence: Evidence = "documented"
+    evidence: Evidence = ""
+    """How it is known otherwise than by the documentation."""
+    ran: str = ""
+    """The form of statement that runs it, by its id; empty if it is one of many, such as SET TBLPROPERTIES."""
 
     @property
     def id(self) -> str:
@@ -80,8 +84,8 @@ class Capability:
 
     @property
     def cited(self) -> str:
-        """How it is known: ``documented, seen on 2026-11-22: https://…``."""
-        return f"{self.evidence}, seen on {self.date}: {self.source}"
+        """How it is known: ``documented only, seen on 2026-11-22: https://…``."""
+        return f"{self.evidence or databricks_evidence(self.ran)}, seen on {self.date}: {self.source}"
 
 
 CAPABILITIES: tuple[Capability, ...] = (
@@ -137,6 +141,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="set",
         since=(13, 3),
         form="ALTER TABLE t CLUSTER BY (a, b)",
+        ran="cluster by",
         values=(COLUMNS,),
         needs="statistics of the columns. A preview until 15.4 (one edition of the page: 15.2)",
         forbids="partition columns",

@@ -98,8 +98,8 @@ def verdict(name: str, version: str, *features: str, before: Protocol = _PLAIN) 
         ("starrocks", "3.5.3", ("typeWidening",), "read typeWidening"),
         ("synapse-serverless", "1", ("deletionVectors",), "read deletionVectors"),
         ("delta-sharing", "3.0", ("deletionVectors",), "read deletionVectors 3.1"),
-        ("doris", "3.0", ("deletionVectors",), "? deletionVectors"),
-        ("doris", "3.0", (), ""),
+        ("pinot", "3.0", ("deletionVectors",), "? deletionVectors"),
+        ("pinot", "3.0", (), ""),
     ],
 )
 def test_which_clients_a_protocol_upgrade_locks_out(
