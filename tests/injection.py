@@ -25,6 +25,7 @@ EXEMPT = {
     "model/one_table.py": "the mechanism",
     "model/errors.py": "the mechanism",
     "delta/names.py": "names the table that failed",
+    "reports/short_names.py": "if it fails, names stay whole",
     "reports/notification.py": "a notification that cannot be made is a warning",
     "commands/approval.py": "refuses a plan file as a whole; under a lease, its caller is tested",
     "applying/drivers.py": "the queue of the whole run",
@@ -32,6 +33,7 @@ EXEMPT = {
     "applying/shared_window.py": "the queue of the whole run",
     "commands/command_line.py": "the entry, which catches everything",
     "policies/settings.py": "reads options",
+    "commands/parameters.py": "reads options",
     "commands/output.py": "prints",
     "reports/style.py": "prints",
     "delta/credentials.py": "scrubs the message of the error",
@@ -48,16 +50,19 @@ SHOWN = {
     ("reports/drift_document.py", "_last"),
     ("reports/status_document.py", "_name"),
     ("commands/status.py", "_place"),
+    ("planning/undo.py", "TableUndo.name"),
     ("support/json_text.py", "json_form"),
     ("support/json_text.py", "write_json.<locals>.lines"),
 }
 """Functions that show the name of any table, of one that failed, too."""
 CALLERS = {
-    *(("applying/run.py", name) for name in ("_with_owed_hooks", "_key", "_size", "_plain", "_noted")),
+    *(("applying/run.py", name) for name in ("_with_owed_hooks", "_size", "_noted", "_Task._merge")),
+    ("applying/context.py", "table_key"),
     ("log/reader.py", "read_each.<locals>.one"),
-    ("commands/advise.py", "_collect.<locals>.one"),
+    ("commands/advise.py", "each_table.<locals>.one"),
     ("commands/runs.py", "_histories.<locals>.one"),
     ("commands/runs.py", "_undo_of.<locals>.undo"),
+    ("commands/conflicts.py", "conflicts_command"),
 }
 """Functions that only call ``of_table``, and those of the queue of a whole run."""
 

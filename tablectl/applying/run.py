@@ -356,10 +356,13 @@ class _Task:
 
     def _merge(self, runs: Sequence[TableRun]) -> None:
         """Add the runs of an attempt to those of earlier ones, with what the waits have to report of it."""
-        for wait in (*self.under_lease, *self.before_lease):
-            runs = [_noted(wait, run) for run in runs]
-        merged = {run.name: run.following(self.runs[run.name]) if run.name in self.runs else run for run in runs}
-        self.runs = merged or self.runs
+        notes = [wait.note for wait in (*self.under_lease, *self.before_lease)]
+        for note in (*notes, self._after_earlier):
+            runs = [_noted(note, run) for run in runs]
+        self.runs = {run.name: run for run in runs} or self.runs
+
+    def _after_earlier(self, run: TableRun) -> TableRun:
+        return run.following(self.runs[run.name]) if run.name in self.runs else run
 
     def _timed(self) -> Runs:
         if self.first is None:
@@ -369,9 +372,9 @@ class _Task:
         return {name: replace(run, took_ms=took, driver=driver, paced_ms=paced) for name, run in self.runs.items()}
 
 
-def _noted(wait: Wait, run: TableRun) -> TableRun:
-    """A run with what a wait has to report of it; not verified where that failed unexpectedly."""
-    found = of_table(run.name, partial(wait.note, run))
+def _noted(note: Callable[[TableRun], TableRun], run: TableRun) -> TableRun:
+    """A run with what ``note`` adds to it; not verified where that failed unexpectedly."""
+    found = of_table(run.name, partial(note, run))
     if isinstance(found, TableRun):
         return found
     outcome = run.outcome if run.code is not ExitCode.DONE else RunOutcome.UNVERIFIED

@@ -16,6 +16,7 @@ from tablectl.commands.output import Output
 from tablectl.commands.plan_files import new_plan
 from tablectl.commands.project import Project
 from tablectl.commands.selection import LocatedTable, Selection, failure_of, locate
+from tablectl.commands.table_reports import report_of
 from tablectl.commands.written_files import write_file
 from tablectl.leases.clock import SystemClock
 from tablectl.log.parallel import in_order, threads_for
@@ -112,7 +113,7 @@ def undo_command(options: UndoOptions, out: Output) -> ExitCode:
         repository, specs = project.repository(options.paths)
         found = _find(project, specs, options)
         mask = project.mask
-        reports.show(document_of_undo(found, mask), out)
+        reports.write(report_of(found, lambda part: document_of_undo(part, mask), Context()), out)
         for failure in found.failures:
             out.note(f"warning: {failure.name} cannot be read: {failure.message}")
         adoption = _adoption(project, repository, found)
@@ -178,7 +179,7 @@ def _plan(project: Project, edited: Specs, found: RunUndo, out: Output, save: Pa
 
 def _code(found: RunUndo) -> ExitCode:
     codes = [ExitCode.ERROR] if found.failures else []
-    return ExitCode.worst(*codes, *(ExitCode.REFUSED for table in found.tables if table.refusals or table.trouble))
+    return ExitCode.worst(*codes, *(ExitCode.REFUSED for table in found.tables if table.outcome == "refused"))
 
 
 def _runs(project: Project, specs: Specs, options: RunsOptions, within: timedelta | None) -> PastRuns:
@@ -223,7 +224,7 @@ def _undo_of(project: Project, specs: Specs, options: UndoOptions) -> RunUndo | 
         if isinstance(made, BrokenTableError):
             return failure_of(spec.name.text, made)
         if isinstance(made, TablectlError):
-            return TableUndo(spec=spec, commits=tuple(commits), values=(), trouble=one_line(made))
+            return TableUndo(spec=spec, commits=tuple(commits), values=(), outcome="refused", trouble=one_line(made))
         return made
 
     made = list(in_order(undo, touched, threads))

@@ -103,6 +103,8 @@ class TableUndo:
     values: tuple[ValueUndo, ...]
     stays: tuple[str, ...] = ()
     """What the run brought and no undo removes: protocol features."""
+    outcome: Outcome
+    """What an undo does to the table. If one value was changed after the run, it undoes none of them."""
     trouble: str = ""
     """Why the values from before the run are unknown; empty if they are known."""
 
@@ -113,20 +115,9 @@ class TableUndo:
         return self.spec.name.text
 
     @property
-    @in_json
-    def outcome(self) -> Outcome:
-        """What an undo does to the table."""
-        return "refused" if self.refusals or self.trouble else "undo" if self.values else "nothing"
-
-    @property
-    def refusals(self) -> tuple[ValueUndo, ...]:
-        """The values that were changed after the run. With one of them, no value of the table is undone."""
-        return tuple(value for value in self.values if value.outcome == "changed since")
-
-    @property
     def adoptable_values(self) -> tuple[AdoptableValue, ...]:
         """The values that the policy of the table must declare; none if a value was changed after the run."""
-        if self.refusals or self.trouble:
+        if self.outcome == "refused":
             return ()
         return tuple(_adoptable_value(self.spec, value.change) for value in self.values)
 
@@ -201,12 +192,14 @@ def table_undo(
     spec: TableSpec, commits: Sequence[Commit], changes: Sequence[Change], before: LiveTable, now: LiveTable
 ) -> TableUndo:
     """The undo of a run on one table. ``before`` is the table before the run's first commit, ``now`` as it is."""
-    values = (_value(change, attribute(change.attribute).read(now, change.key)) for change in changes)
+    values = tuple(_value(change, attribute(change.attribute).read(now, change.key)) for change in changes)
+    changed_since = any(value.outcome == "changed since" for value in values)
     going = {feature for change in changes for feature in _drops(change)}
     return TableUndo(
         spec=spec,
         commits=tuple(sorted(commits, key=lambda commit: commit.version)),
-        values=tuple(values),
+        values=values,
+        outcome="refused" if changed_since else "undo" if values else "nothing",
         stays=tuple(sorted(now.protocol.features - before.protocol.features - going)),
     )
 

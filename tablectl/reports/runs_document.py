@@ -115,7 +115,7 @@ def _of_table(table: TableUndo) -> Iterator[Block]:
     if table.trouble:
         hint = "the plan file and the report of the run hold the values from before it"
         facts.append(("refused", f"the values from before the run are unknown: {table.trouble}; {hint}"))
-    elif table.refusals:
+    elif table.outcome == "refused":
         facts.append(
             ("refused", "values were changed after the run, so nothing on this table is undone: change its policy")
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import takewhile
@@ -9,6 +10,8 @@ from itertools import takewhile
 from tablectl.delta.names import NameSyntaxError, parse_table
 from tablectl.reports.document import Block, Card, Cell, Document, Fold, Grid, Names, Row
 from tablectl.support.frozen import frozen
+
+_log = logging.getLogger(__name__)
 
 
 def shared_folder(names: Iterable[str]) -> str:
@@ -22,7 +25,17 @@ def shared_folder(names: Iterable[str]) -> str:
 
 
 def with_short_names(document: Document) -> Document:
-    """The document with the folder of its tables, and their names below it."""
+    """The document with the folder of its tables, and their names below it. An unexpected error costs no report: its
+    names stay whole.
+    """
+    try:
+        return _shortened(document)
+    except Exception as error:  # noqa: BLE001  # a name that cannot be shortened is still a name
+        _log.debug("the names of tables cannot be shortened", exc_info=error)
+        return document
+
+
+def _shortened(document: Document) -> Document:
     tables = [name for card in document.cards if card.noun == "table" for name in card.names]
     if not document.cards and document.overview:
         tables = [cell.text for row in document.overview.rows for cell in row.cells[0] if cell.code]

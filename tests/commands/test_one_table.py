@@ -85,6 +85,12 @@ def _undeclared(lake: Lake) -> list[str]:
     return ["import", f"delta.`{lake.repo.lake}/*`"]
 
 
+def _one_after_another(lake: Lake) -> list[str]:
+    """An apply that begins no table before the trouble of another has ended."""
+    (lake.repo.root / "tablectl.yaml").write_text("window: {parallel: 1}\n")
+    return ["apply", "--yes", "--verbose"]
+
+
 def _kept_up(lake: Lake) -> list[str]:
     lake.repo.policies(dict.fromkeys(_TABLES, "{upkeep: {optimize: {small_files: 30%}, vacuum: {every: 7 days}}}"))
     return ["upkeep"]
@@ -102,7 +108,7 @@ COMMANDS: dict[str, tuple[Args, Done]] = {
     "check json": (lambda _: ["check", "--format", "json"], _shown),
     "import": (_undeclared, _shown),
     "import json": (lambda lake: [*_undeclared(lake), "--format", "json"], _shown),
-    "apply": (lambda _: ["apply", "--yes", "--verbose"], _applied),
+    "apply": (_one_after_another, _applied),
     "runs": (lambda _: ["runs", "--verbose"], _shown),
     "undo": (lambda lake: ["undo", _run(lake)], _shown),
     "upkeep": (_kept_up, _shown),

@@ -66,3 +66,13 @@ def test_a_report_that_is_a_grid_shows_short_names_too() -> None:
     assert shown.folder == "/lake/"
     assert shown.overview is not None
     assert [row.cells[0][0].text for row in shown.overview.rows] == ["a", "b"]
+
+
+def test_names_stay_whole_if_they_cannot_be_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: str) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("tablectl.reports.short_names.parse_table", broken)
+    cards = tuple(Card((f"delta.`/lake/{name}`",), "changes", "", "", noun="table") for name in ("a", "b"))
+    document = Document("Plan", None, cards=cards)
+    assert with_short_names(document) == document
