@@ -33,14 +33,14 @@ _ABSENT = "absent"
 
 
 def _why_not(name: str, value: str) -> tuple[str, str]:
-    feature = find_feature(name)
+    feature = find_feature(name.replace("_", ""))
     if feature is None:
         return f'"{name}" is not a table feature that tablectl knows', "look for its name in the Delta protocol"
-    if feature.name != name:
-        return f'"{name}" is spelled {feature.name}', f"write `{feature.name}`"
     if feature.attribute:
         line = f"{feature.attribute}: {'dropped' if feature.leaves != 'never' and value == 'dropped' else '…'}"
         return _OWNED.format(name), f"declare `{line}` instead"
+    if feature.name != name:
+        return f'"{name}" is spelled {feature.name}', f"write `{feature.name}`"
     if value not in get_args(FeatureValue):
         return f'"{value}" is not a value of `features.{name}`', "it takes `supported` or `dropped`"
     if value == "dropped" and feature.leaves == "never" and name != _CATALOG:

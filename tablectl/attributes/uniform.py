@@ -7,6 +7,7 @@ files, and last the format. ``iceberg_v2 begun`` is a table with the first commi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
@@ -26,6 +27,7 @@ from tablectl.model.operations import (
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
+from tablectl.model.text import value_text
 
 UniformValue = Literal["iceberg_v1", "iceberg_v2", "iceberg_v3", "none"]
 
@@ -38,6 +40,9 @@ _IN_V2 = frozenset(
     | {"timestamp_ntz", "array", "map", "struct"}
 )
 _ONLY_IN_V3 = ("variant", "geometry", "geography")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_CALL = re.compile(r"\(|\bcurrent_", re.IGNORECASE)
+"""What makes a default an expression. Of ``1 + 1`` Delta itself says so before it commits."""
 
 
 class Uniform(WordAttribute):
@@ -234,6 +239,16 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
             fix="`uniform: iceberg_v2` takes arrays and maps" if version == 1 else "leave `uniform` out",
             condition=f"{_VIOLATION}.UNSUPPORTED_DATA_TYPE",
         )
+    decimals = [field.name for field in live.schema.fields if field.type.startswith("decimal")]
+    decimal = next((name for name in decimals if name in live.partition_columns), None)
+    if decimal and version > 1 and dialect_of(target.dialect).iceberg_faults:
+        yield Refusal(
+            change=change.id,
+            reason=f"the table is partitioned by the column {column_text((decimal,))} of type decimal, which Iceberg "
+            f"compatibility V{version} of Delta 4.4.0 refuses",
+            fix="leave `uniform` out",
+            condition=f"{_VIOLATION}.UNSUPPORTED_PARTITION_DATA_TYPE",
+        )
     if version == 1 and live.vectors != 0:
         count = "an unknown number of" if live.vectors is None else str(live.vectors)
         yield Refusal(
@@ -249,13 +264,23 @@ def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterat
     if _version(change.before) == _NEWEST:
         return
     variant = next((path for path, field in live.schema.every_field() if field.type == "variant"), None)
-    if variant is not None and not dialect_of(target.dialect).variant_in_iceberg_v3:
+    if variant is not None and dialect_of(target.dialect).iceberg_faults:
         yield Refusal(
             change=change.id,
             reason=f"column {column_text(variant)} is of type variant: Delta 4.4.0 turns V3 on, and then fails every "
             "INSERT into the table with INVALID_FIELD_NAME",
             fix="leave `uniform` out",
             condition="INVALID_FIELD_NAME",
+        )
+    computed = next((field for field in live.schema.fields if _CALL.search(_QUOTED.sub("", field.default))), None)
+    if computed:
+        column = column_text((computed.name,))
+        yield Refusal(
+            change=change.id,
+            reason=f"column {column} has the default {value_text(computed.default)}, and Iceberg "
+            "compatibility V3 takes only literals as defaults",
+            fix=f"drop the default yourself first: ALTER TABLE … ALTER COLUMN {column} DROP DEFAULT",
+            condition=f"{_VIOLATION}.UNSUPPORTED_DATA_TYPE",
         )
     if is_true(live.property(keys.ROW_TRACKING_SUSPENDED)):
         yield Refusal(

@@ -50,8 +50,9 @@ class Dialect:
     """Whether it has automatic clustering, predictive optimization and SET MANAGED."""
     sets_not_null: bool = False
     """Whether ALTER COLUMN … SET NOT NULL runs on an existing table."""
-    variant_in_iceberg_v3: bool = False
-    """Whether writes run on a table with Iceberg compatibility V3 and a column of type variant."""
+    iceberg_faults: bool = True
+    """Whether Iceberg compatibility has the faults of Delta 4.4.0: V2 and V3 refuse partition columns of type decimal,
+    and V3 fails writes to a table with a column of type variant."""
     streams_stopped_by_metadata: Literal["", "on Databricks"] = ""
     """The streams that every change of metadata stops, in the words of ``ReaderKind`` (D22); empty if none."""
 
@@ -68,7 +69,7 @@ DATABRICKS = Dialect(
     name="databricks",
     title="Databricks",
     runtime=DATABRICKS_CLIENTS,
-    variant_in_iceberg_v3=True,
+    iceberg_faults=False,
     default_level="WriteSerializable",  # D6
     path_names=False,
     exclusive_commits=True,

@@ -34,6 +34,8 @@ class Field:
     """Whether Delta generates the values (``GENERATED … AS IDENTITY``)."""
     generated: str = ""
     """The expression from which Delta computes the values (``GENERATED ALWAYS AS``); empty for other columns."""
+    default: str = ""
+    """The expression that a write takes for a missing value (``DEFAULT``); empty without one."""
     bytewise: bool = True
     """Whether strings compare byte by byte. False for ``CHAR``, which is padded, and for collations."""
 
@@ -138,6 +140,7 @@ def _parse_field(field: Any) -> Field:
         within=_parse_within(kind) if isinstance(kind, dict) and name != "struct" else (),
         identity="delta.identity.start" in metadata,
         generated=str(metadata.get("delta.generationExpression", "")),
+        default=str(metadata.get("CURRENT_DEFAULT", "")),
         bytewise="__COLLATIONS" not in metadata and "char(" not in _declared(metadata).replace("varchar(", ""),
     )
 

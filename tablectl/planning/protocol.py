@@ -19,6 +19,7 @@ from tablectl.delta.clients import (
     judge,
     judge_writer,
     known_clients,
+    meant_client,
     newest_version,
     parse_version,
     wrong_rows,
@@ -229,7 +230,9 @@ def _lack(found: LockedOut) -> str:
 def _unknown_text(found: Unknown) -> str:
     what = " and ".join(found.features)
     if found.data is None:
-        return f"{found.client} is not in the table of clients: whether it knows {what} was not checked"
+        meant = meant_client(found.client)
+        hint = f"; did you mean {meant}?" if meant else ""
+        return f"{found.client} is not in the table of clients: whether it knows {what} was not checked{hint}"
     why = f": {found.why}" if found.why else ""
     return f"whether {found.client} {found.version} knows {what} is not documented{why}"
 

@@ -87,3 +87,14 @@ def test_an_import_leaves_the_text_out_and_plans_to_nothing(repo: Repository, cl
     assert "# left out: retention.log is 60 days" in Path("policies/lake.yaml").read_text()
     assert cli("validate").code == 0
     assert cli("plan", "--detailed-exitcode").code == 0
+
+
+def test_each_line_of_check_mends_its_own_property(repo: Repository, cli: Cli) -> None:
+    repo.table("orders", properties={LOG: "60 days", FILES: "2 weeks"})
+    found = json.loads(cli("check", f"{repo.lake}/*", "--format", "json").out)
+    declared = {
+        risk["says"].split()[6]: [each[:2] for each in risk["declare"]]
+        for risk in found["tables"][0]["risks"]
+        if risk["code"] == "L022"
+    }
+    assert declared == {f"{LOG},": [["retention", "log"]], f"{FILES},": [["retention", "deleted_files"]]}

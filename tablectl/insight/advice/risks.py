@@ -105,7 +105,9 @@ def _of_finding(finding: Finding, facts: TableFacts, state: LintedState) -> Risk
     rule = RULES.get(finding.code)
     if rule is None:  # a rule of the user's own
         return Risk(harm="debt", severity=finding.severity, code=finding.code, says=finding.message, means="")
-    declare = rule.mend(state)
+    mends = rule.mend(state)
+    # A rule may have found several properties: this finding is mended by the lines of its own.
+    declare = tuple(each for each in mends if ".".join(filter(None, each[:2])) == finding.about) or mends
     planned = planned_with(facts, declare) if declare else None
     possible = planned is not None and not planned.refusals
     return Risk(
