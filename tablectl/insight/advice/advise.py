@@ -48,9 +48,7 @@ def advise(
         elif (weeks := _weeks_to_repay(facts, each, planned)) is not None and weeks > _MOST_WEEKS:
             untold.append(f"{each.title}: it would be paid back after {weeks:,.0f} weeks only")
         else:
-            repaid = (
-                () if weeks is None else (f"at the speed of the table's writes, paid back after {weeks:,.1f} weeks",)
-            )
+            repaid = () if weeks is None else (f"paid back after {_weeks_text(weeks)}, at the speed of past writes",)
             found.append(replace(each, cost=(*each.cost, *_cost(planned), *repaid)))
     found.sort(key=lambda each: (BENEFITS.index(each.benefit), -each.amount, each.code))
     return tuple(_without_rivals(found)), tuple(untold)
@@ -77,6 +75,11 @@ def _weeks_to_repay(facts: TableFacts, advice: Advice, planned: TablePlan | None
     if advice.benefit != "writer-seconds a week" or not written:
         return None
     return size / written * sum(each.seconds for each in writes) / advice.amount
+
+
+def _weeks_text(weeks: float) -> str:
+    days = weeks * 7
+    return f"{weeks:,.1f} weeks" if weeks >= 1 else f"{days:,.1f} days" if days >= 1 else "less than a day"
 
 
 def _without_rivals(found: Iterable[Advice]) -> Iterator[Advice]:
