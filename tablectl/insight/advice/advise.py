@@ -49,7 +49,7 @@ def advise(
             untold.append(f"{each.title}: it would be paid back after {weeks:,.0f} weeks only")
         else:
             repaid = () if weeks is None else (f"paid back after {_weeks_text(weeks)}, at the speed of past writes",)
-            found.append(replace(each, cost=(*each.cost, *_cost(planned), *repaid)))
+            found.append(replace(each, cost=(*each.cost, *_cost(facts, planned), *repaid)))
     found.sort(key=lambda each: (BENEFITS.index(each.benefit), -each.amount, each.code))
     return tuple(_without_rivals(found)), tuple(untold)
 
@@ -116,7 +116,7 @@ def planned_with(facts: TableFacts, declare: Iterable[Declared]) -> TablePlan | 
     return plan_table(Policy(**values), facts.live, facts.dialect, replace(facts.options, **options))
 
 
-def _cost(planned: TablePlan | None) -> Iterator[str]:
+def _cost(facts: TableFacts, planned: TablePlan | None) -> Iterator[str]:
     """What a plan says of the price: bytes, failed writes, clients that are locked out."""
     if planned is None:
         return
@@ -129,6 +129,8 @@ def _cost(planned: TablePlan | None) -> Iterator[str]:
         least = min(week.failed)
         yield (
             f"applying it fails up to {week.failed[worst]:.1f} writes without a guard, "
-            f"{week.seconds[worst]:,.0f} s of work; {least:.1f} in the quietest hour (docs/guards.md)"
+            f"{week.seconds[worst]:,.0f} s of work; {least:.1f} in the quietest hour"
         )
+        if facts.jobs is not None and facts.jobs.jobs:
+            yield f"{facts.jobs.jobs[0].name} has the most to lose: with a guard it waits instead (docs/guards.md)"
     yield from (each.message for each in planned.findings if each.code.startswith("P"))

@@ -16,6 +16,7 @@ from tablectl.insight.advice.jobs import find_jobs
 from tablectl.log.column_values import column_values
 from tablectl.log.commit_files import read_past_commits
 from tablectl.model.commits import ColumnValues, PastCommits
+from tablectl.model.table import WriteHistory
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
@@ -146,6 +147,7 @@ def advised(
 ) -> tuple[Sequence[Advice], Sequence[str]]:
     """The advice for a table with this log, whose current state is given, and what is unknown."""
     past, live = log.past(), read_path(str(log.path))
+    written = WriteHistory(tuple(each.commit for each in past.commits), past.cut)
 
     def values(column: Field, updates: Mapping[int, frozenset[str]]) -> ColumnValues:
         with Stores(StoreOptions()) as stores:
@@ -153,7 +155,7 @@ def advised(
 
     return advise(
         TableFacts(
-            live=replace(live, **{"files": 10, "bytes": GB, "vectors": 0, **state}),
+            live=replace(live, **{"files": 10, "bytes": GB, "vectors": 0, "past": written, **state}),
             past=past,
             jobs=find_jobs(past.commits),
             dialect=dialect,

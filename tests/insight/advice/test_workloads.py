@@ -36,6 +36,7 @@ def test_regions_of_which_there_are_few_become_partitions(tmp_path: Path) -> Non
     assert advice.leaves == pytest.approx(0.0)
     price = " ".join(advice.cost)
     assert "up to 8 partitions by the statistics" in price
+    assert "UPDATE by region, id (Delta Spark 4.4.0), 1 of 4 has the most to lose: with a guard it waits" in price
     assert "saves 0 a week if one does" in price, "the rows of an UPDATE may move, and then nothing is gained"
 
 
