@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablectl.model.operations.base import PARTITIONS, UNVERIFIED, Operation, StatementForm, TableState
+from tablectl.model.operations.base import PARTITIONS, Operation, StatementForm, TableState
 from tablectl.model.operations.catalog_settings import OptimizationWord, SetManaged, SetOptimization, UnsetManaged
 from tablectl.model.operations.clustering import ClusterBy, OptimizeData
 from tablectl.model.operations.constraints import AddConstraint, DropConstraint, DropNotNull, SetNotNull
@@ -15,7 +15,6 @@ from tablectl.model.operations.vacuum import VacuumFiles
 __all__ = [
     "OPERATIONS",
     "PARTITIONS",
-    "UNVERIFIED",
     "AddConstraint",
     "ClusterBy",
     "DropConstraint",
