@@ -22,6 +22,7 @@ from tablectl.insight.advice.advice_document import document_of_advice
 from tablectl.insight.advice.advise import advise as advise_table
 from tablectl.insight.advice.facts import Advice, Declared, LakeAdvice, TableAdvice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
+from tablectl.log.column_values import column_values
 from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import ReadRequest, read_many
@@ -193,6 +194,7 @@ def _facts(
         policy=spec.policy,
         options=spec.options,
         streams=read_streams(stores, spec.options.streams, live.table_id, location),
+        values=partial(column_values, stores, location, live.version),
     )
 
 

@@ -46,7 +46,7 @@ from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 
 _SHOWN = 10
-_TWO = "give `schema` or `like`, one of them"
+_TWO = "give its columns (--schema FILE, in Python `schema`) or a table that has them (--like, `like`)"
 _LEFT_BEHIND = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 """Delta commits to the log before the catalog has its entry, and makes no managed table where files are."""
 _EMPTY_IT = (

@@ -98,7 +98,7 @@ def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
     project = options.open(out.note)
     maker = MAKERS.get(options.maker)
     if maker is None:
-        raise UsageError(f"{shown(options.maker)} is not a maker of tables", did_you_mean(options.maker, MAKERS))
+        raise UsageError(f"{shown(options.maker)} is not a maker of tables", _meant(options.maker))
     scopes, hidden = _unmasked(
         project, scopes_of(project, project.policies(options.paths), options.select, options.paths)
     )
@@ -118,6 +118,12 @@ def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
         out.result(wanted.text)
     _tell(left, "not set", out)
     return ExitCode.DONE
+
+
+def _meant(word: str) -> str:
+    """A hint for a word that names no maker."""
+    found = next((name for name, maker in MAKERS.items() if word.casefold() in maker.also), "")
+    return f"did you mean `{found}`, {MAKERS[found].title}?" if found else did_you_mean(word, MAKERS)
 
 
 def _tell(left: Sequence[Left], what: str, out: Output) -> None:

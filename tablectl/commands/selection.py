@@ -12,7 +12,7 @@ from tablectl.delta.names import TableName, matches
 from tablectl.engine.port import Catalog
 from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
 from tablectl.log.directories import find_paths
-from tablectl.model.errors import EngineError, LiveError, TablectlError, UsageError
+from tablectl.model.errors import EngineError, LiveError, MissingError, TablectlError, UsageError
 from tablectl.model.one_table import of_table
 from tablectl.model.patterns import (
     CatalogPattern,
@@ -308,7 +308,9 @@ def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[
 
 def failure_of(name: str, error: TablectlError) -> TableFailure:
     """The plan's record of a failed table."""
-    return TableFailure(name=name, message=error.message, hint=error.hint)
+    create = "if no job has made it yet, `tablectl create` makes it with its policy"
+    hints = (error.hint, create if isinstance(error, MissingError) else "")
+    return TableFailure(name=name, message=error.message, hint="; ".join(filter(None, hints)))
 
 
 def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:

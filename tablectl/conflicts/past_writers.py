@@ -15,6 +15,7 @@ from types import MappingProxyType
 from tablectl.conflicts.expected_writers import ExpectedWriters, expected_writers
 from tablectl.conflicts.rules.decide import decide, decide_all
 from tablectl.conflicts.transactions import CurrentTransaction
+from tablectl.delta.client_families import UNKNOWN
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.expected_loss import (
     DAYS,
@@ -287,6 +288,7 @@ def kind_of(commit: Commit) -> Kind:
     if commit.overwrites:
         return Kind.OVERWRITE
     if commit.operation in _APPENDS and commit.parameters.get("mode", "Append").lower() != "overwrite":
-        reads = commit.blind_append is False and commit.client.family.records_blind_appends
+        family = commit.client.family
+        reads = commit.blind_append is False and (family.records_blind_appends or family is UNKNOWN)
         return Kind.READING_INSERT if reads else Kind.APPEND
     return _KINDS.get(commit.operation, Kind.MERGE)

@@ -35,6 +35,8 @@ class ClientFamily:
     """Whether its commits say that an append read nothing. If they do not, WriteSerializable does not protect other
     writers from them (delta-0, delta-2.2).
     """
+    in_sql_engines: bool = False
+    """Whether engines that run SQL commit with it and need not record blind appends: DuckDB does with Delta Kernel."""
     unset_level: UnsetLevel = "Serializable"
     """The isolation level that it uses if the table sets none (D6, delta-1.2)."""
     row_level: bool = False
@@ -99,6 +101,7 @@ KERNEL = ClientFamily(
         re.compile(rf".*Delta-Kernel[/-]{_NUMBERS}?"),
     ),
     runs_sql=False,
+    in_sql_engines=True,
     records_blind_appends=False,
 )
 DELTA_SPARK = ClientFamily(
@@ -112,7 +115,7 @@ DELTA_SPARK = ClientFamily(
 FAMILIES: tuple[ClientFamily, ...] = (DATABRICKS, DELTA_RS, KERNEL, DELTA_SPARK)
 """The known families, in the order in which their patterns are tried."""
 
-UNKNOWN = ClientFamily(name="unknown", title="an unknown client")
+UNKNOWN = ClientFamily(name="unknown", title="an unknown client", records_blind_appends=False, in_sql_engines=True)
 """Stands for every other client. It gets the worst outcome of all known families."""
 
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal
 
+from tablectl.delta.client_families import DATABRICKS
+from tablectl.delta.databricks_runtimes import known_features
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
@@ -362,7 +364,7 @@ def find_client(name: str) -> ClientData | None:
 def meant_client(name: str) -> str:
     """The name in policies of the client that a name without an entry most likely means; empty if none is similar."""
     by_engine = find_engine(name)
-    near = difflib.get_close_matches(name[:100], [each.name for each in known_clients()], n=1)
+    near = difflib.get_close_matches(name[:100], [each.name for each in known_clients()], n=1, cutoff=0.7)
     return by_engine.name if by_engine else next(iter(near), "")
 
 
@@ -374,7 +376,15 @@ def find_engine(engine: str) -> ClientData | None:
 @cache
 def known_clients() -> tuple[ClientData, ...]:
     """All known clients, the most common first."""
-    return read_clients((files("tablectl.delta") / "clients.json").read_bytes())
+    listed = read_clients((files("tablectl.delta") / "clients.json").read_bytes())
+    return tuple(_with_runtimes(each) if each.engine == DATABRICKS.name else each for each in listed)
+
+
+def _with_runtimes(data: ClientData) -> ClientData:
+    """The entry of Databricks with what ``databricks_runtimes.py`` says: no feature has a version in both files."""
+    known = known_features()
+    reads = {feature: since for feature, since in known.items() if feature in READER_FEATURES}
+    return replace(data, reads={**data.reads, **reads}, writes={**(data.writes or {}), **known})
 
 
 def read_clients(data: bytes) -> tuple[ClientData, ...]:

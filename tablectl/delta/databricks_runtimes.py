@@ -7,14 +7,15 @@ A record says since which runtime a statement works. ``since`` is ``None`` if no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from tablectl.delta import keys
+from tablectl.delta.workspace_runs import databricks_evidence
 from tablectl.support.frozen import frozen
 
 Version = tuple[int, int]
-Evidence = Literal["measured", "documented", "third party"]
+Evidence = Literal["", "third party"]
 
 SERVERLESS = "serverless"
 _VERSION = re.compile(r"([1-9][0-9]?)\.([0-9]{1,2})")
@@ -61,12 +62,17 @@ class Capability:
     forbids: str = ""
     protocol: str = ""
     """What it does to the protocol; empty if nothing."""
+    knows: str = ""
+    """The table feature that runtimes read and write since then; empty if it says nothing of that."""
     fails: str = _ALL_WRITERS
     """Which concurrent transactions fail; empty if none."""
     source: str
     date: str = _SEEN
     """When a public copy of the source was read: its editions differ."""
-    evidence: Evidence = "documented"
+    evidence: Evidence = ""
+    """How it is known otherwise than by the documentation."""
+    ran: str = ""
+    """The form of statement that runs it, by its id; empty if it is one of many, such as SET TBLPROPERTIES."""
 
     @property
     def id(self) -> str:
@@ -80,8 +86,8 @@ class Capability:
 
     @property
     def cited(self) -> str:
-        """How it is known: ``documented, seen on 2026-11-22: https://…``."""
-        return f"{self.evidence}, seen on {self.date}: {self.source}"
+        """How it is known: ``documented only, seen on 2026-11-22: https://…``."""
+        return f"{self.evidence or databricks_evidence(self.ran)}, seen on {self.date}: {self.source}"
 
 
 CAPABILITIES: tuple[Capability, ...] = (
@@ -101,6 +107,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
         properties=((keys.COLUMN_MAPPING, "name"),),
         protocol="(2,5), or the feature columnMapping",
+        knows="columnMapping",
         source=_COMPATIBILITY,
     ),
     Capability(
@@ -110,6 +117,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)",
         properties=((keys.DELETION_VECTORS, "true"),),
         protocol="(3,7) with deletionVectors",
+        knows="deletionVectors",
         source=_COMPATIBILITY,
     ),
     Capability(
@@ -137,11 +145,13 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="set",
         since=(13, 3),
         form="ALTER TABLE t CLUSTER BY (a, b)",
+        ran="cluster by",
         values=(COLUMNS,),
         needs="statistics of the columns. A preview until 15.4 (one edition of the page: 15.2)",
         forbids="partition columns",
         protocol="writer 7 with clustering and domainMetadata",
         fails=_UNSAID,
+        knows="clustering",
         source=_DOCS + "sql/language-manual/sql-ref-syntax-ddl-cluster-by",
     ),
     Capability(
@@ -205,6 +215,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.enableRowTracking' = true)",
         properties=((keys.ROW_TRACKING, "true"),),
         protocol="writer 7 with rowTracking",
+        knows="rowTracking",
         source=_DOCS + "delta/row-tracking",
     ),
     Capability(
@@ -215,6 +226,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         properties=((keys.TYPE_WIDENING, "true"),),
         protocol="(3,7) with typeWidening",
         needs="a preview until 15.4, says the page of the feature",
+        knows="typeWidening",
         source=_AZURE + "delta/feature-compatibility",
     ),
     Capability(
@@ -243,6 +255,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.enableVariantShredding' = true)",
         properties=(("delta.enableVariantShredding", "true"),),
         protocol="(3,7) with variantShredding",
+        knows="variantShredding",
         source=_AZURE + "tables/features/variant-shredding",
     ),
     Capability(
@@ -252,6 +265,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         form="CREATE TABLE t … TBLPROPERTIES ('delta.feature.catalogManaged' = 'supported')",
         needs="a managed table of Unity Catalog",
         protocol="(3,7) with catalogManaged, inCommitTimestamp and vacuumProtocolCheck",
+        knows="catalogManaged",
         source=_CATALOG_COMMITS,
     ),
     Capability(
@@ -370,6 +384,11 @@ def replaces_partitions(runtime: str) -> bool:
     return (
         bool(runtime) and can(parse_runtime(runtime), capability("clustering", "replace partitions in place")) is True
     )
+
+
+def known_features() -> Mapping[str, str]:
+    """The table features of which a source says since which runtime they are read and written: ``15.2``."""
+    return {each.knows: each.first for each in CAPABILITIES if each.knows and each.first}
 
 
 def can(runtime: Runtime, known: Capability) -> bool | None:

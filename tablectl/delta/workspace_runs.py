@@ -1,19 +1,36 @@
-"""What users ran in their own Databricks workspaces: the sheets of ``tablectl doctor --workspace`` that they sent.
+"""Who ran a form of statement on Databricks: users in their own workspaces, by the sheets of ``tablectl doctor
+--workspace`` that they sent, and the functional tests of dbt-databricks, which check the table afterwards.
 
-This project has no workspace. A form that a sheet shows to work is no longer only documented.
+This project has no workspace. A form that is not known to have been run is documented only.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 
+RUN_HERE = "run by tablectl on open source"
+DOCUMENTED = "documented only"
+_DBT = "run by dbt-databricks' functional tests in a workspace (tests/functional/adapter/{file}, 1.12.4)"
+_DBT_TESTS: Mapping[str, str] = MappingProxyType(
+    {
+        "cluster by": "incremental/test_incremental_clustering.py",
+        "cluster by none": "incremental/test_incremental_clustering.py",
+        "set properties": "incremental/test_incremental_tblproperties.py",
+        "add constraint": "incremental/test_incremental_constraints.py",
+        "drop constraint": "incremental/test_incremental_constraints.py",
+        "drop not null": "incremental/test_incremental_constraints.py",
+        "optimize": "liquid_clustering/test_liquid_clustering_effects.py",
+    }
+)
+"""By the form: the file in github.com/databricks/dbt-databricks, read on 2026-11-23."""
 SHEET = 1
 """The version of the format."""
 WORKS = "works"
@@ -61,3 +78,11 @@ def runs_of(form: str, received: Sequence[FormRun] | None = None) -> Iterator[Fo
     """Where a form worked, by the sheets that came with this version."""
     known = _received() if received is None else received
     return (each for each in known if (each.form, each.outcome) == (form, WORKS))
+
+
+def databricks_evidence(form: str) -> str:
+    """Who ran a form on Databricks, in words."""
+    run = next(runs_of(form), None)
+    if run is not None:
+        return f"run by tablectl in a user's workspace (Runtime {run.runtime}, {run.date})"
+    return _DBT.format(file=_DBT_TESTS[form]) if form in _DBT_TESTS else DOCUMENTED

@@ -189,10 +189,10 @@ STATEMENT_NOT_VERIFIED = LintRule(
     code="D001",
     name="StatementNotVerified",
     severity="note",
-    title="A statement is documented, not verified here",
+    title="A statement is documented only",
     breaks="Possibly the apply: the statement may fail, or do something else than documented.",
-    why="The statement follows the documentation of Databricks, and no test of tablectl has run one of its form "
-    "there. `tablectl/model/operations/` holds each form with its source.",
+    why="The statement follows the documentation of Databricks. Neither a user's workspace nor a functional test of "
+    "dbt-databricks is known to have run its form. `tablectl/model/operations/` holds each form with its source.",
     fix="Try the plan on a copy of the table first. `tablectl doctor --workspace` runs the forms in your workspace.",
     source="docs.databricks.com, as cited for each form",
     seen=("plan",),

@@ -81,6 +81,8 @@ class FileAction:
     """The text that says by which columns the file is clustered; "" if there is none."""
     data_change: bool = field(default=True, compare=False)
     """Whether the commit changes rows with it. Checkpoints do not tell it."""
+    statistics: str = field(default="", compare=False)
+    """Its statistics as JSON, if they were requested; "" if it has none."""
 
 
 @frozen
@@ -215,10 +217,14 @@ def parse_clustering(configuration: str) -> tuple[tuple[str, ...], ...]:
     return parsed
 
 
-def parse_file(kind: str, value: object) -> FileAction:
-    """Parses the parts of an ``add`` or ``remove`` action that counting needs. Writers URL-encode paths differently."""
+def parse_file(kind: str, value: object, *, statistics: bool = False) -> FileAction:
+    """Parses the parts of an ``add`` or ``remove`` action that counting needs. Writers URL-encode paths differently.
+
+    The statistics of a file are longer than all its other parts, so they are kept only if they are asked for.
+    """
     action = expect_object(value, kind)
     size, vector = action.get("size"), action.get("deletionVector")
+    stats = action.get("stats") if statistics else None
     return FileAction(
         key=(unquote(_path(action.get("path"))), vector_id(vector)),
         added=kind == "add",
@@ -226,6 +232,7 @@ def parse_file(kind: str, value: object) -> FileAction:
         partition=parse_partition(action.get("partitionValues")),
         cluster=cluster_mark(action.get("tags"), action.get("clusteringProvider")),
         data_change=action.get("dataChange") is not False,
+        statistics=stats if isinstance(stats, str) else "",
     )
 
 

@@ -51,6 +51,7 @@ _READ = {
 _FILES = ("add.path", "add.size", "add.deletionVector")
 PARTITIONS = ("add.partitionValues",)
 MARKS = ("add.tags", "add.clusteringProvider")
+STATISTICS = ("add.stats",)
 _CHECKPOINT_ONLY = frozenset({"checkpointMetadata", "sidecar"})
 _BATCH = 1 << 16
 _STATE_BATCH = 1 << 13
@@ -122,7 +123,7 @@ def checkpoint_files(
     """
     for name in checkpoint.files:
         if name.endswith(".json"):
-            yield from _files_in_json(log, name, checkpoint, seen)
+            yield from _files_in_json(log, name, checkpoint, seen, statistics=STATISTICS[0] in columns)
             sidecars = _sidecars_in_json(log, name)
         else:
             with _parquet(log, name) as file:
@@ -141,7 +142,7 @@ def _files(file: CheckedParquet, seen: set[tuple[str, str]], columns: Sequence[s
         for row in batch.column("add").drop_null().to_pylist():
             vector = row.get("deletionVector")
             row["deletionVector"] = None if vector is None or vector.get("storageType") is None else vector
-            action = parse_file("add", row)
+            action = parse_file("add", row, statistics=STATISTICS[0] in columns)
             if action.key not in seen:
                 yield action
 
@@ -264,10 +265,10 @@ def _sidecars_in_parquet(file: CheckedParquet) -> list[str]:
 
 
 def _files_in_json(
-    log: TableLog, name: str, checkpoint: Checkpoint, seen: set[tuple[str, str]]
+    log: TableLog, name: str, checkpoint: Checkpoint, seen: set[tuple[str, str]], *, statistics: bool = False
 ) -> Iterator[FileAction]:
     """The files that a V2 checkpoint names in itself and not in a sidecar."""
-    files = read_commit(log, name, checkpoint.version, with_files=True).files
+    files = read_commit(log, name, checkpoint.version, with_files=True, statistics=statistics).files
     return (file for file in files if file.added and file.key not in seen)
 
 

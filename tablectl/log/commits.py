@@ -108,7 +108,7 @@ class _Gathered:
             if found is not None:
                 self.first_file = min(self.first_file or int(found[1]), int(found[1]))
 
-    def take(self, kind: str, value: object, *, with_files: bool) -> None:
+    def take(self, kind: str, value: object, *, with_files: bool, statistics: bool = False) -> None:
         match kind:
             case "protocol":
                 if self.protocol is not None:
@@ -127,7 +127,7 @@ class _Gathered:
             case "add" | "remove":
                 self.changes_data = True
                 if with_files:
-                    self.files.append(parse_file(kind, value))
+                    self.files.append(parse_file(kind, value, statistics=statistics))
 
     def _take_domain(self, domain: DomainMetadata) -> None:
         self.domains.append(domain)
@@ -181,6 +181,7 @@ def parse_commit(
     lines: Iterable[bytes],
     *,
     with_files: bool = False,
+    statistics: bool = False,
     count: Callable[[bytes], None] = lambda _line: None,
 ) -> ParsedCommit:
     """Parses a commit. Raises ``CommitSyntaxError`` for a line that is not an action, and for a file without any.
@@ -200,7 +201,7 @@ def parse_commit(
             continue
         if not (line.startswith(_FILES) and len(line) <= _FILE_LINE):
             count(line)
-        _take_line(gathered, number, line, with_files=with_files)
+        _take_line(gathered, number, line, with_files=with_files, statistics=statistics)
     if not last:
         raise CommitSyntaxError(1, "the commit is empty")
     if _is_file_line(last):
@@ -221,7 +222,7 @@ def _is_file_line(line: bytes) -> bool:
     )
 
 
-def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: bool) -> None:
+def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: bool, statistics: bool = False) -> None:
     try:
         action = expect_object(parse_json(line), "the line")
         known = [kind for kind in action if kind in _KINDS and action[kind] is not None]
@@ -230,7 +231,7 @@ def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: boo
         if len(known) > 1:
             raise ValueError(f"{len(known)} actions in one line: {', '.join(known)}")
         for kind in known:
-            gathered.take(kind, action[kind], with_files=with_files)
+            gathered.take(kind, action[kind], with_files=with_files, statistics=statistics)
     except ValueError as error:
         raise CommitSyntaxError(number, str(error)) from error
 

@@ -137,16 +137,18 @@ def measure_layout(
     )
 
 
-def live_files(log: TableLog, segment: Segment) -> Iterator[FileAction]:
-    """Each file of the version once, by its newest action."""
+def live_files(log: TableLog, segment: Segment, *, statistics: bool = False) -> Iterator[FileAction]:
+    """Each file of the version once, by its newest action, with its partition or with its statistics."""
     seen: set[tuple[str, str]] = set()
     for version in range(segment.version, segment.base, -1):
-        yield from _added(read_commit(log, commit_name(version), version, with_files=True), seen)
+        name = commit_name(version)
+        yield from _added(read_commit(log, name, version, with_files=True, statistics=statistics), seen)
     if segment.checkpoint:
         # Only a checkpoint needs pyarrow, which is slow to import.
-        from tablectl.log.checkpoint import PARTITIONS, checkpoint_files  # noqa: PLC0415
+        from tablectl.log.checkpoint import PARTITIONS, STATISTICS, checkpoint_files  # noqa: PLC0415
 
-        yield from checkpoint_files(log, segment.checkpoint, seen, PARTITIONS)
+        wanted = STATISTICS if statistics else PARTITIONS
+        yield from checkpoint_files(log, segment.checkpoint, seen, wanted)
 
 
 def _added(commit: ParsedCommit, seen: set[tuple[str, str]]) -> Iterator[FileAction]:

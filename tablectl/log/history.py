@@ -214,11 +214,14 @@ class History:
         return next((one for one, other in self.segment.files.compacted if other == last and base < one < last), None)
 
 
-def read_commit(log: TableLog, name: str, version: int, *, with_files: bool = False) -> ParsedCommit:
+def read_commit(
+    log: TableLog, name: str, version: int, *, with_files: bool = False, statistics: bool = False
+) -> ParsedCommit:
     """Reads one commit or compacted log. Raises ``LiveError`` with file and line if it is malformed."""
     try:
         with closing(log.lines(name)) as lines:
-            return parse_commit(version, lines, with_files=with_files, count=log.budget.take_action)
+            count = log.budget.take_action
+            return parse_commit(version, lines, with_files=with_files, statistics=statistics, count=count)
     except CommitSyntaxError as error:
         raise LiveError(
             f"{log.file(name)}:{error.line}: {error}",

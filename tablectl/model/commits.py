@@ -164,3 +164,13 @@ class PastCommits:
     """Whether older commits of the requested days were not read."""
     unnamed: UnnamedFiles | None = None
     """``None`` if the table was not listed."""
+
+
+@frozen
+class ColumnValues:
+    """What the statistics of the files tell about the values of a column."""
+
+    most: int | None = None
+    """There are at most so many; ``None`` if some file has no statistics."""
+    changed: bool = False
+    """Whether an UPDATE is known to have changed it."""

@@ -133,7 +133,7 @@ class LiveError(TablectlError):
 
 
 class MissingError(LiveError):
-    """A catalog has no such table, schema or catalog."""
+    """There is no such table, or no such schema, catalog or directory."""
 
 
 class BrokenTableError(LiveError):

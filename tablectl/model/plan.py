@@ -50,8 +50,6 @@ Verb = Literal[
 Severity = Literal["note", "warning", "error", "ignored"]
 """The severity of a finding. An error excludes its table from the plan. An ignored finding is kept for the record."""
 
-Evidence = Literal["", "documented, not verified here"]
-
 
 class Phase(StrEnum):
     """When a statement runs, and with it which writers must wait (docs/window.md)."""
@@ -181,7 +179,7 @@ class Statement:
     """Why the statement runs in this phase."""
     only_if: Literal["", "vectors remain"] = ""
     """The condition on the live table when the statement is due to run; empty means that it always runs."""
-    evidence: Evidence = ""
+    evidence: str = ""
     """Whether tests of tablectl run statements of this form on the product; empty if they do."""
     due: int | None = None
     """Milliseconds since the epoch. The statement is not sent before this time, because history must age first. 0 if

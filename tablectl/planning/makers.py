@@ -97,6 +97,8 @@ class Maker:
     """One kind of client that creates tables."""
 
     title: str
+    also: tuple[str, ...]
+    """Other names that people try: a hint names the maker."""
     write: Callable[[Sequence[BirthScope], str, str], Written]
     """Takes the scopes, the dialect and the name of a dbt project."""
     read: Callable[[str, str], Mapping[str, str]]
@@ -229,6 +231,8 @@ def _delta_rs(scopes: Sequence[BirthScope], _dialect: str, _project: str) -> Wri
         others = (pair for pair in birth.properties if pair[0] not in taken and not _off(*pair))
         left += [scope.left(f"{key} = {value}", f"delta-rs does not take it; {_FIRST}") for key, value in others]
         left += _later(scope)
+    if len(lines) == 1:
+        return Written("# No new table that these policies describe takes anything from delta-rs.\n", tuple(left))
     return Written("\n".join([*_RS_USE, *lines, "}", ""]), tuple(left))
 
 
@@ -336,14 +340,23 @@ def _create(scope: BirthScope) -> Iterable[str]:
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
     {
-        "spark": Maker(title="spark-defaults.conf", write=_conf, read=read_conf),
-        "spark-submit": Maker(title="options of spark-submit", write=_options, read=read_options),
+        "spark": Maker(title="spark-defaults.conf", also=("spark-defaults.conf",), write=_conf, read=read_conf),
+        "spark-submit": Maker(title="options of spark-submit", also=("conf",), write=_options, read=read_options),
         "python": Maker(
-            title="a Spark session in Python, for DataFrames and streams", write=_python, read=read_session
+            title="a Spark session in Python, for DataFrames and streams",
+            also=("pyspark", "streaming"),
+            write=_python,
+            read=read_session,
         ),
-        "dbt": Maker(title="dbt_project.yml", write=_dbt, read=read_dbt, folds=True),
-        "delta-rs": Maker(title="delta-rs and Polars", write=_delta_rs, read=read_arguments),
-        "sql": Maker(title="CREATE TABLE", write=_sql, read=read_create, one=True, folds=True),
+        "dbt": Maker(
+            title="dbt_project.yml", also=("dbt-spark", "dbt-databricks"), write=_dbt, read=read_dbt, folds=True
+        ),
+        "delta-rs": Maker(
+            title="delta-rs and Polars", also=("polars", "deltalake"), write=_delta_rs, read=read_arguments
+        ),
+        "sql": Maker(
+            title="CREATE TABLE", also=("ddl", "databricks"), write=_sql, read=read_create, one=True, folds=True
+        ),
     }
 )
 """Each maker by its name."""

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import Capability, Runtime, can, for_property
+from tablectl.delta.workspace_runs import DOCUMENTED
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.lint_rules.rule import RuleFinding, table_subject
-from tablectl.model.operations import UNVERIFIED, Operation
+from tablectl.model.operations import Operation
 from tablectl.model.plan import Change, ProtocolFact, Refusal, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
@@ -112,10 +113,10 @@ def _unknown_properties(derived: DerivedTable) -> Iterator[RuleFinding]:
 
 
 def _unverified(derived: DerivedTable) -> Iterator[RuleFinding]:
-    """D001: forms of statements that no test of tablectl has run on the product."""
-    verbs = list(dict.fromkeys(each.verb for each in derived.statements if each.evidence))
+    """D001: forms of statements that are not known to have been run on the product."""
+    verbs = list(dict.fromkeys(each.verb for each in derived.statements if each.evidence == DOCUMENTED))
     if verbs:
-        yield RuleFinding("D001", f"{UNVERIFIED}: {', '.join(verbs)}")
+        yield RuleFinding("D001", f"{DOCUMENTED}: {', '.join(verbs)}")
 
 
 def runtime_refusals(derived: DerivedTable, runtime: Runtime) -> tuple[Refusal, ...]:

@@ -222,7 +222,11 @@ def _decode(data: bytes, file: str, problems: list[Problem]) -> str | None:
 def too_large(file: str) -> Problem:
     """The problem for a file over the size limit, which is not parsed at all."""
     return Problem(
-        file, 0, 0, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split policies into several files"
+        file,
+        0,
+        0,
+        f"the file is larger than {MAX_BYTES // 1_000_000} MB",
+        "no policy and no schema needs so much: split policies into several files",
     )
 
 

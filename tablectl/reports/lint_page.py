@@ -95,7 +95,9 @@ def _client(data: ClientData) -> str:
     lines += [f"* not read by all: {feature}: {why}" for feature, why in data.partly.items()]
     lines += [f"* {_wrong(each)}: {each.why} ({each.source})" for each in data.wrong_rows]
     if data.open:
-        lines.append(f"* left open: {', '.join(sorted(data.open))}" + (f" ({data.note})" if data.note else ""))
+        lines.append(f"* left open: {', '.join(sorted(data.open))}")
+    if data.note:
+        lines.append(f"* {data.note}")
     lines += _probe(data, data.probe) if data.probe else []
     return "\n".join([*lines, "", f"Source: {data.source}; as of {data.as_of}."]) + "\n"
 

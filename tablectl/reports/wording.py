@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun
 from tablectl.delta.table_features import Leaves
+from tablectl.delta.workspace_runs import RUN_HERE
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import (
     Backfill,
@@ -265,7 +266,7 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
         ("why", statement.reason),
         ("implies", ", ".join(statement.implies)),
         ("impact", statement.fails),
-        ("evidence", statement.evidence),
+        ("evidence", "" if statement.evidence == RUN_HERE else statement.evidence),
         ("stale handles", statement.stale_handles),
         ("commits", commits_text(statement.commits) if len(statement.commits) > 1 else ""),
         ("cost", rewrite_text(statement.rewrite) if statement.rewrite else ""),

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TypeVar
 
 from tablectl.delta.names import LOG
-from tablectl.model.errors import LiveError
+from tablectl.model.errors import LiveError, MissingError
 from tablectl.storage.read_budget import OversizeError, ReadBudget
 from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, DataFile, FirstNames, VanishedError, is_data
 from tablectl.support.files import TooLargeError, open_regular, read_regular
@@ -114,11 +114,11 @@ class DiskLog:
         return f"{found.st_size}/{found.st_mtime_ns}/{found.st_ino}"
 
     def exists(self) -> bool:
-        """As ``TableLog.exists``. Raises ``LiveError`` if the location does not exist."""
+        """As ``TableLog.exists``. Raises ``MissingError`` if the location does not exist."""
         if self._is_folder(self._folder):
             return True
         if not self._is_folder(self.location):
-            raise LiveError(f"{self.location}: no such directory", _meant(self.location))
+            raise MissingError(f"{self.location}: no such directory", _meant(self.location))
         return False
 
     def _is_folder(self, path: str) -> bool:

@@ -291,7 +291,7 @@ def test_settings_of_the_catalog_are_planned_from_its_answers(
         "ALTER TABLE `lake`.`sales`.`man`\nCLUSTER BY AUTO",
     ]
     assert {each["phase"] for each in table["statements"]} == {"closed"}
-    assert {each["evidence"] for each in table["statements"]} == {"documented, not verified here"}
+    assert {each["evidence"] for each in table["statements"]} == {"documented only"}
     assert databricks.asked.count("GET /api/2.1/unity-catalog/tables/lake.sales.man") == 1
 
 
@@ -300,9 +300,9 @@ def test_every_report_marks_statements_that_were_never_run(
 ) -> None:
     policies(repo, "  sales.man: {predictive_optimization: disabled}\n")
     for form in ("text", "markdown", "junit", "sarif", "html", "json"):
-        assert "documented, not verified here" in " ".join(cli("plan", "--format", form).out.split()), form
+        assert "documented only" in " ".join(cli("plan", "--format", form).out.split()), form
     assert cli("plan", "--out", str(tmp_path / "p.json")).code == 0
-    assert "documented, not verified here" in " ".join(cli("show", str(tmp_path / "p.json")).out.split())
+    assert "documented only" in " ".join(cli("show", str(tmp_path / "p.json")).out.split())
 
 
 def test_an_external_table_becomes_a_managed_one_first(repo: Repository, cli: Cli, databricks: UnityServer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from tablectl.delta.clients import (
     read_clients,
     wrong_rows,
 )
+from tablectl.delta.databricks_runtimes import known_features
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
 from tablectl.delta.table_features import leaves
 from tablectl.planning.protocol import added_features
@@ -98,8 +100,8 @@ def verdict(name: str, version: str, *features: str, before: Protocol = _PLAIN) 
         ("starrocks", "3.5.3", ("typeWidening",), "read typeWidening"),
         ("synapse-serverless", "1", ("deletionVectors",), "read deletionVectors"),
         ("delta-sharing", "3.0", ("deletionVectors",), "read deletionVectors 3.1"),
-        ("doris", "3.0", ("deletionVectors",), "? deletionVectors"),
-        ("doris", "3.0", (), ""),
+        ("pinot", "3.0", ("deletionVectors",), "? deletionVectors"),
+        ("pinot", "3.0", (), ""),
     ],
 )
 def test_which_clients_a_protocol_upgrade_locks_out(
@@ -291,3 +293,15 @@ def test_how_a_feature_leaves(pair_outcome: _Fate) -> None:
 def test_what_a_numbered_protocol_implies_is_not_added() -> None:
     added = added_features(Protocol(1, 4), Protocol(1, 4).raised(frozenset({"deletionVectors"})))
     assert [each.name for each in added] == ["deletionVectors"]
+
+
+def test_no_feature_of_databricks_has_a_version_in_two_files() -> None:
+    listed = next(
+        each
+        for each in read_clients((files("tablectl.delta") / "clients.json").read_bytes())
+        if each.name == "databricks"
+    )
+    assert not {*listed.reads, *(listed.writes or {})} & set(known_features())
+    found = find_client("databricks")
+    assert found is not None
+    assert (found.reads["typeWidening"], (found.writes or {})["rowTracking"]) == ("15.2", "14.1")

@@ -139,10 +139,10 @@ def test_without_a_protocol_upgrade_no_client_is_locked_out(
 
 
 def test_what_is_not_documented_is_found_and_never_guessed(live: Callable[..., LiveTable]) -> None:
-    plan = planned(live(), clients=(("doris", "3.0"), ("trinoo", "480"), ("spark", "3.5")))
+    plan = planned(live(), clients=(("impala", "3.0"), ("trinoo", "480"), ("spark", "3.5")))
     assert plan.refusals == ()
     assert [each.message for each in plan.findings if each.code == "P003"] == [
-        "doris is not in the table of clients: whether it knows deletionVectors was not checked",
+        "impala is not in the table of clients: whether it knows deletionVectors was not checked",
         "trinoo is not in the table of clients: whether it knows deletionVectors was not checked; did you mean trino?",
         "whether spark 3.5 knows deletionVectors is not documented: there is no Delta Lake 3.5",
     ]

@@ -47,7 +47,7 @@ def test_a_plan_fits_its_runtime(
 def test_a_drop_without_loss_of_history_needs_a_newer_runtime(live: Callable[..., LiveTable]) -> None:
     table = live(protocol=VECTORS, properties={"delta.enableDeletionVectors": "true"})
     (refusal,) = planned(table, "15.4", deletion_vectors="dropped").refusals
-    assert "DROP FEATURE f needs 16.3 (documented, seen on 2026-11-22: https://" in refusal.reason
+    assert "DROP FEATURE f needs 16.3 (documented only, seen on 2026-11-22: https://" in refusal.reason
     assert planned(table, "16.4", deletion_vectors="dropped").refusals == ()
     assert planned(table, "15.4", truncate=True, deletion_vectors="dropped").refusals == ()
 

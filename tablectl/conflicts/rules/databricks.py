@@ -213,6 +213,9 @@ def _beside_optimize(
         return commits("with row-level concurrency OPTIMIZE conflicts with no other write", "D29" if both else "D28")
     if current.platform.vectors:
         return commits("with deletion vectors OPTIMIZE conflicts with no other write", "D35" if both else "D34")
+    if committed.kind is Kind.READING_INSERT:
+        reason = "such an INSERT counts as a MERGE, and nothing says what a MERGE that only adds does to OPTIMIZE"
+        return ConflictOutcome(ConflictResult.UNKNOWN, reason, f"D34, D36, {NOT_DOCUMENTED}")
     return _can(committed, current, "both touch the same files", f"{'D35' if both else 'D34'}, {source}")
 
 

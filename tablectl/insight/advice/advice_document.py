@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tablectl.insight.advice.facts import Advice, LakeAdvice, TableAdvice
-from tablectl.model.text import Code, time_text
+from tablectl.model.text import Code, size_text, time_text
 from tablectl.reports.document import (
     Block,
     Card,
@@ -57,6 +58,8 @@ def document_of_advice(advice: LakeAdvice) -> Document:
 
 def benefit_text(advice: Advice) -> str:
     """``1,204 writer-seconds a week``."""
+    if advice.benefit == "bytes a week":
+        return f"{size_text(int(advice.amount))} a week"
     return f"{advice.amount:,.0f} {advice.benefit}"
 
 
@@ -98,7 +101,8 @@ def _blocks(table: TableAdvice, read: str) -> Iterator[Block]:
 
 
 def _facts(advice: Advice) -> Iterator[tuple[str, str]]:
-    yield "saves", f"{benefit_text(advice)}, as computed from {advice.computed}"
+    left = "" if advice.leaves is None else f", and leaves {benefit_text(replace(advice, amount=advice.leaves))}"
+    yield "saves", f"{benefit_text(advice)}{left}, as computed from {advice.computed}"
     yield from (("because", each) for each in advice.evidence)
     yield from (("costs", each) for each in advice.cost)
     if advice.do:

@@ -10,12 +10,20 @@ from tablectl.attributes.policy import Policy
 from tablectl.insight.advice.conflict_advice import conflict_advice
 from tablectl.insight.advice.facts import BENEFITS, Advice, Declared, TableFacts
 from tablectl.insight.advice.layout_advice import layout_advice
-from tablectl.insight.advice.settings_advice import ledger_advice, protocol_advice, retention_advice
+from tablectl.insight.advice.settings_advice import (
+    erasure_advice,
+    ledger_advice,
+    log_advice,
+    protocol_advice,
+    retention_advice,
+)
 from tablectl.model.plan import TablePlan
 from tablectl.model.text import size_text
 from tablectl.planning.plan_table import plan_table
 
 _OPTIONS = frozenset({"rewrite"})
+_MOST_WEEKS = 52
+"""A rewrite that is not paid back within a year is not advised."""
 _LAYOUT = frozenset({"partitioning", "clustering"})
 
 
@@ -29,16 +37,19 @@ def advise(
     retention, unknown = retention_advice(facts)
     untold = [*untold, *unknown, *_history(facts)]
     found: list[Advice] = []
-    safety = (*retention, *ledger_advice(facts))
-    for each in (*safety, *conflicts, *layout_advice(facts), *protocol_advice(facts)):
+    safety = (*retention, *ledger_advice(facts), *erasure_advice(facts))
+    for each in (*safety, *conflicts, *layout_advice(facts), *log_advice(facts), *protocol_advice(facts)):
         if _declared_already(facts, each.declare):
             continue
         planned = planned_with(facts, each.declare)
         planned = masked(planned) if planned is not None else None
         if planned is not None and planned.refusals:
             untold.append(f"{each.title}: a plan refuses it, because {planned.refusals[0].reason}")
+        elif (weeks := _weeks_to_repay(facts, each, planned)) is not None and weeks > _MOST_WEEKS:
+            untold.append(f"{each.title}: it would be paid back after {weeks:,.0f} weeks only")
         else:
-            found.append(replace(each, cost=(*each.cost, *_cost(planned))))
+            repaid = () if weeks is None else (f"paid back after {_weeks_text(weeks)}, at the speed of past writes",)
+            found.append(replace(each, cost=(*each.cost, *_cost(facts, planned), *repaid)))
     found.sort(key=lambda each: (BENEFITS.index(each.benefit), -each.amount, each.code))
     return tuple(_without_rivals(found)), tuple(untold)
 
@@ -48,6 +59,27 @@ def _history(facts: TableFacts) -> Iterator[str]:
         yield "the commits have no usable times: conflicts are unknown"
     if facts.past.cut:
         yield f"only the newest {len(facts.past.commits):,} commits were read"
+
+
+def _weeks_to_repay(facts: TableFacts, advice: Advice, planned: TablePlan | None) -> float | None:
+    """When an advice has saved what its rewrite takes, by the speed of past writes; ``None`` if that is unknown."""
+    size = sum(each.rewrite.bytes_at_most or 0 for each in planned.statements if each.rewrite) if planned else 0
+    if any(name == "clustering" and value for name, _, value in advice.declare):
+        size = max(size, facts.live.bytes or 0)  # OPTIMIZE FULL, which no plan contains by default
+    if not size or advice.amount <= 0:
+        return None
+    if advice.benefit == "bytes a week":
+        return size / advice.amount
+    writes = [write for job in (facts.jobs.jobs if facts.jobs else ()) for write in job.writes if write.seconds > 0]
+    written = sum(each.files.added_bytes for each in writes)
+    if advice.benefit != "writer-seconds a week" or not written:
+        return None
+    return size / written * sum(each.seconds for each in writes) / advice.amount
+
+
+def _weeks_text(weeks: float) -> str:
+    days = weeks * 7
+    return f"{weeks:,.1f} weeks" if weeks >= 1 else f"{days:,.1f} days" if days >= 1 else "less than a day"
 
 
 def _without_rivals(found: Iterable[Advice]) -> Iterator[Advice]:
@@ -84,7 +116,7 @@ def planned_with(facts: TableFacts, declare: Iterable[Declared]) -> TablePlan | 
     return plan_table(Policy(**values), facts.live, facts.dialect, replace(facts.options, **options))
 
 
-def _cost(planned: TablePlan | None) -> Iterator[str]:
+def _cost(facts: TableFacts, planned: TablePlan | None) -> Iterator[str]:
     """What a plan says of the price: bytes, failed writes, clients that are locked out."""
     if planned is None:
         return
@@ -99,4 +131,6 @@ def _cost(planned: TablePlan | None) -> Iterator[str]:
             f"applying it fails up to {week.failed[worst]:.1f} writes without a guard, "
             f"{week.seconds[worst]:,.0f} s of work; {least:.1f} in the quietest hour"
         )
+        if facts.jobs is not None and facts.jobs.jobs:
+            yield f"{facts.jobs.jobs[0].name} has the most to lose: with a guard it waits instead (docs/guards.md)"
     yield from (each.message for each in planned.findings if each.code.startswith("P"))

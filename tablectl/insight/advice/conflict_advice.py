@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tablectl.delta.dialects import dialect_of
+from tablectl.delta.schema import Field
 from tablectl.insight.advice.conflict_loss import ConflictLoss, Layout, conflict_loss
 from tablectl.insight.advice.facts import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of, enough
 from tablectl.insight.advice.jobs import Job, Jobs
@@ -15,6 +16,12 @@ from tablectl.model.text import size_text
 from tablectl.support.frozen import frozen
 
 _MOST_PARTITIONS = 1000
+_FEW_PARTITIONS = 100
+"""So many directories do no harm, however small they are."""
+_MOST_COLUMNS = 3
+"""Columns whose statistics are read."""
+_MOST_UPDATES = 20
+"""UPDATE commits that are searched for a change of the column."""
 _MOST = 0.9
 _BUSY = 0.2
 """The share of the time that rewriting jobs run, from which on failed writes are to be expected."""
@@ -27,8 +34,8 @@ _COMPUTED = (
     "past writes replayed against each other by the conflict rules; arrivals by the hour x durations; "
     "the same again as advised"
 )
-_TYPES = frozenset({"boolean", "date", "string"})
-"""Types of partition columns. A number is usually a key: the literals of the log are few, and its values are many."""
+_TYPES = frozenset({"boolean", "byte", "date", "integer", "long", "short", "string"})
+"""Types of partition columns."""
 
 
 @frozen
@@ -68,6 +75,7 @@ class _Found:
             evidence=tuple(_evidence(self)),
             benefit="writer-seconds a week",
             amount=saved,
+            leaves=max(self.base.seconds - saved, 0.0),
             cost=cost,
             observations=observed,
             confidence=confidence_of(observed if measured else min(observed, _NOT_HIGH), self.jobs.period.seconds),
@@ -88,9 +96,11 @@ def conflict_advice(facts: TableFacts) -> tuple[list[Advice], list[str]]:
         return [], []
     if not enough(found.base.seconds, jobs):
         return [], _untold(facts, jobs, model)
-    makers = (_partition, _explicit, _isolation, _row_level, _blind)
-    given = [advice for make in makers for advice in make(found) if enough(advice.amount, jobs)]
-    return given or [_apart(found)], []
+    partitions, untold = _partition(found)
+    makers = (_explicit, _isolation, _row_level, _blind)
+    tried = [*partitions, *(advice for make in makers for advice in make(found))]
+    given = [advice for advice in tried if enough(advice.amount, jobs)]
+    return given or [_apart(found, tried)], untold
 
 
 def _untold(facts: TableFacts, jobs: Jobs, model: ConflictLoss) -> list[str]:
@@ -136,57 +146,92 @@ def _evidence(found: _Found) -> Iterator[str]:
         yield "computed from writes that succeeded: --list-files also counts what failed writes left behind"
 
 
-def _apart(found: _Found) -> Advice:
+def _apart(found: _Found, tried: Sequence[Advice]) -> Advice:
     """What is left if no setting of the table ends the conflicts."""
-    names = dict.fromkeys(name for pair in found.base.pairs[:_PAIRS] for name in (pair.failing, pair.committing))
-    return found.advice(
+    often = {job.name: job for job in found.jobs.jobs if len(job.writes) > 1}
+    names = dict.fromkeys(name for pair in found.base.pairs for name in (pair.failing, pair.committing))
+    jobs = [often[name] for name in names if name in often][: 2 * _PAIRS]
+    streams = "; ".join(job.name for job in jobs if job.writes[0].commit.transactions)
+    batch = "; ".join(job.name for job in jobs if not job.writes[0].commit.transactions)
+    do = [f"schedule apart, or in one workflow: {batch}"] if batch else []
+    if streams:
+        do.append(f"{streams} never ends: start it with Trigger.AvailableNow when the others do not run")
+    weak = found.after(context=found.facts.context.with_property(LEVEL, "WriteSerializable"))
+    if found.facts.context.level == "Serializable" and enough(weak, found.jobs):
+        do.append(
+            f"WriteSerializable would save {weak:,.0f} of these seconds: Delta Spark obeys it if another client sets it"
+        )
+    without = [f"{each.title} saves {each.amount:,.0f}" for each in tried]
+    advice = found.advice(
         "A01",
-        "run these jobs one after the other: no setting of the table ends their conflicts",
+        "run these jobs one after the other: no setting that a policy can declare here ends their conflicts",
         found.base.seconds,
-        do=f"schedule apart, or in one workflow: {'; '.join(names)}",
+        do="; ".join(do),
         cost=("each waits for the others",),
     )
+    return replace(advice, evidence=(*advice.evidence, f"tried: {'; '.join(without) or 'nothing else applies'}"))
 
 
-def _partition(found: _Found) -> Iterator[Advice]:
-    """The column that most conflicting jobs restrict to literals, if the table has no partitions."""
+def _partition(found: _Found) -> tuple[list[Advice], list[str]]:
+    """Partitions by the column that most conflicting jobs restrict to literals, if the table has none; and why not."""
     live = found.facts.live
     if live.partition_columns:
-        return
+        return [], []
     names = {name for pair in found.base.pairs for name in (pair.failing, pair.committing)}
     rewriting = [job for job in found.jobs.jobs if job.rewrites and job.name in names]
-    best: Advice | None = None
+    candidates: list[tuple[float, str, Field]] = []
     for column in dict.fromkeys(column for job in rewriting for column in job.columns):
         field = found.facts.field(column)
-        values = {value for job in rewriting for write in job.writes for value in write.values(column)}
-        if field is None or field.type not in _TYPES or not 1 < len(values) <= _MOST_PARTITIONS:
+        if field is None or field.type not in _TYPES or not any(_restricts(job, column) for job in rewriting):
             continue
-        if not any(_restricts(job, column) for job in rewriting):
-            continue
-        saved = found.after(Layout.assumed_by(column, found.jobs))
-        if best is None or saved > best.amount:
-            best = _partitioned(found, field.name, len(values), saved)
-    if best is not None:
-        yield best
+        layout = Layout.assumed_by(column, found.jobs)
+        if len(layout.known) > 1 and enough(saved := found.after(layout), found.jobs):
+            candidates.append((saved, column, field))
+    untold: list[str] = []
+    for saved, column, field in sorted(candidates, key=lambda each: (-each[0], each[1]))[:_MOST_COLUMNS]:
+        known = found.facts.values(field, _updates(rewriting, column))
+        why_not = _too_many(field.name, known.most, live.bytes or 0)
+        if known.changed:
+            why_not = f"jobs change {field.name}: rows would move between partitions, and conflict there"
+        if known.most is not None and not why_not:
+            return [_partitioned(found, column, field.name, known.most, saved)], untold
+        untold.append(f"partitions by {field.name} would save {saved:,.0f} writer-seconds a week, but {why_not}")
+    return [], untold
 
 
-def _partitioned(found: _Found, column: str, count: int, saved: float) -> Advice:
-    live = found.facts.live
-    size = (live.bytes or 0) // count
-    known = f"the log shows {count} in conditions; ask for count(DISTINCT {column}), because each is a directory"
+def _updates(jobs: Sequence[Job], column: str) -> dict[int, frozenset[str]]:
+    """The literals of the newest UPDATE commits, by version."""
+    writes = (write for job in jobs if job.kind is Kind.UPDATE for write in job.writes if write.values(column))
+    newest = sorted(writes, key=lambda each: -each.commit.version)[:_MOST_UPDATES]
+    return {each.commit.version: each.values(column) for each in newest}
+
+
+def _too_many(column: str, most: int | None, size: int) -> str:
+    """Why a column has too many values for partitions, as far as known; empty if it has not."""
+    ask = f"each value is a directory: ask for count(DISTINCT {column})"
+    if most is None:
+        return f"how many values {column} has is unknown, because not all files have statistics of it, and {ask}"
+    if most > _MOST_PARTITIONS:
+        return f"{column} may have {most:,} values by the statistics of the files, and {ask}"
+    if most > _FEW_PARTITIONS and size // most < _SMALL_PARTITION:
+        return f"with up to {most:,} values the partitions would have about {size_text(size // most)}: small files"
+    return ""
+
+
+def _partitioned(found: _Found, column: str, name: str, most: int, saved: float) -> Advice:
+    least = found.after(replace(Layout.assumed_by(column, found.jobs), moving=True))
+    moved = f"saves {max(least, 0.0):,.0f} a week if one does; what an UPDATE or MERGE sets is not in the log"
     cost = [
-        f"only if {column} has few values: {known}",
-        f"only if no job changes {column}: its rows would move between partitions, and conflict there",
+        f"only if no job sets {name}, because its rows would move between partitions: {moved}",
+        f"up to {most:,} partitions by the statistics: readers that search by other columns open more files",
     ]
-    if live.bytes and size < _SMALL_PARTITION:
-        cost.append(f"partitions of about {size_text(size)}, which means small files")
-    if live.clustering:
+    if found.facts.live.clustering:
         cost.append("ends liquid clustering: a table has either")
     return found.advice(
         "A02",
-        f"partition by {column}: the conditions of these jobs restrict it to different values",
+        f"partition by {name}: the conditions of these jobs restrict it to different values",
         saved,
-        declare=(("rewrite", "", "allowed"), ("partitioning", "", (column,))),
+        declare=(("rewrite", "", "allowed"), ("partitioning", "", (name,))),
         cost=tuple(cost),
     )
 

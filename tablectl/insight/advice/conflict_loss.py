@@ -33,6 +33,7 @@ _DAY = 24
 _APPENDS = frozenset({Kind.APPEND, Kind.STREAMING_APPEND})
 Decide = Callable[[CommittedTransaction, CurrentTransaction], ConflictResult]
 _WHOLE = frozenset({Kind.OVERWRITE, Kind.READING_INSERT})
+_MOVES = frozenset({Kind.UPDATE, Kind.MERGE})
 
 
 @frozen
@@ -49,6 +50,8 @@ class Layout:
     """The partitions that past writes touched. A value that the log does not tell is ``None``, like no value."""
     explicit: frozenset[str] = frozenset()
     """Jobs whose conditions are taken to name the partitions that they touch."""
+    moving: bool = False
+    """Whether an UPDATE or MERGE is taken to move its rows to any partition: the log does not say what it sets."""
 
     @staticmethod
     def of(live: LiveTable, jobs: Jobs) -> Layout:
@@ -71,6 +74,11 @@ class Layout:
         if self.assumed:
             return self.admitted(write) or self.known
         return tuple(sorted(map(self._partition, files), key=str))
+
+    def added(self, write: Write) -> tuple[Partition, ...]:
+        """The partitions in which a write added files."""
+        moves = self.moving and write.kind in _MOVES and bool(write.files.added)
+        return self.known if moves else self.touched(write, write.files.added)
 
     def admitted(self, write: Write) -> tuple[Partition, ...] | None:
         """The partitions that its conditions leave; ``None`` for all."""
@@ -225,7 +233,7 @@ def committed_of(write: Write, layout: Layout) -> CommittedTransaction:
     """
     return CommittedTransaction(
         kind=write.kind,
-        added=tuple(File(f"new {each}", each) for each in layout.touched(write, write.files.added)),
+        added=tuple(File(f"new {each}", each) for each in layout.added(write)),
         removed=tuple(File(f"{each}", each) for each in layout.touched(write, write.files.removed)),
         blind=write.commit.blind_append is True,
         data_change=write.kind not in {Kind.OPTIMIZE, Kind.REORG},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -11,7 +12,7 @@ from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field
 from tablectl.insight.advice.jobs import Jobs
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.model.commits import PastCommits
+from tablectl.model.commits import ColumnValues, PastCommits
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.report_methods import ReportMethods
@@ -21,7 +22,9 @@ from tablectl.model.table_options import TableOptions
 from tablectl.support.frozen import frozen
 
 Confidence = Literal["high", "medium", "low"]
-Benefit = Literal["days of risk", "appends at risk", "writer-seconds a week", "bytes", "files", "clients"]
+Benefit = Literal[
+    "days of risk", "appends at risk", "writer-seconds a week", "bytes a week", "bytes", "files", "clients"
+]
 BENEFITS: tuple[Benefit, ...] = get_args(Benefit)
 """From the most to the least important one."""
 
@@ -48,6 +51,8 @@ class Advice:
     benefit: Benefit
     amount: float
     """How much of it."""
+    leaves: float | None = None
+    """How much of what it saves is left; ``None`` if that was not computed."""
     cost: tuple[str, ...] = ()
     observations: int
     confidence: Confidence
@@ -95,6 +100,10 @@ def confidence_of(observations: int, seconds: float) -> Confidence:
     return "high" if observations >= _HIGH else "medium"
 
 
+def _not_read(_column: Field, _updates: Mapping[int, frozenset[str]]) -> ColumnValues:
+    return ColumnValues()
+
+
 LEAST_WRITES = 30
 """With fewer writes of the kind in question, nothing is advised."""
 LEAST_SECONDS = 60.0
@@ -117,6 +126,8 @@ class TableFacts:
     options: TableOptions
     streams: tuple[StreamState, ...] = ()
     """How far the streams are that the policy declares."""
+    values: Callable[[Field, Mapping[int, frozenset[str]]], ColumnValues] = _not_read
+    """Reads what the statistics of the files tell of a column, given the literals of UPDATE commits by version."""
 
     @property
     def context(self) -> ConflictContext:
@@ -127,8 +138,12 @@ class TableFacts:
         return ConflictContext.of(self.live, Client(runtime.name) if runtime else client)
 
     def field(self, column: str) -> Field | None:
-        """A top-level column by its name, which ignores letter case."""
-        return next((each for each in self.live.schema.fields if each.name.lower() == column.lower()), None)
+        """A top-level column by its name, which ignores letter case, or by the name that it had before column mapping:
+        older commits have that one in their conditions.
+        """
+        fields, folded = self.live.schema.fields, column.lower()
+        by_name = (each for each in fields if each.name.lower() == folded)
+        return next(by_name, None) or next((each for each in fields if each.physical.lower() == folded), None)
 
 
 def enough(seconds: float, jobs: Jobs) -> bool:

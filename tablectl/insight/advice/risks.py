@@ -29,6 +29,7 @@ _HARMS: Mapping[Benefit, Harm] = MappingProxyType(
         "days of risk": "data or history at risk",
         "appends at risk": "data or history at risk",
         "writer-seconds a week": "writers at risk",
+        "bytes a week": "debt",
         "bytes": "debt",
         "files": "debt",
         "clients": "debt",

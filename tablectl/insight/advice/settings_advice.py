@@ -13,12 +13,18 @@ from tablectl.delta.clients import newest_locked_out
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
 from tablectl.delta.protocol import PROTECTION, Protocol
 from tablectl.delta.table_features import TableFeature, find_feature
-from tablectl.insight.advice.facts import LEAST_WRITES, Advice, TableFacts, confidence_of
+from tablectl.insight.advice.facts import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of
 from tablectl.model.commits import Kind
 from tablectl.model.streams import StreamPosition, UnknownStream
 from tablectl.model.table import LiveTable
 
 _DAY = 86_400.0
+_INTERVAL = "delta.checkpointInterval"
+_FAR = 100
+"""Commits between two checkpoints that a reader hardly notices."""
+_MANY_COMMITS = 50_000
+_LONG_MARKED = 21
+"""Days. The General Data Protection Regulation gives a month for an erasure (article 12)."""
 _SPARE = 2
 """How many times the lag of a stream the retention should be: a stream that is behind once can be so again."""
 
@@ -66,13 +72,94 @@ def _lag(facts: TableFacts, stream: StreamPosition) -> tuple[float, str] | None:
     return (max(each.timestamp for each in commits) - min(unread)) / 1000 / _DAY, stream.name
 
 
+def _usual_days(interval: str) -> float:
+    return parse_interval(interval) / 1e6 / _DAY
+
+
 def _days(facts: TableFacts, key: str, default: str) -> float:
     """An interval of the table in days; the default if the table has none that can be read."""
     try:
-        micros = parse_interval(facts.live.property(key) or default)
+        return _usual_days(facts.live.property(key) or default)
     except ValueError:
-        micros = parse_interval(default)
-    return micros / 1e6 / _DAY
+        return _usual_days(default)
+
+
+def log_advice(facts: TableFacts) -> Iterator[Advice]:
+    """Logs that are slow to read: few checkpoints, or very many commits."""
+    live, jobs = facts.live, facts.jobs
+    if jobs is None or jobs.weeks <= 0 or jobs.writes < LEAST_WRITES:
+        return
+    between = live.property(_INTERVAL) or ""
+    if between.isascii() and between.isdigit() and int(between[:9]) > _FAR:
+        yield _log_advice(
+            facts,
+            "write checkpoints more often",
+            (("properties", _INTERVAL, str(_FAR)),),
+            f"{_INTERVAL} is {between}: who opens the table reads up to so many commits one by one",
+            int(between[:9]) - _FAR,
+            "a checkpoint lists all files of the table: the writer whose commit is due takes longer",
+        )
+    days, kept = _days(facts, keys.LOG_RETENTION, DEFAULT_LOG_RETENTION), _usual_days(DEFAULT_LOG_RETENTION)
+    surplus = (days - kept) * len(facts.past.commits) / (7 * jobs.weeks)
+    if surplus > _MANY_COMMITS and _days(facts, keys.DELETED_FILE_RETENTION, DEFAULT_FILE_RETENTION) <= kept:
+        yield _log_advice(
+            facts,
+            "keep fewer commits, if no one needs that history",
+            (("retention", "log", f"{kept:g} days"),),
+            f"the log keeps {days:g} days, some {surplus:,.0f} commits more than with {kept:g}",
+            surplus,
+            "older versions are gone for time travel, audits and streams that stopped: only their owners know",
+        )
+
+
+def _log_advice(
+    facts: TableFacts, title: str, declare: tuple[Declared, ...], evidence: str, amount: float, cost: str
+) -> Advice:
+    return Advice(
+        code="A17",
+        title=title,
+        declare=declare,
+        evidence=(evidence,),
+        benefit="files",
+        amount=amount,
+        cost=(cost,),
+        observations=len(facts.past.commits),
+        confidence="medium",
+        computed="the commits of the time that was read, and the properties of the table",
+    )
+
+
+def erasure_advice(facts: TableFacts) -> Iterator[Advice]:
+    """Rows that a DELETE marked long ago, and that files of the current version still hold."""
+    marked: list[int] = []
+    for each in reversed(facts.past.commits):
+        if each.commit.operation == "REORG":
+            marked = []
+        elif (
+            each.commit.operation == "DELETE"
+            and each.commit.metric("numDeletionVectorsAdded")
+            and each.commit.timestamp
+        ):
+            marked.append(each.commit.timestamp)
+    newest = max((each.commit.timestamp for each in facts.past.commits), default=0)
+    days = (newest - min(marked)) / 1000 / _DAY if marked else 0.0
+    if not facts.live.vectors or days < _LONG_MARKED:
+        return
+    yield Advice(
+        code="A19",
+        title="purge the deletion vectors, if these DELETEs erase personal data",
+        do=f"REORG TABLE {facts.live.name.text} APPLY (PURGE), then VACUUM once the old files are out of retention",
+        evidence=(
+            f"{len(marked)} DELETEs marked rows in deletion vectors, the first {days:.0f} days ago; no REORG since",
+            f"{facts.live.vectors:,} files have a deletion vector: the rows are still in them",
+        ),
+        benefit="days of risk",
+        amount=round(days, 1),
+        cost=("rewrites these files; concurrent UPDATE, DELETE and MERGE of their rows fail once",),
+        observations=len(marked),
+        confidence="medium",
+        computed="the time since the first of these DELETEs; an OPTIMIZE may have purged some of them",
+    )
 
 
 def ledger_advice(facts: TableFacts) -> Iterator[Advice]:

@@ -51,6 +51,8 @@ class ConflictContext:
     identity: bool = False
     blind: bool = True
     """Whether the table's writers record blind appends as such."""
+    blind_sql: bool = True
+    """Whether those do that run SQL."""
     photon: bool | None = None
     preview: bool = False
     """Whether sessions opted in to the preview of runtimes 14.0 and 14.1 (D49)."""
@@ -74,6 +76,7 @@ class ConflictContext:
             clustered=live.clustering is not None,
             identity=live.schema.has_identity(),
             blind=all(each.family.records_blind_appends for each in live.clients),
+            blind_sql=not any(each.family.in_sql_engines for each in live.clients),
             photon=photon,
             auto_compact=auto_compact,
         )

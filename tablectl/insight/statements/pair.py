@@ -234,8 +234,10 @@ def _most(current: Footprint, committed: Footprint, setting: ConflictContext) ->
     added = (File("new", _partition(where, setting)),) if committed.adds.boxes else ()
     removed = tuple(File(path) for path in (common or ["other"])) if committed.rewrites.boxes else ()
     marks = committed.data_change and bool(removed) and bool(setting.vectors)
+    made = _winner(committed)
     return replace(
-        _winner(committed),
+        made,
+        blind=made.blind and setting.blind_sql,
         added=added,
         removed=removed,
         metadata=committed.most_metadata,
@@ -270,7 +272,7 @@ def _surely(current: Footprint) -> Footprint:
 def _winner(committed: Footprint) -> CommittedTransaction:
     return CommittedTransaction(
         kind=committed.kind,
-        blind=committed.reads is None,  # clients that run SQL record blind appends as such
+        blind=committed.reads is None,
         protocol=committed.protocol,
         domains=committed.domains,
         data_change=committed.data_change,

@@ -22,6 +22,7 @@ _ABOUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "row-level concurrency": ("D40", "D41", "D42", "D44", "D46"),
         "blind append": ("D52", "D53", "D55", "D57"),
         "optimistic concurrency": ("D74", "D86", "D88"),
+        "liquid clustering": ("D41",),
         "vacuum": ("D82", "D83"),
         "optimize": ("D27", "D28", "D29", "D34", "D35"),
         "reorg": ("D37", "D38"),
@@ -34,6 +35,8 @@ _ABOUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _OTHER_WORDS: Mapping[str, str] = MappingProxyType(
     {
         "rlc": "row-level concurrency",
+        "z-order": "optimize",
+        "zorder by": "optimize",
         "blind appends": "blind append",
         "identity column": "identity",
         "identity columns": "identity",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tablectl.model.operations.base import PARTITIONS, UNVERIFIED, Operation, StatementForm, TableState
+from tablectl.model.operations.base import PARTITIONS, Operation, StatementForm, TableState
 from tablectl.model.operations.catalog_settings import OptimizationWord, SetManaged, SetOptimization, UnsetManaged
 from tablectl.model.operations.clustering import ClusterBy, OptimizeData
 from tablectl.model.operations.constraints import AddConstraint, DropConstraint, DropNotNull, SetNotNull
@@ -21,7 +21,6 @@ __all__ = [
     "OPERATIONS",
     "PARTITIONS",
     "RIGHTS",
-    "UNVERIFIED",
     "AddConstraint",
     "ClusterBy",
     "DropConstraint",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from tablectl.delta.databricks_runtimes import Capability
 from tablectl.delta.dialects import DATABRICKS, OPEN_SOURCE
@@ -14,15 +14,14 @@ from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.table_features import supported_by, with_needed
-from tablectl.delta.workspace_runs import runs_of
+from tablectl.delta.workspace_runs import DOCUMENTED, RUN_HERE, databricks_evidence
 from tablectl.model.commits import CommittedTransaction
-from tablectl.model.plan import Backfill, Basis, CommitEffect, Evidence, Rewrite, Verb
+from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
 from tablectl.model.rights import OWNERSHIP, Right
 from tablectl.support.frozen import frozen
 
 PARTITIONS = "(partitions)"
 """Stands for the partition columns in ``Operation.provides``. No property has this key."""
-UNVERIFIED: Final = "documented, not verified here"
 NOWHERE: frozenset[str] = frozenset()
 """No tests run the form."""
 DATABRICKS_DOCS = "https://docs.databricks.com/aws/en/"
@@ -77,10 +76,11 @@ class StatementForm:
     capability: Capability | None = None
     """What a Databricks Runtime needs for it; ``None`` if every supported one has it."""
 
-    def evidence(self, dialect: str) -> Evidence:
-        """Whether tests of this project, or a user's workspace, ran the form in a dialect; empty if they did."""
-        elsewhere = dialect == DATABRICKS.name and any(runs_of(self.id))
-        return "" if dialect in self.run_on or elsewhere else UNVERIFIED
+    def evidence(self, dialect: str) -> str:
+        """Who ran the form in a dialect, in words."""
+        if dialect == DATABRICKS.name:
+            return databricks_evidence(self.id)
+        return RUN_HERE if dialect in self.run_on else DOCUMENTED
 
 
 class Operation(ABC):
@@ -106,9 +106,9 @@ class Operation(ABC):
         """The form of its SQL; ``None`` for a DataFrame write."""
         return self.forms[0]
 
-    def evidence(self, dialect: str) -> Evidence:
-        """Whether tests of this project run such a statement in a dialect; empty if they do."""
-        return self.form.evidence(dialect) if self.form else ""
+    def evidence(self, dialect: str) -> str:
+        """Who ran such a statement in a dialect, in words."""
+        return self.form.evidence(dialect) if self.form else RUN_HERE
 
     @abstractmethod
     def lines(self, table: TableName) -> tuple[str, ...]:

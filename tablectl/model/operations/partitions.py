@@ -11,19 +11,19 @@ from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import ColumnPath, TableName
+from tablectl.delta.workspace_runs import DOCUMENTED, RUN_HERE
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import (
     DATABRICKS_DOCS,
     NOWHERE,
     PARTITIONS,
-    UNVERIFIED,
     Operation,
     StatementForm,
     TableState,
     alter,
 )
 from tablectl.model.operations.clustering import CLUSTERING_FEATURES, clustering_sql, new_features
-from tablectl.model.plan import Basis, CommitEffect, Evidence, Rewrite, Verb
+from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
 from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
@@ -64,8 +64,8 @@ class Repartition(Operation):
     def form(self) -> None:
         return None
 
-    def evidence(self, dialect: str) -> Evidence:
-        return "" if dialect_of(dialect).rewrite_measured else UNVERIFIED
+    def evidence(self, dialect: str) -> str:
+        return RUN_HERE if dialect_of(dialect).rewrite_measured else DOCUMENTED
 
     def lines(self, table: TableName) -> tuple[str, ...]:
         """The write as Python. It is only shown: the engine makes the write from the operation."""

@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tablectl.attributes.policy import Policy
-from tablectl.insight.advice.advise import advise
-from tablectl.insight.advice.facts import Advice, TableFacts
-from tablectl.insight.advice.jobs import find_jobs
 from tablectl.model.table import ClusteringState, FileGroup, PartitionLayout
-from tablectl.model.table_options import NO_OPTIONS
-from tests.builders import read_path
-from tests.insight.advice.job_log import MINUTE, SECOND, JobLog
-
-GB = 1_000_000_000
-
-
-def advised(log: JobLog, policy: Policy | None = None, **state: Any) -> tuple[Sequence[Advice], Sequence[str]]:
-    """The advice for a table with this log, whose current state is given."""
-    past = log.past()
-    live = replace(read_path(str(log.path)), **{"files": 10, "bytes": GB, "vectors": 0, **state})
-    return advise(
-        TableFacts(
-            live=live,
-            past=past,
-            jobs=find_jobs(past.commits),
-            dialect="oss",
-            policy=policy or Policy(),
-            options=NO_OPTIONS,
-        )
-    )
-
-
-def codes(log: JobLog, **state: Any) -> list[str]:
-    return [each.code for each in advised(log, **state)[0]]
+from tests.insight.advice.job_log import GB, MINUTE, SECOND, JobLog, advised, codes
 
 
 @pytest.fixture
@@ -50,7 +20,9 @@ def searching(log: JobLog, scan: int, removes: int = 2) -> JobLog:
     for _ in range(40):
         log.wait(180 * MINUTE)
         metrics = {"scanTimeMs": str(scan)}
-        log.write("MERGE", "((s.id#1L = id#2L) AND (v#3 > 0))", took=scan, metrics=metrics, removes=removes)
+        log.write(
+            "MERGE", "((s.id#1L = id#2L) AND (v#3 > 0))", took=scan, metrics=metrics, removes=removes, size=10 * GB
+        )
     return log
 
 

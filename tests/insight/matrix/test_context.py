@@ -77,3 +77,13 @@ def test_a_drop_that_truncates_history_needs_no_protection() -> None:
     after = before.after([DropFeature("deletionVectors", truncate_history=True)])
     assert not after.protocol.has("deletionVectors")
     assert not after.protocol.has("checkpointProtection")
+
+
+@pytest.mark.parametrize(
+    ("engine", "blind", "blind_sql"),
+    [("delta-spark", True, True), ("delta-rs", False, True), ("kernel", False, False), ("unknown", False, False)],
+)
+def test_who_records_blind_appends(engine: str, *, blind: bool, blind_sql: bool) -> None:
+    """DuckDB commits with Delta Kernel, and Trino is an unknown client: both run SQL."""
+    found = ConflictContext.of(live("delta-spark", engine), Client("delta-spark"))
+    assert (found.blind, found.blind_sql) == (blind, blind_sql)

@@ -203,6 +203,12 @@ def test_write_serializable_lets_blind_appends_be() -> None:
     )
 
 
+def test_an_append_by_an_engine_that_does_not_record_it_may_fail_the_other() -> None:
+    weak = replace(_SPARK.with_property(LEVEL, "WriteSerializable"), blind_sql=False)
+    append = "INSERT INTO lake.orders VALUES (1, DATE '2026-01-01', 'de', 1)"
+    assert results(DAY_1, append, setting=weak) == (_MAY, _COMMITS)
+
+
 def test_identity_values_drawn_by_both() -> None:
     subject = replace(_ORDERS, schema=Schema((*_FIELDS, Field("n", "long", identity=True))))
     insert = "INSERT INTO lake.orders (id, date, country) VALUES (1, '2026-01-01', 'de')"
