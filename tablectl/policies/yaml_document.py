@@ -226,7 +226,7 @@ def too_large(file: str) -> Problem:
         0,
         0,
         f"the file is larger than {MAX_BYTES // 1_000_000} MB",
-        "no policy and no schema needs so much: split policies into several files",
+        "split it, if it is a policy file",
     )
 
 

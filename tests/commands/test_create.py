@@ -149,7 +149,7 @@ def test_a_file_of_columns_that_is_too_large_is_named(repo: Repository, cli: Cli
     ran = cli("create", name, "--schema", "columns.sql", "--show")
     assert (ran.code, ran.err) == (
         1,
-        "error: columns.sql: the file is larger than 1 MB\n  hint: no policy and no schema needs so much: split policies into several files\n",
+        "error: columns.sql: the file is larger than 1 MB\n  hint: split it, if it is a policy file\n",
     )
 
 

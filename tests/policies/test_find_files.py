@@ -75,7 +75,7 @@ def test_files_that_cannot_be_read(root: Path) -> None:
     assert read(Path("pipe")) == (None, ["pipe: this is not a file"])
     assert read(Path("big")) == (
         None,
-        ["big: the file is larger than 1 MB\n  hint: no policy and no schema needs so much: split policies into several files"],
+        ["big: the file is larger than 1 MB\n  hint: split it, if it is a policy file"],
     )
     assert read(Path("loop"))[1][0].startswith("loop: cannot be read: ")
     assert read(Path("a\0b"))[1][0].startswith(r"a\x00b: cannot be read: ")
