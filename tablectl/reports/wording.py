@@ -35,7 +35,7 @@ PHASE_EFFECTS: Mapping[Phase, str] = MappingProxyType(
     {
         Phase.FREE: "concurrent writes continue",
         Phase.REWRITE: "concurrent UPDATE/DELETE/MERGE fail once; appends continue",
-        Phase.CLOSED: "all concurrent writes fail once",
+        Phase.CLOSED: "writes that run then fail once",
     }
 )
 """What the statements of a phase do to writers without a guard."""

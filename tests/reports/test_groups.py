@@ -112,10 +112,10 @@ def test_what_every_changed_table_does_is_said_once_above_the_rows(plan: Plan) -
     assert f"<p>Every table that changes: {alike}</p>" in comment.partition("<table>")[0]
     assert "tables: concurrent writes fail once;" in comment.partition("<table>")[0]
     assert "restart once" not in comment.partition("<table>")[2].partition("</table>")[0]
-    assert text.startswith(f"Every table that changes: all concurrent writes fail once; {alike}")
+    assert text.startswith(f"Every table that changes: writes that run then fail once; {alike}")
     alone = plan_text(replace(plan, tables=plan.tables[:1]), Style())
     assert "Every table" not in alone
-    assert "  during    all concurrent writes fail once\n" in alone
+    assert "  during    writes that run then fail once\n" in alone
 
 
 def test_a_refused_table_is_not_described_as_if_its_change_would_run(plan: Plan) -> None:
