@@ -355,7 +355,7 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
             title="delta-rs and Polars", also=("polars", "deltalake"), write=_delta_rs, read=read_arguments
         ),
         "sql": Maker(
-            title="CREATE TABLE", also=("ddl", "databricks"), write=_sql, read=read_create, one=True, folds=True
+            title="CREATE TABLE", also=("ddl",), write=_sql, read=read_create, one=True, folds=True
         ),
     }
 )

@@ -19,6 +19,9 @@ _RECORDS = {"delta/client_families.py", "delta/dialects.py"}
 _OTHER_MEANINGS = {
     ("engine/spark.py", "delta-spark"),
     ("commands/doctor.py", "delta-spark"),
+    ("commands/doctor.py", "databricks"),
+    ("commands/project.py", "databricks"),
+    ("engine/databricks_login.py", "databricks"),
     ("catalogs/opening.py", "databricks"),
     ("engine/connect.py", "databricks"),
     ("engine/warehouse.py", "databricks"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tablectl.reports import short_names
 from tablectl.reports.document import Card, Cell, Document, Fold, Grid, Names, Row
 from tablectl.reports.document_text import document_text
 from tablectl.reports.short_names import shared_folder, with_short_names
@@ -72,7 +73,7 @@ def test_names_stay_whole_if_they_cannot_be_shortened(monkeypatch: pytest.Monkey
     def broken(_: str) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("tablectl.reports.short_names.parse_table", broken)
+    monkeypatch.setattr(short_names, "parse_table", broken)
     cards = tuple(Card((f"delta.`/lake/{name}`",), "changes", "", "", noun="table") for name in ("a", "b"))
     document = Document("Plan", None, cards=cards)
     assert with_short_names(document) == document
