@@ -354,9 +354,7 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
         "delta-rs": Maker(
             title="delta-rs and Polars", also=("polars", "deltalake"), write=_delta_rs, read=read_arguments
         ),
-        "sql": Maker(
-            title="CREATE TABLE", also=("ddl",), write=_sql, read=read_create, one=True, folds=True
-        ),
+        "sql": Maker(title="CREATE TABLE", also=("ddl",), write=_sql, read=read_create, one=True, folds=True),
     }
 )
 """Each maker by its name."""
