@@ -157,6 +157,8 @@ class WindowSettings:
     """When each table may start; ``None`` to start at once."""
     exclusive_commits: bool = False
     """Whether the configuration states that concurrent commits of several drivers exclude each other."""
+    cutover: float = 30.0
+    """Seconds of work behind the closed gate that a copy beside a table may leave."""
     wait: float = 0.0
     """Seconds for which tables whose window could not be opened are retried."""
     canary: CanaryTerms | None = None

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tablectl.applying.context import RunContext, StopTableError, TableJob
+from tablectl.applying.copy_beside import check_copies
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import RunEvent
 from tablectl.applying.lease_wait import LeaseWait
@@ -150,6 +151,7 @@ def check_commit_drivers(
 
 def check_overwrites(engine: Engine, table: TablePlan) -> None:
     """Raise ``StopTableError`` if a statement rewrites the table, and the engine cannot."""
+    check_copies(engine, table)
     if not engine.rewrites and any(each.repartition is not None for each in table.statements):
         error = no_overwrite(table.table)
         raise StopTableError(RunOutcome.REFUSED, error.message, error.hint)

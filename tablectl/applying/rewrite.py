@@ -7,6 +7,7 @@ the statement that restores it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from tablectl.applying.context import StopTableError
 from tablectl.applying.run_report import RunOutcome
@@ -19,18 +20,20 @@ from tablectl.model.errors import EngineError, LiveError, WindowError
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
+from tablectl.support.frozen import frozen
 
 _log = logging.getLogger(__name__)
 _NO_HASH = ("map", "variant")
 """Types that ``xxhash64`` does not accept at any depth: such columns are compared as JSON."""
+_TEXTS = ("string", "char", "varchar")
 
 
 def check_rewritable(session: TableSession, statement: Statement, live: LiveTable) -> None:
     """Raise ``StopTableError`` if the disk has no room for a second copy, or a partition would turn empty strings into
     NULL.
     """
-    if statement.repartition is None:
-        return
+    if statement.repartition is None or session.copying is not None:
+        return  # a copy beside the table has checked both, without the gate
     window, plan = session.window, session.plan
     free = window.reader.free(plan.location)
     if free is not None and live.bytes is not None and free < live.bytes:
@@ -51,7 +54,7 @@ def check_rewritable(session: TableSession, statement: Statement, live: LiveTabl
 
 def _is_text(live: LiveTable, name: str) -> bool:
     found = live.schema.find((name,))
-    return found is not None and found[1].type.startswith(("string", "char", "varchar"))
+    return found is not None and found[1].type.startswith(_TEXTS)
 
 
 def check_rewrites(session: TableSession) -> None:
@@ -66,6 +69,9 @@ def check_rewrites(session: TableSession) -> None:
     if not any(statement.repartition is not None for statement in session.plan.statements):
         return
     window, plan = session.window, session.plan
+    if session.copied > max(session.compared, session.rewritten - 1):
+        _note_compared(session, session.copied)  # part by part, before the commit
+        return
     mine = [
         commit.version for commit in window.reader.commits(plan.location, after=plan.version) if _ours(session, commit)
     ]
@@ -85,13 +91,19 @@ def check_rewrites(session: TableSession) -> None:
         message = f"version {made} is not what version {made - 1} was: {wrong}"
         hint = f"`{back}` brings version {made - 1} back, and takes back every commit after {made}, if there are any"
         raise StopTableError(RunOutcome.UNVERIFIED, message, hint)
+    _note_compared(session, made)
+
+
+def _note_compared(session: TableSession, made: int) -> None:
     session.compared = made
     try:
         session.lease.note_compared(made)
     except LeaseLost:
         raise
     except WindowError as error:  # the next run compares once more
-        _log.warning("that version %s of %s was compared could not be noted: %s", made, plan.name, error.message)
+        _log.warning(
+            "that version %s of %s was compared could not be noted: %s", made, session.plan.name, error.message
+        )
 
 
 def _not_compared(plan: TablePlan, made: int, why: str) -> StopTableError:
@@ -133,24 +145,56 @@ def _compared(session: TableSession, version: int) -> str:
     return "the same values in other rows" if different else ""
 
 
-def checksums(live: LiveTable, table: str) -> str:
-    """The query whose result is the same for two versions with the same rows in any order.
+@frozen
+class RowSum:
+    """An aggregate that is the same for the same rows in any order."""
 
-    It returns the number of rows, a checksum of whole rows, and for each top-level column the number of its values and
-    their checksum.
+    label: str
+    """What differs if it does."""
+    sql: str
+
+
+def row_sums(schema: str, partitions: Sequence[str] = ()) -> tuple[RowSum, ...]:
+    """The number of rows, a checksum of whole rows, and for each top-level column the number of its values and their
+    checksum; before them, the empty texts in text columns of ``partitions``, which Delta would store as NULL.
+
+    ``schema`` is the schema of the log as JSON. Raises ``ValueError`` for one that cannot be read.
     """
-    columns = columns_of(live.schema.text)
+    columns = columns_of(schema)
+    top = [column for column in columns if len(column.path) == 1]
     hashed = {
-        column_sql(column.path): _hashable(
-            column_sql(column.path), [each.type for each in columns if each.path[0] == column.path[0]]
+        column_sql(each.path): _hashable(
+            column_sql(each.path), [column.type for column in columns if column.path[0] == each.path[0]]
         )
-        for column in columns
-        if len(column.path) == 1
+        for each in top
     }
-    parts = ["count(*)", _sum(", ".join(hashed.values()))]
-    for name, expression in hashed.items():
-        parts += [f"count({name})", _sum(expression)]
-    return f"SELECT {', '.join(parts)}\nFROM {table} VERSION AS OF {live.version}"
+    folded = {name.casefold() for name in partitions}
+    texts = [each for each in top if each.path[0].casefold() in folded and each.type.startswith(_TEXTS)]
+    return (
+        *(
+            RowSum(f"empty texts in {name}, which a partition column cannot hold", f"count_if({name} = '')")
+            for name in (column_sql(each.path) for each in texts)
+        ),
+        RowSum("the number of rows", "count(*)"),
+        RowSum("whole rows", _sum(", ".join(hashed.values()))),
+        *(
+            RowSum(f"values in {name}", sql)
+            for name, expression in hashed.items()
+            for sql in (f"count({name})", _sum(expression))
+        ),
+    )
+
+
+def unlike(sums: Sequence[RowSum], sides: Sequence[Sequence[str]]) -> str:
+    """What differs between two sides, in words; empty if nothing does."""
+    pairs = zip(sums, *sides, strict=True)
+    return ", ".join(dict.fromkeys(each.label for each, one, other in pairs if one != other))
+
+
+def checksums(live: LiveTable, table: str) -> str:
+    """The query of ``row_sums`` over one version of a table."""
+    parts = ", ".join(each.sql for each in row_sums(live.schema.text))
+    return f"SELECT {parts}\nFROM {table} VERSION AS OF {live.version}"
 
 
 def _hashable(column: str, types: list[str]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
+from tablectl.applying.copy_beside import catch_up, copies_beside, cut_over
 from tablectl.applying.remaining import (
     check_allowed,
     error_text,
@@ -227,6 +228,8 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
     check_bound(window)
     if not window.engine.alive():
         raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
+    if copies_beside(session.plan, statement) and not session.gate.closed:
+        catch_up(session, statement, live)
     if not session.gate.admit(statement, planned_phase(session.plan, statement)):
         return False
     check_rewritable(session, statement, live)
@@ -364,6 +367,8 @@ def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTab
     engine, partitions = session.window.engine, statement.repartition
     if partitions is None:
         return send(session, statement, sent, lambda may_send: engine.execute(statement.sql, sent.tag, may_send))
+    if session.copying is not None:
+        return _cut_over(session, statement, sent)
     place, columns = target(session.window, session.plan), own_metadata(live.schema.text)
     return send(
         session,
@@ -371,6 +376,17 @@ def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTab
         sent,
         lambda may_send: engine.overwrite(place, columns, partitions, sent.tag, may_send),
     )
+
+
+def _cut_over(session: TableSession, statement: Statement, sent: Sent) -> EngineError | None:
+    try:
+        error = send(session, statement, sent, lambda may_send: cut_over(session, may_send))
+    except StopTableError:  # before the commit
+        statement_over(session)
+        raise
+    if error is None and session.copying is not None:
+        session.copying.delete_records()
+    return error
 
 
 def _read_again(session: TableSession, failed: _Failed) -> LiveTable:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from tablectl.applying.calendar_check import outside
 from tablectl.applying.context import RunContext, StopTableError
@@ -25,6 +26,9 @@ from tablectl.model.text import value_text
 from tablectl.planning.diff import ChangeState, change_state, current, found_value
 from tablectl.planning.stream_stops import stopped_streams
 from tablectl.planning.table_loss import changes_depend_on_writers
+
+if TYPE_CHECKING:
+    from tablectl.applying.copy_beside import BesideCopy
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +59,10 @@ class TableSession:
     """The version in which this run rewrote the whole table; -1 if it did not."""
     compared: int = -1
     """The version of a rewrite that was compared with the version before it and found equal."""
+    copying: BesideCopy | None = None
+    """The copy beside the table, once it has begun."""
+    copied: int = -1
+    """The version that put such a copy in place; -1 before."""
     unseen: Statement | None = None
     """The last statement, if it is said to have succeeded, changes metadata, and no commit can be its."""
     closed: dict[int, tuple[int, int]] = field(default_factory=dict)

@@ -307,6 +307,7 @@ def _terms(project: Project, options: RunOptions, canary: CanaryTerms | None) ->
     window = project.config.window
     return WindowSettings(
         drain=float(window.drain),
+        cutover=float(window.cutover),
         before=window.before,
         after=window.after,
         run_hook=hook_runner(project.directory, float(window.hook_timeout)),

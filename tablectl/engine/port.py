@@ -185,6 +185,79 @@ class Executors(Protocol):
         ...
 
 
+@frozen
+class SourceFile:
+    """A data file of a table as it was followed."""
+
+    key: str
+    """Its path and its deletion vector: what a key stands for never changes."""
+    size: int
+    """In bytes."""
+
+
+@frozen
+class FollowedTable:
+    """A table at the version to which its copy has followed it."""
+
+    version: int
+    layout: str
+    """Its id, columns, properties and features. Files that were copied under another layout are of no use."""
+    files: tuple[SourceFile, ...]
+
+
+class TableCopy(Protocol):
+    """New files for the rows of a table, under other partition columns, and the one commit that puts them in place.
+
+    Nothing is committed before ``commit``: a copy that is given up leaves files that VACUUM removes. All methods raise
+    ``EngineError``.
+    """
+
+    def follow(self) -> FollowedTable:
+        """The newest version of the table. The other methods mean this version."""
+        ...
+
+    def write(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """Write the rows of some files to new files. Returns their ``add`` actions as JSON."""
+        ...
+
+    def compare(self, keys: Sequence[str], adds: Sequence[str], sums: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """The values of some aggregates over the rows of files of the table, and over those of copied files."""
+        ...
+
+    def use(self, adds: Sequence[str]) -> None:
+        """Let the commit add these files."""
+        ...
+
+    def drop(self, adds: Sequence[str]) -> None:
+        """Do not let the commit add these files any more."""
+        ...
+
+    def prepare(self) -> None:
+        """Make the part of the commit that is known already, so that less is left to do behind the gate."""
+        ...
+
+    def commit(self) -> int:
+        """Replace all files of the table by the copied ones, in the version after the followed one. Returns it.
+
+        A conflict (``is_conflict``) means that this version exists: somebody else committed.
+        """
+        ...
+
+
+@runtime_checkable
+class CopiesTables(Protocol):
+    """An engine that can copy a table while others write it."""
+
+    @property
+    def copies(self) -> bool:
+        """Whether ``table_copy`` works: it needs access to the JVM of the driver."""
+        ...
+
+    def table_copy(self, location: str, partitions: Sequence[str], tag: str = "") -> TableCopy:
+        """A copy of the table at a location. Raises ``EngineError``."""
+        ...
+
+
 def no_overwrite(table: TableName) -> EngineError:
     """Why an engine that takes only SQL does not rewrite a table, and what does."""
     return EngineError(

@@ -34,9 +34,10 @@ from tablectl.engine.errors import engine_error
 from tablectl.engine.executors import map_parts
 from tablectl.engine.liveness import answer_of, watched
 from tablectl.engine.local_spark import java_problem, store_conf, store_packages
-from tablectl.engine.port import MaySend, RemoteWork, always
+from tablectl.engine.port import MaySend, RemoteWork, TableCopy, always
 from tablectl.engine.session_settings import NEVER_INHERITED, SETTINGS, STAMP_KEY
 from tablectl.engine.sql_catalog import SqlCatalog
+from tablectl.engine.table_copy import open_table_copy
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.store_options import NO_STORES
 from tablectl.model.table import NOTHING_SET
@@ -246,6 +247,15 @@ class SparkEngine(SqlCatalog):
     def rows(self, sql: str) -> list[Any]:
         """All rows of a query."""
         return self._run(lambda: rows_of(self._session, sql))
+
+    @property
+    def copies(self) -> bool:
+        """As ``CopiesTables.copies``: only classic Spark gives access to its driver."""
+        return self._link is None and not is_connect(self._session)
+
+    def table_copy(self, location: str, partitions: Sequence[str], tag: str = "") -> TableCopy:
+        """As ``CopiesTables.table_copy``."""
+        return open_table_copy(self._session, location, partitions, lambda work: self._run(work, tag))
 
     def on_executors(self, work: RemoteWork, parts: Sequence[str]) -> tuple[str, ...]:
         """As ``Executors.on_executors``, by ``mapInPandas``."""

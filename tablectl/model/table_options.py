@@ -26,8 +26,10 @@ CONSENTS: tuple[Consent, ...] = get_args(Consent)
 class TableOptions:
     """The options of one table. The defaults apply if no policy sets an option."""
 
-    rewrite: Literal["allowed", "refused"] = "refused"
-    """Whether all data of the table may be rewritten."""
+    rewrite: Literal["allowed", "beside", "refused"] = "refused"
+    """Whether all data of the table may be rewritten: behind the gate, or, for other partition columns, ``beside`` the
+    live table.
+    """
     max_bytes: int | None = None
     """A table with more bytes than this is not rewritten; ``None`` for no limit."""
     optimize: Optimize = "never"
@@ -55,6 +57,11 @@ class TableOptions:
     def on(self, today: date) -> TableOptions:
         """The options that hold on a day: without a lock that has ended."""
         return self if self.locked is None or self.locked.holds(today) else replace(self, locked=None)
+
+    @property
+    def may_rewrite(self) -> bool:
+        """Whether all data of the table may be rewritten."""
+        return self.rewrite != "refused"
 
     @property
     def stream_names(self) -> tuple[str, ...]:

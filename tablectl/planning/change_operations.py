@@ -93,7 +93,7 @@ def _rewrite_refusal(planned: Sequence[PlannedOperation], basis: Basis) -> Refus
         cost = each.rewrite or each.operation.rewrite(basis)
         if cost is None:
             continue
-        if cost.everything and basis.options.rewrite != "allowed":
+        if cost.everything and not basis.options.may_rewrite:
             return Refusal(
                 change=each.change,
                 reason="it rewrites all data of the table",

@@ -176,7 +176,7 @@ def _beside_all(statement: Statement) -> Statement:
 def _operation(task: UpkeepTask, policy: UpkeepPolicy, basis: Basis) -> PlannedOperation:
     if task.kind == "vacuum":
         return PlannedOperation(VACUUM, VacuumFiles(), id=VACUUM, undo_note="the deleted files, which no version needs")
-    full = basis.clustered and policy.clusters == "full" and basis.options.rewrite == "allowed"
+    full = basis.clustered and policy.clusters == "full" and basis.options.may_rewrite
     cost = Rewrite(clusters=basis.clustered, vectors=None, files_at_most=task.files, bytes_at_most=task.bytes)
     note = "the rewritten files, with the same rows"
     return PlannedOperation(OPTIMIZE, OptimizeData(full), id=OPTIMIZE, rewrite=cost, undo_note=note)

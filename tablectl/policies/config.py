@@ -300,6 +300,14 @@ class WindowConfig(RunSettings):
     parallel: int = setting(4, whole(1, 64, "The number of tables that are changed in parallel."))
     ttl: int = setting(60, whole(10, 3600, "Seconds after which a lease that was not renewed may be taken over."))
     drain: int = setting(300, DRAIN)
+    cutover: int = setting(
+        30,
+        whole(
+            1,
+            3600,
+            "The most seconds of work that `rewrite: {copy: beside}` may leave for the time of the closed gate.",
+        ),
+    )
     before: tuple[tuple[str, ...], ...] = setting(
         (),
         ListOf(

@@ -311,12 +311,30 @@ ATTRIBUTE_FIELDS: Mapping[str, YamlField] = MappingProxyType(
 )
 """The fields of the attributes, in the order of plans."""
 
+
+@frozen(kw_only=True)
+class _Rewrite(Word):
+    """A word, or ``{copy: beside}``, which is read as the word ``beside``."""
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:
+        if not isinstance(node, MapNode):
+            return Word.read(self, node, name, reading)
+        found = _COPY.read(node, name, reading)
+        return found.get("copy") if found else None
+
+    def form(self, *, variables: bool) -> Schema:
+        return {"anyOf": [Word.form(self, variables=variables), _COPY.form(variables=variables)]}
+
+
+_COPY = Section(keys={"copy": Word(words=("beside",))}, required=("copy",), named=True)
+
 OPTIONS: Mapping[str, YamlField] = MappingProxyType(
     {
-        "rewrite": Word(
+        "rewrite": _Rewrite(
             words=("allowed", "refused"),
             description="Whether all data of the table may be rewritten: by another partitioning, `column_mapping: "
-            "none`, `uniform: iceberg_v2` and `optimize: full`.",
+            "none`, `uniform: iceberg_v2` and `optimize: full`. `{copy: beside}` allows it, and rewrites another "
+            "partitioning beside the live table: the gate shuts for seconds.",
         ),
         "max_bytes": Text(
             parse=lambda text: str(parse_size(text)),

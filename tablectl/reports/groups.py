@@ -281,7 +281,8 @@ def consents(table: TablePlan) -> tuple[PolicyConsent, ...]:
         return ()
     options, found = table.basis.options, []
     if any(each.rewrite and each.rewrite.everything for each in table.statements):
-        found.append(PolicyConsent("rewrite", f"rewrite: {options.rewrite}"))
+        how = "{copy: beside}" if options.rewrite == "beside" else options.rewrite
+        found.append(PolicyConsent("rewrite", f"rewrite: {how}"))
         if options.max_bytes is not None:
             found.append(PolicyConsent("max_bytes", f"max_bytes: {size_text(options.max_bytes)}"))
     if _truncates(table.statements):

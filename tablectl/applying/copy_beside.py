@@ -1,0 +1,361 @@
+"""A rewrite that shuts the gate for seconds: copy the table beside itself, follow its changes, then cut over.
+
+The copy is made in parts. A part holds the rows of some files of the table, each with its deletion vector: what such a
+file holds never changes. So to follow a table means to compare two lists of files, whatever the writers did (INSERT,
+MERGE, OPTIMIZE, RESTORE): new files are copied, and a part with a file that is gone is made again, in smaller parts,
+because more changes are likely there. Each part is compared with its source when it is written, so nothing is left to
+compare behind the gate (docs/partitioning.md, "A copy beside the table").
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from tablectl.applying.context import StopTableError, interrupted
+from tablectl.applying.copy_journal import CopiedPart, delete_part, delete_parts, save_part, saved_parts
+from tablectl.applying.rewrite import RowSum, row_sums, unlike
+from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.scheduler import HOUR, LIMIT
+from tablectl.applying.statement import new_tag, target
+from tablectl.applying.table_session import TableSession
+from tablectl.engine.port import CopiesTables, MaySend, SourceFile, TableCopy
+from tablectl.leases.clock import milliseconds
+from tablectl.model.errors import EngineError, LiveError, is_conflict
+from tablectl.model.plan import Statement, TablePlan
+from tablectl.model.table import LiveTable
+from tablectl.model.text import size_text
+from tablectl.storage.records import RecordStore
+
+_LARGEST_PART = 1 << 30
+"""Bytes of one part at first. A part becomes as many new files as it has partition values, or more."""
+_MOST_FILES = 256
+"""Files of one part at first."""
+_SHRINK = 4
+"""The part of a file that changes is made again in parts that are smaller by this factor."""
+_SMALLEST = 4
+"""How often parts get smaller: after that, each file has a part of its own."""
+_STUCK = 3
+"""Rounds without progress after which writers outrun the copy."""
+_SLICE = 1.0
+"""Seconds between two looks at what may end a wait."""
+_BRIEF = 2.0
+"""A round of fewer seconds cannot get much shorter."""
+
+
+def copies_beside(plan: TablePlan, statement: Statement) -> bool:
+    """Whether a statement is carried out as a copy beside the table."""
+    return statement.repartition is not None and plan.basis.options.rewrite == "beside"
+
+
+def check_copies(engine: object, plan: TablePlan) -> None:
+    """Raise ``StopTableError`` if a plan needs a copy beside the table, and this run cannot make one."""
+    needed = any(copies_beside(plan, each) for each in plan.statements)
+    if needed and not (isinstance(engine, CopiesTables) and engine.copies):
+        message = "a copy beside the table is committed in the JVM of the driver, to which this engine has no access"
+        raise StopTableError(RunOutcome.REFUSED, message, _OTHER_WAY)
+
+
+_OTHER_WAY = (
+    "apply with a Spark of its own (no `remote`), or declare `rewrite: allowed` for a rewrite behind the closed gate"
+)
+
+
+@dataclass(slots=True)
+class _Round:
+    """What one round over the outstanding files took."""
+
+    bytes: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class BesideCopy:
+    """The copy of one table, from its first part to its commit."""
+
+    session: TableSession
+    copy: TableCopy
+    store: RecordStore
+    sums: tuple[RowSum, ...]
+    began: float
+    """Seconds since the epoch."""
+    layout: str = ""
+    version: int = -1
+    parts: dict[str, CopiedPart] = field(default_factory=dict)
+    part_of: dict[str, str] = field(default_factory=dict)
+    """File → the id of the part that holds its rows."""
+    missing: dict[str, int] = field(default_factory=dict)
+    """The files that no part holds yet, with their bytes."""
+    changes: dict[str, int] = field(default_factory=dict)
+    """How often the part of a file was given up, for files whose part was."""
+    rounds: list[_Round] = field(default_factory=list)
+    copied: int = 0
+    """Bytes that were copied, whether of use or not."""
+    number: int = 0
+
+    def follow(self) -> None:
+        """Read the newest version, and find what the parts do not hold yet. Starts again if columns, properties or
+        features have changed.
+        """
+        found = self.copy.follow()
+        layout = hashlib.sha256(found.layout.encode()).hexdigest()
+        if layout != self.layout:
+            self._start(layout, found.files)
+        self.version = found.version
+        files = {each.key: each.size for each in found.files}
+        for id_ in dict.fromkeys(id_ for key, id_ in self.part_of.items() if key not in files):
+            self._give_up(self.parts[id_])
+        self.missing = {key: size for key, size in files.items() if key not in self.part_of}
+
+    @property
+    def outstanding(self) -> int:
+        """Bytes of the table that no part holds."""
+        return sum(self.missing.values())
+
+    def seconds_for(self, size: int) -> float:
+        """The expected time to copy some bytes, by the last rounds."""
+        if not size:
+            return 0.0
+        last = self.rounds[-2:]
+        rate = max((each.bytes / each.seconds for each in last if each.seconds), default=0.0)
+        shortest = min((each.seconds for each in self.rounds), default=0.0)
+        return max(size / rate if rate else 0.0, min(shortest, _BRIEF))
+
+    def copy_missing(self, *, last: bool = False) -> Iterator[int]:
+        """Copy what is missing, part by part. Yields the bytes of each part. The ``last`` parts are as large as can be
+        and are not recorded: the commit follows.
+        """
+        for keys in self._slices(last=last):
+            size = sum(self.missing[key] for key in keys)
+            self._add(keys, size, recorded=not last)
+            yield size
+
+    def check_files(self) -> None:
+        """Give up the parts with a new file that is gone: a VACUUM with a short retention deletes files that no commit
+        names. Raises ``LiveError`` if the folder of the table cannot be listed.
+        """
+        plan = self.session.plan
+        listed = self.session.window.reader.unnamed(plan.location, after=self.version, since=0)
+        there = {each.path for each in listed}
+        for part in list(self.parts.values()):
+            if any(_path(add) not in there for add in part.adds):
+                self._give_up(part)
+
+    def commit(self) -> int:
+        """Cut over. Raises ``EngineError`` with a conflict if the table has a newer version."""
+        return self.copy.commit()
+
+    def delete_records(self) -> None:
+        """The copy is the table now: nothing is left to go on with."""
+        delete_parts(self.store)
+
+    def _start(self, layout: str, files: Sequence[SourceFile]) -> None:
+        for part in list(self.parts.values()):
+            self._give_up(part)
+        self.layout, self.rounds, self.changes = layout, [], {}
+        live = {each.key for each in files}
+        for part in saved_parts(self.store, self._written_under):
+            self.number = max(self.number, int(part.id.rpartition("-")[2]) + 1)
+            used = live.issuperset(part.keys) and self.part_of.keys().isdisjoint(part.keys)
+            if used and self._is_whole(part):
+                self._keep(part)
+            else:
+                delete_part(self.store, part)
+
+    @property
+    def _written_under(self) -> str:
+        """The layout with the new partition columns, which the sums name."""
+        return f"{self.layout} {'; '.join(each.sql for each in self.sums)}"
+
+    def _is_whole(self, part: CopiedPart) -> bool:
+        """Whether a part of an earlier run holds the rows of its files, and all of its new files are still there."""
+        try:
+            return not unlike(self.sums, self.copy.compare(part.keys, part.adds, [each.sql for each in self.sums]))
+        except EngineError as error:
+            if error.unanswered:
+                raise
+            return False
+
+    def _add(self, keys: Sequence[str], size: int, *, recorded: bool) -> None:
+        adds = self.copy.write(keys)
+        wrong = unlike(self.sums, self.copy.compare(keys, adds, [each.sql for each in self.sums]))
+        if wrong:
+            hint = "nothing was committed; partition by another column, or give such rows another value"
+            raise StopTableError(RunOutcome.REFUSED, f"the copy is not what the table holds: {wrong}", hint)
+        part = CopiedPart(f"{round(self.began * 1000):014d}-{self.number:06d}", tuple(keys), adds, size)
+        self.number += 1
+        self.copied += size
+        if recorded:
+            save_part(self.store, self._written_under, part)
+        self._keep(part)
+
+    def _keep(self, part: CopiedPart) -> None:
+        self.copy.use(part.adds)
+        self.parts[part.id] = part
+        self.part_of |= dict.fromkeys(part.keys, part.id)
+        for key in part.keys:
+            self.missing.pop(key, None)
+
+    def _give_up(self, part: CopiedPart) -> None:
+        self.copy.drop(part.adds)
+        del self.parts[part.id]
+        for key in part.keys:
+            self.part_of.pop(key, None)
+            self.changes[key] = min(self.changes.get(key, 0) + 1, _SMALLEST)
+        delete_part(self.store, part)
+
+    def _slices(self, *, last: bool) -> list[list[str]]:
+        """The missing files in parts: files of one folder together, those that change often in small parts."""
+        slices: list[list[str]] = []
+        before, bytes_, files = -1, 0, 0
+        for changed, key in sorted((0 if last else self.changes.get(key, 0), key) for key in self.missing):
+            size = self.missing[key]
+            if changed != before or bytes_ < size or not files:
+                slices.append([])
+                before, bytes_, files = changed, _LARGEST_PART // _SHRINK**changed, _MOST_FILES // _SHRINK**changed
+            slices[-1].append(key)
+            bytes_, files = bytes_ - size, files - 1
+        return slices
+
+
+def _path(add: str) -> str:
+    """The path of a copied file as a listing has it."""
+    return unquote(json.loads(add)["add"]["path"])
+
+
+def catch_up(session: TableSession, statement: Statement, live: LiveTable) -> None:
+    """Copy the table while everybody writes, until what is left takes less than ``window.cutover``.
+
+    Raises ``StopTableError`` if writers outrun the copy, and ``WindowError`` if the lease is lost.
+    """
+    copying = session.copying or _begun(session, statement, live)
+    session.copying = copying
+    clock, cutover = session.window.clock, session.window.terms.cutover
+    checked, stuck = False, 0
+    while True:
+        _check(session)
+        copying.follow()
+        left = copying.seconds_for(copying.outstanding)
+        if copying.rounds or not copying.missing:
+            if left <= cutover and not (checked and _worth_another(copying, left)):
+                if checked:
+                    break
+                _check_files(copying)
+                checked = True
+                continue
+            stuck = stuck + 1 if _no_progress(copying, left) else 0
+            if stuck >= _STUCK:
+                raise _outrun(copying, left, cutover)
+        started, size = clock.monotonic(), copying.outstanding
+        session.tell("copy", f"copy beside the table: {size_text(size)} to go, {len(copying.missing):,} files")
+        for done in copying.copy_missing():
+            _pace(session, copying, done)
+            _check(session)
+        copying.rounds.append(_Round(size, clock.monotonic() - started))
+    copying.copy.prepare()
+
+
+def cut_over(session: TableSession, may_send: MaySend) -> None:
+    """Behind the closed gate: follow the last versions, and commit. Goes on as long as ``window.cutover`` allows if a
+    writer without a guard commits first.
+
+    Raises ``EngineError``, and ``StopTableError`` if too much has changed while the gate shut.
+    """
+    copying, clock = session.copying, session.window.clock
+    assert copying is not None
+    until = clock.monotonic() + session.window.terms.cutover
+    while True:
+        copying.follow()
+        left = copying.seconds_for(copying.outstanding)
+        if left > 2 * session.window.terms.cutover:
+            raise _grown(copying, left)
+        for _ in copying.copy_missing(last=True):
+            session.lease.prove(0)
+        may_send()
+        try:
+            session.copied = copying.commit()
+        except EngineError as error:
+            if not is_conflict(error.condition) or clock.monotonic() > until:
+                raise
+            continue
+        return
+
+
+def _begun(session: TableSession, statement: Statement, live: LiveTable) -> BesideCopy:
+    window, plan, partitions = session.window, session.plan, statement.repartition or ()
+    if window.together is not None:
+        message = "a copy beside the table may take hours, and tables that share a window wait for each other"
+        raise StopTableError(RunOutcome.REFUSED, message, "take the table out of `window.together`")
+    free = window.reader.free(plan.location)
+    if free is not None and live.bytes is not None and free < live.bytes:
+        message = f"the table's {live.bytes:,} bytes are written a second time, and its disk has {free:,} bytes left"
+        raise StopTableError(RunOutcome.REFUSED, message, "make room, and run the same command again")
+    check_copies(window.engine, plan)
+    assert isinstance(window.engine, CopiesTables)
+    place = target(window, plan)
+    location = place.parts[0] if place.is_path else plan.location
+    copy = window.engine.table_copy(location, partitions, new_tag(window.stamp.run))
+    began = milliseconds(window.clock.utc()) / 1000
+    return BesideCopy(session, copy, session.lease.store, row_sums(live.schema.text, partitions), began)
+
+
+def _check(session: TableSession) -> None:
+    """Raise if the copy may not go on: the run was stopped, the lease is lost, or the engine is gone."""
+    if session.window.stop.is_set():
+        raise interrupted()
+    session.lease.prove(session.window.budget)
+    if not session.window.engine.alive():
+        message = "the engine does not answer"
+        raise StopTableError(RunOutcome.FAILED, message, "run the same command again when it does")
+
+
+def _check_files(copying: BesideCopy) -> None:
+    try:
+        copying.check_files()
+    except LiveError as error:
+        message = f"whether a VACUUM has deleted copied files is unknown: {error.message}"
+        raise StopTableError(RunOutcome.FAILED, message, error.hint) from error
+
+
+def _pace(session: TableSession, copying: BesideCopy, done: int) -> None:
+    """Wait after a part, so that no hour has more bytes than ``window.max_bytes_per_hour``."""
+    limit = session.window.pace.limit
+    left = done / limit * HOUR if limit else 0.0
+    if left >= _SLICE:
+        session.tell("paced", f"waiting for {LIMIT}; {size_text(copying.copied)} copied so far")
+    while left > 0:
+        session.window.clock.sleep(min(left, _SLICE))
+        left -= _SLICE
+        _check(session)
+
+
+def _worth_another(copying: BesideCopy, left: float) -> bool:
+    """Whether a further round would make the closed time much shorter."""
+    return left > _BRIEF and len(copying.rounds) > 1 and left < copying.rounds[-1].seconds / 2
+
+
+def _no_progress(copying: BesideCopy, left: float) -> bool:
+    return len(copying.rounds) > 1 and left > 0.9 * copying.rounds[-1].seconds
+
+
+def _outrun(copying: BesideCopy, left: float, cutover: float) -> StopTableError:
+    last = copying.rounds[-1]
+    message = (
+        f"writers outrun the copy: while the last {size_text(last.bytes)} were copied in {last.seconds:.0f} s, they "
+        f"changed files with {size_text(copying.outstanding)}, about {left:.0f} s of work, and the gate may shut for "
+        f"{cutover:.0f} s of it"
+    )
+    hint = "run again when they write less (the copy is kept), or raise `window.cutover`"
+    return StopTableError(RunOutcome.NO_WINDOW, message, hint)
+
+
+def _grown(copying: BesideCopy, left: float) -> StopTableError:
+    message = (
+        f"while writers finished, files with {size_text(copying.outstanding)} changed: to copy them would shut the "
+        f"gate for about {left:.0f} s"
+    )
+    hint = "run the same command again: it goes on with the copy; or raise `window.cutover`"
+    return StopTableError(RunOutcome.NO_WINDOW, message, hint)

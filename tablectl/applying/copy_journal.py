@@ -1,0 +1,126 @@
+"""The finished parts of a copy beside a table, for a run that goes on with the copy of a killed one.
+
+One part is one or more records, because a record is small. The records say which files of the table were copied into
+which new files. A stranger may have written them: whoever goes on with a part compares its rows first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from tablectl.model.errors import WindowError
+from tablectl.storage.records import LARGEST, RecordStore
+from tablectl.support.frozen import frozen
+
+FOLDER = "copy/"
+_NAME = re.compile(r"copy/([0-9]{14}-[0-9]{6})\.([0-9]{1,6})\.([0-9]{1,6})\.json")
+_MOST_PARTS = 100_000
+_MOST_RECORDS = 1_000
+"""Of one part: 256 MB of text."""
+_CHUNK = LARGEST // 4
+"""Characters of a record: a character has at most four bytes."""
+
+
+@frozen
+class CopiedPart:
+    """Some files of a table, and the new files that hold their rows."""
+
+    id: str
+    """When the copy began, in milliseconds since the epoch, and a number."""
+    keys: tuple[str, ...]
+    """The keys of the table's files (``SourceFile.key``)."""
+    adds: tuple[str, ...]
+    """The ``add`` actions of the new files."""
+    size: int
+    """Bytes of the table's files."""
+
+
+def save_part(store: RecordStore, layout: str, part: CopiedPart) -> None:
+    """Record a part. ``layout`` says what its files were written under. Raises ``WindowError``."""
+    text = json.dumps({"layout": layout, "keys": part.keys, "adds": part.adds, "size": part.size}, ensure_ascii=True)
+    chunks = [text[at : at + _CHUNK] for at in range(0, len(text), _CHUNK)]
+    for number, chunk in enumerate(chunks):
+        store.create(_name(part.id, number, len(chunks)), chunk.encode())
+
+
+def saved_parts(store: RecordStore, layout: str) -> Iterator[CopiedPart]:
+    """The parts that were written under a layout, in order of time. Records of others, and what cannot be a part, are
+    deleted. Raises ``WindowError``.
+    """
+    for id_, names in _by_part(store)[:_MOST_PARTS]:
+        part = _read(store, id_, names, layout)
+        if part is None:
+            _delete(store, names)
+        else:
+            yield part
+
+
+def delete_part(store: RecordStore, part: CopiedPart) -> None:
+    """Delete the records of a part that is of no use any more. A failure of the store leaves them: they are compared
+    with the table before they are used.
+    """
+    with suppress(WindowError):
+        _delete(store, store.names(f"{FOLDER}{part.id}."))
+
+
+def delete_parts(store: RecordStore) -> int:
+    """Delete all records of copies. Returns the number of parts. Raises ``WindowError``."""
+    found = _by_part(store)
+    for _, names in found:
+        _delete(store, names)
+    return len(found)
+
+
+def count_parts(store: RecordStore) -> tuple[int, int]:
+    """The number of parts, and when the first one was made, in milliseconds since the epoch; 0 without one."""
+    found = _by_part(store)
+    return len(found), int(found[0][0].partition("-")[0]) if found else 0
+
+
+def _name(id_: str, number: int, of: int) -> str:
+    return f"{FOLDER}{id_}.{number}.{of}.json"
+
+
+def _by_part(store: RecordStore) -> list[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = {}
+    for name in store.names(FOLDER):
+        match = _NAME.fullmatch(name)
+        found.setdefault(match[1] if match else "", []).append(name)
+    return sorted(found.items())
+
+
+def _read(store: RecordStore, id_: str, names: Sequence[str], layout: str) -> CopiedPart | None:
+    of = len(names)
+    if not id_ or of > _MOST_RECORDS or set(names) != {_name(id_, number, of) for number in range(of)}:
+        return None
+    data = b"".join(store.read(_name(id_, number, of)) or b"" for number in range(of))
+    try:
+        found = json.loads(data)
+        if found["layout"] != layout:
+            return None
+        keys, adds, size = found["keys"], found["adds"], found["size"]
+        texts = all(isinstance(each, list) and all(isinstance(text, str) for text in each) for each in (keys, adds))
+        if not texts or not isinstance(size, int):
+            return None
+        if not all(_is_plain_add(text) for text in adds):
+            return None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return CopiedPart(id_, tuple(keys), tuple(adds), size)
+
+
+def _is_plain_add(text: str) -> bool:
+    """Whether an action adds one file below the table, without a deletion vector."""
+    action = json.loads(text)
+    file = action["add"]
+    path = file["path"]
+    inside = not path.startswith("/") and ":" not in path and ".." not in path.split("/")
+    return set(action) == {"add"} and inside and not file.get("deletionVector")
+
+
+def _delete(store: RecordStore, names: Sequence[str]) -> None:
+    for name in names:
+        store.delete(name)

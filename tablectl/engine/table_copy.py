@@ -1,0 +1,315 @@
+"""A copy of a table's rows in new files, and the commit that puts them in place, by Delta's own classes in the driver.
+
+Only classic Spark can do this: py4j reaches the JVM of the driver, and Spark Connect does not. The classes are those
+that Delta's commands use (``OptimisticTransaction``, ``TransactionalWrite`` and ``DeltaLog`` of Delta 4.4.0):
+
+* ``TransactionalWrite.writeFiles`` writes files into the folder of the table and commits nothing.
+* ``OptimisticTransaction.commitLarge`` commits exactly the version after the one that was read, and fails with
+  DELTA_CONCURRENT_WRITE if it exists. So no commit can come in between.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from tablectl.delta.keys import CLUSTERING_DOMAIN
+from tablectl.engine.port import FollowedTable, SourceFile
+from tablectl.model.errors import EngineError
+
+_DELTA = "org.apache.spark.sql.delta"
+_HIGH_WATER_MARK = "delta.identity.highWaterMark"
+_OF_FILES = frozenset({"add", "remove", "commitInfo", "cdc", "txn"})
+"""Actions that change neither columns nor properties."""
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+Run = Callable[[Callable[[], Any]], Any]
+"""Calls a function, and raises what Spark or py4j raise as an ``EngineError``."""
+
+
+def _in_driver(
+    method: Callable[Concatenate[DriverTableCopy, _P], _T],
+) -> Callable[Concatenate[DriverTableCopy, _P], _T]:
+    """Calls a method in the session of the engine. Delta takes settings, and the stamp of the commit, from the session
+    that is active in the thread.
+    """
+
+    @wraps(method)
+    def call(self: DriverTableCopy, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        def work() -> _T:
+            self.activate()
+            return method(self, *args, **kwargs)
+
+        result: _T = self.run(work)
+        return result
+
+    return call
+
+
+class DriverTableCopy:
+    """``TableCopy`` in the driver of a classic session."""
+
+    def __init__(self, session: Any, location: str, partitions: Sequence[str], run: Run) -> None:
+        self.run = run
+        self._session = session
+        self._jvm = session._jvm
+        self._loader = self._jvm.Thread.currentThread().getContextClassLoader()
+        self._action = self._module("actions.Action")
+        self._partitions = tuple(partitions)
+        self.activate()
+        self._log = self._module("DeltaLog").forTable(session._jsparkSession, location)
+        self._snapshot: Any = None
+        self._layout = ""
+        self._sizes: dict[str, int] = {}
+        self._sources: dict[str, Any] = {}
+        self._removes: Any = None
+        self._adds = self._jvm.java.util.LinkedHashMap()
+        self._bytes = 0
+
+    @_in_driver
+    def follow(self) -> FollowedTable:
+        """As ``TableCopy.follow``."""
+        before = self._snapshot
+        now = self._log.update(False, self._none(), self._none())
+        if before is None or not self._follow_commits(before, now):
+            self._load(now)
+        self._snapshot = now
+        files = tuple(SourceFile(key, size) for key, size in self._sizes.items())
+        return FollowedTable(now.version(), self._layout, files)
+
+    @_in_driver
+    def write(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """As ``TableCopy.write``."""
+        transaction = self._transaction()
+        options = getattr(self._jvm, f"{_DELTA}.DeltaOptions")(
+            self._map({"optimizeWrite": "true"}), self._session._jsparkSession.sessionState().conf()
+        )
+        made = transaction.writeFiles(self._rows(keys), self._some(options), False, self._seq(()))
+        return tuple(each.json() for each in self._items(made))
+
+    @_in_driver
+    def compare(self, keys: Sequence[str], adds: Sequence[str], sums: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """As ``TableCopy.compare``."""
+        copied = self._log.createDataFrame(
+            self._with_layout(), self._seq(map(self._action.fromJson, adds)), False, self._none()
+        )
+        sides = [
+            self._frame(rows).selectExpr(f"{side} AS side", *sums)
+            for side, rows in enumerate((self._rows(keys), copied))
+        ]
+        found = sorted((tuple(row) for row in sides[0].union(sides[1]).collect()), key=lambda row: row[0])
+        return tuple(tuple(map(str, row[1:])) for row in found)
+
+    @_in_driver
+    def use(self, adds: Iterable[str]) -> None:
+        """As ``TableCopy.use``."""
+        for text in adds:
+            file = self._action.fromJson(text)
+            self._adds.put(file.path(), file)
+            self._bytes += file.size()
+
+    @_in_driver
+    def drop(self, adds: Iterable[str]) -> None:
+        """As ``TableCopy.drop``."""
+        for text in adds:
+            gone = self._adds.remove(_path(text))
+            self._bytes -= gone.size() if gone is not None else 0
+
+    @_in_driver
+    def prepare(self) -> None:
+        """As ``TableCopy.prepare``."""
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._removes = self._jvm.java.util.LinkedHashMap()
+        for key, file in self._sources.items():
+            self._remove(key, file)
+
+    @_in_driver
+    def commit(self) -> int:
+        """As ``TableCopy.commit``."""
+        if self._removes is None:
+            self._prepare()
+        transaction = self._transaction()
+        actions = self._jvm.java.util.ArrayList()
+        actions.addAll(self._removes.values())
+        actions.addAll(self._adds.values())
+        for domain in self._clustering():
+            actions.add(domain)
+        operation = getattr(self._jvm, f"{_DELTA}.DeltaOperations$Write")(
+            self._jvm.org.apache.spark.sql.SaveMode.Overwrite,
+            self._some(self._seq(self._partitions)),
+            self._none(),
+            self._none(),
+            self._none(),
+            self._some(True),  # ``canOverwriteSchema``
+            self._none(),
+            self._none(),
+            self._none(),
+        )
+        metrics = {
+            "numFiles": str(self._adds.size()),
+            "numRemovedFiles": str(self._removes.size()),
+            "numOutputBytes": str(self._bytes),
+        }
+        transaction.commitLarge(
+            self._session._jsparkSession,
+            self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).iterator(),
+            self._none(),
+            operation,
+            self._map({}),
+            self._map(metrics),
+        )
+        return int(self._snapshot.version()) + 1
+
+    def _follow_commits(self, before: Any, now: Any) -> bool:
+        """Apply the commits after a snapshot. False if they cannot be, and the table must be read whole: commits are
+        missing, or one changes columns, properties or features.
+        """
+        wanted, seen = int(before.version()), int(before.version())
+        changes = self._log.getChanges(wanted + 1, self._none(), True)
+        while seen < now.version():
+            if not changes.hasNext():
+                return False
+            commit = changes.next()
+            seen += 1
+            if commit._1() != seen:
+                return False
+            actions = [json.loads(each.json()) for each in self._items(commit._2())]
+            if any(each.keys() - _OF_FILES for each in actions):
+                return False
+            # Within a commit, no file is both added and removed under one deletion vector.
+            for each in actions:
+                if "remove" in each:
+                    self._forget(_key(each["remove"]))
+            for each in actions:
+                if "add" in each:
+                    self._learn(_key(each["add"]), self._action.fromJson(json.dumps(each)), each["add"]["size"])
+        return True
+
+    def _load(self, now: Any) -> None:
+        """Read the whole table, and keep what is known of files that it still has."""
+        found = {}
+        for file in now.allFiles().collect():
+            entry = json.loads(file.json())["add"]
+            found[_key(entry)] = file, int(entry["size"])
+        for key in self._sources.keys() - found.keys():
+            self._forget(key)
+        for key, (file, size) in found.items():
+            if key not in self._sources:
+                self._learn(key, file, size)
+        self._layout = _layout(now)
+
+    def _learn(self, key: str, file: Any, size: int) -> None:
+        self._sources[key], self._sizes[key] = file, int(size)
+        if self._removes is not None:
+            self._remove(key, file)
+
+    def _forget(self, key: str) -> None:
+        self._sources.pop(key, None)
+        self._sizes.pop(key, None)
+        if self._removes is not None:
+            self._removes.remove(key)
+
+    def _remove(self, key: str, file: Any) -> None:
+        self._removes.put(key, file.removeWithTimestamp(int(time.time() * 1000), True))
+
+    def _rows(self, keys: Sequence[str]) -> Any:
+        files = self._seq([self._sources[key] for key in keys])
+        return self._log.createDataFrame(self._snapshot, files, False, self._none())
+
+    def _transaction(self) -> Any:
+        """A transaction on the followed version, with the new partition columns."""
+        made = self._log.startTransaction(self._none(), self._some(self._snapshot))
+        made.updateMetadataForTableOverwrite(self._metadata())
+        return made
+
+    def _metadata(self) -> Any:
+        found = json.loads(self._snapshot.metadata().json())
+        found["metaData"]["partitionColumns"] = list(self._partitions)
+        return self._action.fromJson(json.dumps(found))
+
+    def _with_layout(self) -> Any:
+        """A snapshot that reads files under the new partition columns."""
+        make = getattr(self._jvm, f"{_DELTA}.DummySnapshot")
+        protocol = self._some(self._snapshot.protocol())
+        return make(self._log.logPath(), self._log, self._metadata(), self._none(), protocol)
+
+    def _clustering(self) -> list[Any]:
+        """The removal of the clustering columns, which an overwrite under partition columns makes too."""
+        if not self._partitions:
+            return []
+        found = [json.loads(each.json()) for each in self._items(self._snapshot.domainMetadata())]
+        ours = [each for each in found if each["domainMetadata"]["domain"] == CLUSTERING_DOMAIN]
+        gone = [{"domainMetadata": {**each["domainMetadata"], "removed": True}} for each in ours]
+        return [self._action.fromJson(json.dumps(each)) for each in gone]
+
+    def activate(self) -> None:
+        """Make the engine's session the active one of this thread."""
+        self._object("org.apache.spark.sql.classic.SparkSession").setActiveSession(self._session._jsparkSession)
+
+    def _module(self, name: str) -> Any:
+        return self._object(f"{_DELTA}.{name}")
+
+    def _object(self, name: str) -> Any:
+        """A Scala object. Delta's jar may be known to the context's class loader only."""
+        found = self._jvm.java.lang.Class.forName(f"{name}$", True, self._loader)
+        return found.getField("MODULE$").get(None)
+
+    def _frame(self, rows: Any) -> Any:
+        from pyspark.sql.classic.dataframe import DataFrame  # noqa: PLC0415, TID251  # only if a table is copied
+
+        return DataFrame(rows, self._session)
+
+    def _none(self) -> Any:
+        return self._jvm.scala.Option.empty()
+
+    def _some(self, value: Any) -> Any:
+        return self._jvm.scala.Option.apply(value)
+
+    def _map(self, items: Mapping[str, str]) -> Any:
+        return self._jvm.PythonUtils.toScalaMap(dict(items))
+
+    def _seq(self, items: Iterable[Any]) -> Any:
+        made = self._jvm.java.util.ArrayList()
+        for each in items:
+            made.add(each)
+        return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(made).toSeq()
+
+    def _items(self, sequence: Any) -> Any:
+        return self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(sequence)
+
+
+def open_table_copy(session: Any, location: str, partitions: Sequence[str], run: Run) -> DriverTableCopy:
+    """A copy of the table at a location. Raises ``EngineError`` if this Delta has other classes than Delta 4.4.0."""
+    try:
+        made: DriverTableCopy = run(partial(DriverTableCopy, session, location, partitions, run))
+    except EngineError as error:
+        message = f"the driver's Delta cannot make a copy beside the table: {error.message}"
+        raise EngineError(message, "use Delta 4.4, or declare `rewrite: allowed`", error.condition) from error
+    return made
+
+
+def _path(add: str) -> str:
+    return str(json.loads(add)["add"]["path"])
+
+
+def _key(entry: Mapping[str, Any]) -> str:
+    """A file and its deletion vector: what they hold together never changes."""
+    vector = entry.get("deletionVector") or {}
+    parts = (vector.get("storageType", ""), vector.get("pathOrInlineDv", ""), vector.get("offset", ""))
+    return " ".join((entry["path"], *map(str, parts))) if vector else str(entry["path"])
+
+
+def _layout(snapshot: Any) -> str:
+    """What files are written under, as text. Numbers that identity columns have given out do not count."""
+    metadata = json.loads(snapshot.metadata().json())["metaData"]
+    schema = json.loads(metadata["schemaString"])
+    for column in schema["fields"]:
+        column.get("metadata", {}).pop(_HIGH_WATER_MARK, None)
+    settings = metadata.get("configuration", {})
+    protocol = json.loads(snapshot.protocol().json())
+    return json.dumps([metadata["id"], schema, settings, metadata["partitionColumns"], protocol], sort_keys=True)
