@@ -233,6 +233,9 @@ def _shared(committed: CommittedTransaction, current: CurrentTransaction) -> Con
     if any(current.reads.admit(file, partitioned=current.partitioned) for file in adds):
         return Conflict.APPEND
     removed = {file.path for file in committed.removed}
+    # Two OPTIMIZE on Runtime 13.3 end with it (github.com/databrickslabs/overwatch/issues/1166).
+    if removed & set(current.removes) and not (committed.data_change or current.data_change):
+        return Conflict.DELETE_DELETE
     if removed & set(current.reads.files) or (removed and current.reads.whole):
         return Conflict.DELETE_READ
     return Conflict.DELETE_DELETE if removed & set(current.removes) else None

@@ -68,7 +68,10 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
             "delta-3, D65",
         ),
         Conflict.DELETE_DELETE: (
-            "Both statements remove or rewrite the same file. Typical of two compactions at the same time.",
+            (
+                "Both statements remove or rewrite the same file. On Databricks typical of two compactions at the same "
+                "time, for which open-source Delta reports ConcurrentDeleteReadException."
+            ),
             ("let only one job compact a table", _APART, _AGAIN),
             "delta-3, D66",
         ),
