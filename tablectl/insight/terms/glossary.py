@@ -58,6 +58,7 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
                     "where the other is an INSERT that reads nothing"
                 ),
                 "run OPTIMIZE and REORG while no UPDATE, DELETE or MERGE runs: their files count as added ones",
+                "on Databricks: let at most one UPDATE, DELETE or MERGE at a time read the appended rows (D57)",
                 _AGAIN,
             ),
             "delta-3, D64",

@@ -242,3 +242,10 @@ def test_two_compactions_end_as_a_real_runtime_does() -> None:
     loser = on(replace(OPTIMIZE, removes=("a0",)), platform=FILES, runtime="13.3")
     assert decide(WON_OPTIMIZE, loser).conflict is Conflict.DELETE_DELETE
     assert decide(WON_CHANGE, loser).conflict is Conflict.DELETE_READ, "no trace of this pair is known"
+
+
+def test_a_zorder_beside_an_insert_that_reads_its_table_is_not_documented() -> None:
+    won = replace(WON_INSERT, kind=Kind.READING_INSERT)
+    for platform in (ROWS, FILES, VECTORS):
+        outcome = decide(won, on(replace(OPTIMIZE, zorder=True), platform=platform))
+        assert outcome.result is ConflictResult.UNKNOWN, platform
