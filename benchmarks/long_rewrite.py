@@ -28,7 +28,7 @@ import tablectl
 from tablectl.engine.spark import SparkOptions, open_spark
 
 DAYS = 30
-PAUSE, RARE = 0.5, 3.0
+PAUSE, RARE = 2.0, 5.0
 """Seconds between two writes of a writer, and of the one without a guard."""
 KINDS = ("append", "merge", "update", "delete")
 UNGUARDED = "no guard"
