@@ -1,4 +1,4 @@
-"""What the trial in a workspace does with whole commands: an apply beside a guarded writer, one that is killed and
+"""What the trial in a workspace does with whole commands: an apply during guarded appends, one that is killed and
 continued, and an undo. Each command is a process of its own, in a folder of its own, with the engine and the catalogs
 of the user's configuration and nothing else of it: no hook and no notification of the user runs.
 """
@@ -110,7 +110,7 @@ def try_runs(commands: Commands, table: TableName, location: str, outcome: Outco
     planned, _ = commands.tablectl("plan", "--out", "1.json", "--format", "json")
     with _writer(commands, table, location, outcome) as told:
         applied = planned if planned != WORKS else commands.tablectl("apply", "1.json", "--format", "json")[0]
-    yield {"run": "apply beside a guarded writer", "outcome": applied, "writes": told}
+    yield {"run": "apply during guarded appends", "outcome": applied, "writes": told}
     commands.declare(table, {**policy, "properties": {"owner.team": "data", "stray": None}})
     planned, _ = commands.tablectl("plan", "--out", "2.json", "--format", "json")
     code, _ = commands.run(("-c", _KILL, "2.json"))

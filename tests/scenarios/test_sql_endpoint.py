@@ -136,9 +136,9 @@ def check_sheet(spark: Any, sheet: Any) -> None:
     assert [run.date for run in runs_of("drop constraint", read_sheet(sheet))] == ["2026-11-24"]
     runs = facts_of(sheet, "run")
     assert [fact["outcome"] for fact in runs.values()] == ["works"] * 3, runs
-    beside, continued, undone = runs.values()
-    assert beside["writes"].keys() == {"works"}, "no guarded write failed"
-    assert beside["changed"]["delta.isolationLevel"] == [None, "Serializable"]
+    during, continued, undone = runs.values()
+    assert during["writes"].keys() == {"works"}, "no guarded write failed"
+    assert during["changed"]["delta.isolationLevel"] == [None, "Serializable"]
     assert (continued["commits"], undone["commits"]) == (
         ["SET TBLPROPERTIES", "UNSET TBLPROPERTIES"],
         ["SET TBLPROPERTIES"],

@@ -244,7 +244,7 @@ def test_two_compactions_end_as_a_real_runtime_does() -> None:
     assert decide(WON_CHANGE, loser).conflict is Conflict.DELETE_READ, "no trace of this pair is known"
 
 
-def test_a_zorder_beside_an_insert_that_reads_its_table_is_not_documented() -> None:
+def test_a_zorder_with_an_insert_that_reads_its_table_is_not_documented() -> None:
     won = replace(WON_INSERT, kind=Kind.READING_INSERT)
     for platform in (ROWS, FILES, VECTORS):
         outcome = decide(won, on(replace(OPTIMIZE, zorder=True), platform=platform))
