@@ -2,7 +2,8 @@
 
 Four guarded writers (append, MERGE, UPDATE, DELETE) work the whole time, each on ids of its own. While the copy is made
 one more writer appends without a guard; today's rewrite would fail by it, so there it does not run. At the end the
-table must hold exactly what the writers were told. Printed are how long the gate was shut and what failed.
+table must hold exactly what the writers were told. Printed are how long the gate was shut, and the writes that
+failed: by each other (others), and by the commit of the apply.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -31,8 +33,12 @@ from tablectl.writers.options import ModeName
 DAYS = 30
 PAUSE, RARE = 2.0, 5.0
 """Seconds between two writes of a writer, and of the one without a guard."""
+OURS = re.compile(r"METADATA_CHANGED|MetadataChanged|\"mode\":\"Overwrite\"")
+"""In the text of a conflict: the commit that caused it is that of the apply."""
 KINDS = ("append", "merge", "update", "delete")
 UNGUARDED = "no guard"
+NOTE = "concat(uuid(), uuid(), uuid())"
+"""108 characters that do not compress: most rows are not three numbers."""
 CONFIG = "window:\n  cutover: {cutover}\n"
 POLICY = "version: 1\ntables:\n  delta.`{place}`:\n    partitioning: [day]\n    rewrite: {rewrite}\n"
 
@@ -49,6 +55,9 @@ class Writer:
     """The rows with its ids, by what it was told."""
     committed: int = 0
     failures: list[str] = field(default_factory=list)
+    """Writes that the commit of the apply failed."""
+    others: int = 0
+    """Writes that another writer failed."""
     longest: float = 0.0
     """Seconds of its longest wait at the gate."""
 
@@ -57,7 +66,7 @@ class Writer:
         name, ids = f"delta.`{place}`", range(self.first, self.first + self.span)
         if self.kind in {"append", UNGUARDED}:
             new = 10**12 + self.first + self.committed
-            self._try(lambda: session.sql(f"INSERT INTO {name} VALUES ({new}, {new % DAYS}, 1)"), {new: 1})
+            self._try(lambda: session.sql(f"INSERT INTO {name} VALUES ({new}, {new % DAYS}, 1, NULL)"), {new: 1})
             return
         start = chosen.choice(ids)
         touched = [id_ for id_ in range(start, start + 20) if id_ in self.held]
@@ -79,7 +88,11 @@ class Writer:
         try:
             work()
         except Exception as error:  # noqa: BLE001  # whatever it is, the write failed
-            self.failures.append(str(error)[:200])
+            text = str(error)
+            if OURS.search(text):
+                self.failures.append(text[:200])
+            else:
+                self.others += 1
             return
         self.committed += 1
         for id_, amount in told.items():
@@ -122,10 +135,12 @@ def measure(spark: Any, folder: Path, rows: int, files: int, *, copied: bool, cu
     """One run on a table of its own: a row of the report."""
     place = str(folder / "orders")
     spark.sql(
-        f"CREATE TABLE delta.`{place}` (id BIGINT, day INT, amount BIGINT) USING delta "
+        f"CREATE TABLE delta.`{place}` (id BIGINT, day INT, amount BIGINT, note STRING) USING delta "
         "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
     )
-    spark.sql(f"INSERT INTO delta.`{place}` SELECT id, CAST(id % {DAYS} AS INT), id FROM range(0, {rows}, 1, {files})")
+    spark.sql(
+        f"INSERT INTO delta.`{place}` SELECT id, CAST(id % {DAYS} AS INT), id, {NOTE} FROM range(0, {rows}, 1, {files})"
+    )
     span = rows // len(KINDS)
     writers = [Writer(kind, number * span, span) for number, kind in enumerate(KINDS)]
     for each in writers:
@@ -152,6 +167,7 @@ def measure(spark: Any, folder: Path, rows: int, files: int, *, copied: bool, cu
         time_text((report.tables[0].window_ms or 0) / 1000),
         time_text(max(each.longest for each in guarded)),
         str(sum(each.committed for each in writers)),
+        str(sum(each.others for each in writers)),
         str(sum(len(each.failures) for each in guarded)),
         str(sum(len(each.failures) for each in writers if each.kind == UNGUARDED)) if copied else "–",
     )
@@ -195,7 +211,7 @@ def main() -> int:
     return 0
 
 
-_HEAD = ("apply", "gate shut", "longest wait", "writes", "failed", "failed, no guard")
+_HEAD = ("apply", "gate shut", "longest wait", "writes", "others", "failed", "failed, no guard")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -103,6 +103,9 @@ class BesideCopy:
         features have changed.
         """
         found = self.copy.follow()
+        if found.table_id != self.session.plan.table_id:
+            message = "the table was replaced since the plan: it has a new table id"
+            raise StopTableError(RunOutcome.STALE, message, "plan again")
         layout = hashlib.sha256(found.layout.encode()).hexdigest()
         if layout != self.layout:
             self._start(layout, found.files)

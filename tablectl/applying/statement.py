@@ -133,11 +133,12 @@ def check_target(session: TableSession, statement: Statement, tables_id: str) ->
     """Check directly before a statement that the name resolves to the planned location and the table there is the
     planned one.
 
-    ``tables_id`` is the table id that was read last. It is read again if queries have run since. Raises
-    ``StopTableError``.
+    ``tables_id`` is the table id that was read last. It is read again if queries have run since; a copy of the table
+    checks it by itself. Raises ``StopTableError``.
     """
     check_name(session.window, session.plan)
-    found = session.read().table_id if statement.repartition is not None else tables_id
+    again = statement.repartition is not None and session.copying is None
+    found = session.read().table_id if again else tables_id
     if found != session.plan.table_id:
         raise StopTableError(
             RunOutcome.STALE, "the table was replaced since the plan: it has a new table id", "plan again"

@@ -51,6 +51,8 @@ class Lane(IntEnum):
 
 def lane_of(statement: Statement) -> Lane:
     """The lane of a statement: ``DATA`` if it may rewrite or move data, or the log entry of every file."""
+    if statement.rewrite is not None and statement.rewrite.copies:
+        return Lane.METADATA  # its rows were copied before
     rewrites = statement.rewrite is not None or statement.backfill is not None or statement.repartition is not None
     return Lane.DATA if rewrites or statement.effect.moves or statement.verb in _DATA_VERBS else Lane.METADATA
 

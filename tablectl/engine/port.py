@@ -200,8 +200,9 @@ class FollowedTable:
     """A table at the version to which its copy has followed it."""
 
     version: int
+    table_id: str
     layout: str
-    """Its id, columns, properties and features. Files that were copied under another layout are of no use."""
+    """Its columns, properties and features. Files that were copied under another layout are of no use."""
     files: tuple[SourceFile, ...]
 
 

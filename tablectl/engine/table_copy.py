@@ -78,7 +78,7 @@ class DriverTableCopy:
             self._load(now)
         self._snapshot = now
         files = tuple(SourceFile(key, size) for key, size in self._sizes.items())
-        return FollowedTable(now.version(), self._layout, files)
+        return FollowedTable(now.version(), now.metadata().id(), self._layout, files)
 
     @_in_driver
     def write(self, keys: Sequence[str]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ class FakeCopy:
     """A table of named files; each new file holds the rows of the files that it names."""
 
     files: dict[str, int]
+    id: str = "id"
     layout: str = "one"
     version: int = 0
     used: set[str] = field(default_factory=set)
@@ -33,7 +35,9 @@ class FakeCopy:
     gone: set[str] = field(default_factory=set)
 
     def follow(self) -> FollowedTable:
-        return FollowedTable(self.version, self.layout, tuple(SourceFile(*each) for each in self.files.items()))
+        return FollowedTable(
+            self.version, self.id, self.layout, tuple(SourceFile(*each) for each in self.files.items())
+        )
 
     def write(self, keys: Any) -> tuple[str, ...]:
         self.written.append(tuple(keys))
@@ -68,7 +72,8 @@ def records(name: str) -> RecordStore:
 
 
 def copying(table: FakeCopy, store: RecordStore) -> BesideCopy:
-    return BesideCopy(session=None, copy=table, store=store, sums=SUMS, began=1000.0)  # type: ignore[arg-type]
+    session = SimpleNamespace(plan=SimpleNamespace(table_id="id"))
+    return BesideCopy(session=session, copy=table, store=store, sums=SUMS, began=1000.0)  # type: ignore[arg-type]
 
 
 _FILES = st.dictionaries(st.sampled_from([f"f{number}" for number in range(12)]), st.just(10), max_size=12)
@@ -194,3 +199,10 @@ def test_the_sums_tell_which_column_differs() -> None:
     same = ["0"] * len(sums)
     assert unlike(sums, (same, same)) == ""
     assert unlike(sums, (same, [*same[:-1], "1"])) == "values in `Day`"
+
+
+def test_a_table_that_was_replaced_is_not_copied() -> None:
+    table = FakeCopy({"a": 10}, id="another")
+    with pytest.raises(StopTableError) as stop:
+        copying(table, records("replaced")).follow()
+    assert stop.value.outcome is RunOutcome.STALE

@@ -211,3 +211,53 @@ def test_a_clustered_table_becomes_partitioned(
     assert (live.partition_columns, live.clustering) == (("day",), ())
     assert DeltaTable(str(path)).metadata().partition_columns == ["day"]
     assert DeltaTable(str(path)).to_pyarrow_table().num_rows == 30
+
+
+@pytest.mark.slow
+def test_a_copy_that_fails_at_any_step_leaves_the_table_as_it_was_and_goes_on(
+    spark: Any,
+    cli: Callable[..., Any],
+    policies: Callable[[str], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "t"
+    name = small(spark, path)
+    steps = ("follow", "write", "compare", "use", "prepare", "commit")
+    real = {step: getattr(DriverTableCopy, step) for step in steps}
+    calls: list[str] = []
+    fails_at = ("", 0)
+
+    def step_of(step: str) -> Callable[..., Any]:
+        def call(self: DriverTableCopy, *args: Any) -> Any:
+            calls.append(step)
+            if (step, calls.count(step)) == fails_at:
+                raise RuntimeError(f"the driver died in {step}")
+            return real[step](self, *args)
+
+        return call
+
+    for step in steps:
+        monkeypatch.setattr(DriverTableCopy, step, step_of(step))
+    # The first of each, and those behind the closed gate.
+    points = [(step, 1) for step in steps] + [("follow", 2), ("follow", 3)]
+    for number, point in enumerate(points):
+        columns: tuple[str, ...] = ("day",) if number % 2 == 0 else ()
+        policies(f"  {name}: {{partitioning: {'[day]' if columns else 'none'}, rewrite: {{copy: beside}}}}\n")
+        spark.sql(f"INSERT INTO {name} VALUES ({5000 + number}, 'd1', 1)")
+        held, version = rows(spark, name), read_table(parse_table(name), str(path)).version
+        calls.clear()
+        fails_at = point
+        (failed,) = tablectl.apply(spark=spark).tables
+        assert failed.outcome is RunOutcome.FAILED, point
+        assert "the driver died" in failed.message
+        live = read_table(parse_table(name), str(path))
+        assert (live.version, rows(spark, name)) == (version, held), point
+        calls.clear()
+        fails_at = ("", 0)
+        spark.sql(f"DELETE FROM {name} WHERE id = {5000 + number}")
+        held = rows(spark, name)
+        (run,) = tablectl.apply(spark=spark).tables
+        assert (run.outcome, run.message) == (RunOutcome.APPLIED, ""), point
+        assert rows(spark, name) == held, point
+        assert read_table(parse_table(name), str(path)).partition_columns == columns
