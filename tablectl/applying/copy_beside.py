@@ -48,7 +48,7 @@ _BRIEF = 2.0
 
 def copies_beside(statement: Statement) -> bool:
     """Whether a statement is carried out as a copy beside the table."""
-    return statement.repartition is not None and statement.rewrite is not None and statement.rewrite.beside
+    return statement.repartition is not None and statement.rewrite is not None and statement.rewrite.copies
 
 
 def check_copies(engine: object, plan: TablePlan) -> None:

@@ -166,17 +166,17 @@ def facts_text(table: TablePlan) -> str:
 
 def everything_text(rewrite: Rewrite) -> str:
     """What happens to all data of a table."""
-    return "copies all data beside the live table" if rewrite.beside else "rewrites all data"
+    return "copies all data beside the live table" if rewrite.copies else "rewrites all data"
 
 
 def copy_text(statement: Statement) -> str:
     """How long a rewrite under other partition columns takes, and what it needs; empty for a small or another one."""
     rewrite = statement.rewrite
     size = rewrite.bytes_at_most if rewrite else None
-    if rewrite is None or size is None or statement.repartition is None or not (rewrite.beside or size >= _LARGE):
+    if rewrite is None or size is None or statement.repartition is None or not (rewrite.copies or size >= _LARGE):
         return ""
     time = f"at 100 MB/s about {hours_text(size / _SPEED)}"
-    if not rewrite.beside:
+    if not rewrite.copies:
         return f"{time} behind the closed gate; `rewrite: {{copy: beside}}` shuts it for the last changes alone"
     return (
         f"{time}, while writers go on; the gate shuts for the last changes alone, at most twice `window.cutover`; "
