@@ -124,7 +124,8 @@ def doctor_command(options: DoctorOptions, out: Output) -> ExitCode:
     if options.workspace:
         with options.open(out.note) as project:
             engine = project.engines.start()
-            with commands_in_a_folder(project.directory, project.config.environment) as commands:
+            config = project.config
+            with commands_in_a_folder(project.directory, config.environment, config.engine.remote) as commands:
                 sheet = try_workspace(engine, commands, options.workspace, today())
             out.json_result(sheet)
         return ExitCode.DONE

@@ -77,13 +77,20 @@ class Commands:
 
 
 @contextmanager
-def commands_in_a_folder(directory: Path, env: str, environ: Mapping[str, str] = os.environ) -> Iterator[Commands]:
-    """Commands with the engine and the catalogs of a repository's configuration. Raises ``InputError``."""
+def commands_in_a_folder(
+    directory: Path, env: str, remote: str | None = None, environ: Mapping[str, str] = os.environ
+) -> Iterator[Commands]:
+    """Commands with the engine and the catalogs of a repository's configuration. ``remote`` replaces the engine's
+    server, as ``--remote`` does. Raises ``InputError``.
+    """
     with tempfile.TemporaryDirectory(prefix="tablectl-trial-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
         values, _ = read_values(Path(environ.get(BASE) or directory / FILE), [])
         of_env = {name: _taken(section) for name, section in values.get("env", {}).items() if name == env}
         config = {**_taken(values), "env": of_env, "policies": "policies.yaml", "window": {"ttl": _TTL}}
+        if remote:
+            for section in (config, *of_env.values()):
+                section["engine"] = {**_without_server(section.get("engine", {})), "remote": remote}
         (folder / FILE).write_text(json.dumps(config), "utf-8")
         given = {**environ, ENV: env, "TABLECTL_STATE": str(folder / "records"), "NO_COLOR": "1"}
         if environ.get(BASE):
@@ -97,6 +104,10 @@ def commands_in_a_folder(directory: Path, env: str, environ: Mapping[str, str] =
             return ended.returncode, ended.stdout
 
         yield Commands(folder, run)
+
+
+def _without_server(engine: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in engine.items() if key not in {"remotes", "thrift", "warehouse"}}
 
 
 def _taken(values: Mapping[str, Any]) -> dict[str, Any]:

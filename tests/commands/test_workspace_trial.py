@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from tablectl.commands.workspace_trial import try_workspace
-from tablectl.commands.workspace_trial_runs import Commands
+from tablectl.commands.workspace_trial_runs import Commands, commands_in_a_folder
 from tablectl.delta.names import TableName
 from tablectl.delta.workspace_runs import FormRun, read_sheet, runs_of
 from tablectl.model.errors import EngineError, UsageError
+from tablectl.policies.config_file import load_config
 from tests.model.sql_forms import FORMS, form_of
 
 TODAY = date(2026, 11, 23)
@@ -124,3 +125,37 @@ def test_a_received_sheet_says_where_a_form_was_run(commands: Commands) -> None:
 def test_a_sheet_of_a_stranger_is_checked(sheet: Any) -> None:
     with pytest.raises(ValueError, match="no sheet of tablectl doctor"):
         read_sheet(sheet)
+
+
+CONFIG = """\
+engine: {warehouse: '12', statement_bound: 100}
+window: {before: [[pause, jobs]], calendar: wrong}
+notify: [{command: [post]}]
+catalogs: {main: {type: unity, url: 'https://lake.example.com'}}
+env: {prod: {engine: {warehouse: '34'}, window: {after: [[resume]]}}, dev: {engine: {thrift: 'a:1'}}}
+"""
+
+
+def test_the_commands_of_a_trial_have_the_engine_and_the_catalogs_and_no_hook(tmp_path: Path) -> None:
+    (tmp_path / "tablectl.yaml").write_text(CONFIG, "utf-8")
+    with commands_in_a_folder(tmp_path, "prod", environ={"TABLECTL_STATE": "s3://the/users"}) as commands:
+        config = json.loads((commands.folder / "tablectl.yaml").read_text("utf-8"))
+        code, out = commands.run(("-c", "import os; print(os.environ['TABLECTL_STATE'], os.environ['TABLECTL_ENV'])"))
+    assert not commands.folder.exists()
+    assert (code, out) == (0, f"{commands.folder}/records prod\n")
+    assert config == {
+        "engine": {"warehouse": "12", "statement_bound": "100"},
+        "catalogs": {"main": {"type": "unity", "url": "https://lake.example.com"}},
+        "env": {"prod": {"engine": {"warehouse": "34"}}},
+        "policies": "policies.yaml",
+        "window": {"ttl": 10},
+    }
+
+
+def test_a_server_that_a_flag_names_replaces_that_of_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "tablectl.yaml").write_text(CONFIG, "utf-8")
+    with commands_in_a_folder(tmp_path, "prod", "databricks", environ={}) as commands:
+        config = json.loads((commands.folder / "tablectl.yaml").read_text("utf-8"))
+        read = load_config(commands.folder, {"TABLECTL_ENV": "prod"})
+    assert config["env"]["prod"]["engine"] == {"remote": "databricks"}
+    assert (read.engine.remote, read.engine.warehouse, read.engine.statement_bound) == ("databricks", None, 100)
