@@ -46,14 +46,14 @@ _BRIEF = 2.0
 """A round of fewer seconds cannot get much shorter."""
 
 
-def copies_beside(plan: TablePlan, statement: Statement) -> bool:
+def copies_beside(statement: Statement) -> bool:
     """Whether a statement is carried out as a copy beside the table."""
-    return statement.repartition is not None and plan.basis.options.rewrite == "beside"
+    return statement.repartition is not None and statement.rewrite is not None and statement.rewrite.beside
 
 
 def check_copies(engine: object, plan: TablePlan) -> None:
     """Raise ``StopTableError`` if a plan needs a copy beside the table, and this run cannot make one."""
-    needed = any(copies_beside(plan, each) for each in plan.statements)
+    needed = any(copies_beside(each) for each in plan.statements)
     if needed and not (isinstance(engine, CopiesTables) and engine.copies):
         message = "a copy beside the table is committed in the JVM of the driver, to which this engine has no access"
         raise StopTableError(RunOutcome.REFUSED, message, _OTHER_WAY)
@@ -92,6 +92,8 @@ class BesideCopy:
     changes: dict[str, int] = field(default_factory=dict)
     """How often the part of a file was given up, for files whose part was."""
     rounds: list[_Round] = field(default_factory=list)
+    unproven: list[CopiedPart] = field(default_factory=list)
+    """Parts that were not compared before the commit."""
     copied: int = 0
     """Bytes that were copied, whether of use or not."""
     number: int = 0
@@ -124,14 +126,27 @@ class BesideCopy:
         shortest = min((each.seconds for each in self.rounds), default=0.0)
         return max(size / rate if rate else 0.0, min(shortest, _BRIEF))
 
-    def copy_missing(self, *, last: bool = False) -> Iterator[int]:
-        """Copy what is missing, part by part. Yields the bytes of each part. The ``last`` parts are as large as can be
-        and are not recorded: the commit follows.
+    def copy_missing(self) -> Iterator[int]:
+        """Copy what is missing, part by part, and record the parts. Yields the bytes of each."""
+        for keys in self._slices():
+            part = self._written(keys)
+            self._compare(part)
+            save_part(self.store, self._written_under, part)
+            self._keep(part)
+            yield part.size
+
+    def copy_last(self, *, hurry: bool) -> None:
+        """Copy what is missing in parts as large as can be. In a ``hurry``, they are compared after the commit, unless
+        they may hold a text that a partition column cannot.
         """
-        for keys in self._slices(last=last):
-            size = sum(self.missing[key] for key in keys)
-            self._add(keys, size, recorded=not last)
-            yield size
+        self.changes.clear()
+        for keys in self._slices():
+            part = self._written(keys)
+            if hurry and not any(each.refused for each in self.sums):
+                self.unproven.append(part)
+            else:
+                self._compare(part)
+            self._keep(part)
 
     def check_files(self) -> None:
         """Give up the parts with a new file that is gone: a VACUUM with a short retention deletes files that no commit
@@ -144,9 +159,11 @@ class BesideCopy:
             if any(_path(add) not in there for add in part.adds):
                 self._give_up(part)
 
-    def commit(self) -> int:
-        """Cut over. Raises ``EngineError`` with a conflict if the table has a newer version."""
-        return self.copy.commit()
+    def prove(self) -> str:
+        """Compare after the commit what was not compared before it. Returns what differs, in words."""
+        sums = [each.sql for each in self.sums]
+        wrong = (unlike(self.sums, self.copy.compare(each.keys, each.adds, sums)) for each in self.unproven)
+        return ", ".join(dict.fromkeys(filter(None, wrong)))
 
     def delete_records(self) -> None:
         """The copy is the table now: nothing is left to go on with."""
@@ -179,18 +196,18 @@ class BesideCopy:
                 raise
             return False
 
-    def _add(self, keys: Sequence[str], size: int, *, recorded: bool) -> None:
-        adds = self.copy.write(keys)
-        wrong = unlike(self.sums, self.copy.compare(keys, adds, [each.sql for each in self.sums]))
-        if wrong:
-            hint = "nothing was committed; partition by another column, or give such rows another value"
-            raise StopTableError(RunOutcome.REFUSED, f"the copy is not what the table holds: {wrong}", hint)
+    def _written(self, keys: Sequence[str]) -> CopiedPart:
+        adds, size = self.copy.write(keys), sum(self.missing[key] for key in keys)
         part = CopiedPart(f"{round(self.began * 1000):014d}-{self.number:06d}", tuple(keys), adds, size)
         self.number += 1
         self.copied += size
-        if recorded:
-            save_part(self.store, self._written_under, part)
-        self._keep(part)
+        return part
+
+    def _compare(self, part: CopiedPart) -> None:
+        sums = [each.sql for each in self.sums]
+        if wrong := unlike(self.sums, self.copy.compare(part.keys, part.adds, sums)):
+            hint = "nothing was committed; partition by another column, or give such rows another value"
+            raise StopTableError(RunOutcome.REFUSED, f"the copy is not what the table holds: {wrong}", hint)
 
     def _keep(self, part: CopiedPart) -> None:
         self.copy.use(part.adds)
@@ -202,16 +219,18 @@ class BesideCopy:
     def _give_up(self, part: CopiedPart) -> None:
         self.copy.drop(part.adds)
         del self.parts[part.id]
+        if part in self.unproven:
+            self.unproven.remove(part)
         for key in part.keys:
             self.part_of.pop(key, None)
             self.changes[key] = min(self.changes.get(key, 0) + 1, _SMALLEST)
         delete_part(self.store, part)
 
-    def _slices(self, *, last: bool) -> list[list[str]]:
+    def _slices(self) -> list[list[str]]:
         """The missing files in parts: files of one folder together, those that change often in small parts."""
         slices: list[list[str]] = []
         before, bytes_, files = -1, 0, 0
-        for changed, key in sorted((0 if last else self.changes.get(key, 0), key) for key in self.missing):
+        for changed, key in sorted((self.changes.get(key, 0), key) for key in self.missing):
             size = self.missing[key]
             if changed != before or bytes_ < size or not files:
                 slices.append([])
@@ -266,21 +285,28 @@ def cut_over(session: TableSession, may_send: MaySend) -> None:
     """
     copying, clock = session.copying, session.window.clock
     assert copying is not None
-    until = clock.monotonic() + session.window.terms.cutover
+    until, tries = clock.monotonic() + session.window.terms.cutover, 0
     while True:
         copying.follow()
         left = copying.seconds_for(copying.outstanding)
         if left > 2 * session.window.terms.cutover:
             raise _grown(copying, left)
-        for _ in copying.copy_missing(last=True):
-            session.lease.prove(0)
+        copying.copy_last(hurry=tries > 0)
         may_send()
         try:
-            session.copied = copying.commit()
+            version = copying.copy.commit()
         except EngineError as error:
-            if not is_conflict(error.condition) or clock.monotonic() > until:
+            if not is_conflict(error.condition):
                 raise
+            tries += 1
+            if clock.monotonic() > until:
+                raise _beaten(session, tries) from error
             continue
+        if wrong := copying.prove():
+            back = f"`RESTORE TABLE {session.plan.table.sql} TO VERSION AS OF {version - 1}` brings it back"
+            message = f"version {version} is not what version {version - 1} was: {wrong}"
+            raise StopTableError(RunOutcome.UNVERIFIED, message, back)
+        session.copied = version
         return
 
 
@@ -349,6 +375,15 @@ def _outrun(copying: BesideCopy, left: float, cutover: float) -> StopTableError:
         f"{cutover:.0f} s of it"
     )
     hint = "run again when they write less (the copy is kept), or raise `window.cutover`"
+    return StopTableError(RunOutcome.NO_WINDOW, message, hint)
+
+
+def _beaten(session: TableSession, tries: int) -> StopTableError:
+    message = (
+        f"writers without a guard committed first, {tries} times within `window.cutover` "
+        f"({session.window.terms.cutover:.0f} s)"
+    )
+    hint = "guard or pause them, or raise `window.cutover`; the same command goes on with the copy"
     return StopTableError(RunOutcome.NO_WINDOW, message, hint)
 
 

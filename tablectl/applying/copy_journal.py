@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from tablectl.model.errors import WindowError
+from tablectl.model.text import time_text
 from tablectl.storage.records import LARGEST, RecordStore
 from tablectl.support.frozen import frozen
 
@@ -78,6 +79,12 @@ def count_parts(store: RecordStore) -> tuple[int, int]:
     """The number of parts, and when the first one was made, in milliseconds since the epoch; 0 without one."""
     found = _by_part(store)
     return len(found), int(found[0][0].partition("-")[0]) if found else 0
+
+
+def copy_text(store: RecordStore) -> str:
+    """``12 parts since 2026-11-21 11:00:00 UTC``; empty without a copy. Raises ``WindowError``."""
+    parts, since = count_parts(store)
+    return f"{parts:,} part{'s' * (parts != 1)} since {time_text(since)}" if parts else ""
 
 
 def _name(id_: str, number: int, of: int) -> str:

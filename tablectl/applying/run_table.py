@@ -228,8 +228,9 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
     check_bound(window)
     if not window.engine.alive():
         raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
-    if copies_beside(session.plan, statement) and not session.gate.closed:
+    if copies_beside(statement) and not session.gate.closed:
         catch_up(session, statement, live)
+        session.check_calendar()  # the copy may have taken hours
     if not session.gate.admit(statement, planned_phase(session.plan, statement)):
         return False
     check_rewritable(session, statement, live)

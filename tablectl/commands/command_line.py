@@ -74,7 +74,8 @@ def program() -> click.Group:
     )
     window = _Group(
         "window",
-        help="Show or release the lease on a table.\n\nExample: tablectl window show lake.sales.orders",
+        help="Show or release the lease on a table, or give up a copy beside it.\n\n"
+        "Example: tablectl window show lake.sales.orders",
         no_args_is_help=True,
     )
     for path in COMMANDS:

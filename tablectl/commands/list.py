@@ -35,5 +35,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "demo": ("demo", "Build a small lake and run plan, apply and plan on it"),
         "window show": ("window", "Show who holds the lease on a table, and since when"),
         "window break": ("window", "Release the lease on a table by force"),
+        "window clean": ("window", "Give up what is left of a copy beside a table"),
     }
 )

@@ -11,6 +11,7 @@ from time import time
 from types import MappingProxyType
 from typing import Any
 
+from tablectl.applying.copy_journal import copy_text
 from tablectl.applying.upkeep_records import due_by_records
 from tablectl.attributes.policy import attribute
 from tablectl.commands.command import command, function
@@ -249,6 +250,7 @@ def _row(project: Project, found: _Found) -> TableStatus:
         findings=_findings(project, found),
         unclustered_bytes=_unclustered(live),
         **_upkeep(project, spec, live),
+        copy=_copy(project, spec, live),
     )
     if blamed is None:
         return row
@@ -330,6 +332,16 @@ def _upkeep(project: Project, spec: TableSpec, live: LiveTable) -> dict[str, Any
         "vacuum_bytes": next((each.bytes for each in tasks if each.kind == "vacuum"), None),
         "log_files": live.upkeep.log,
     }
+
+
+def _copy(project: Project, spec: TableSpec, live: LiveTable) -> str:
+    """What is left of a copy beside the table, if its policy asks for one."""
+    if spec.options.rewrite != "beside":
+        return ""
+    try:
+        return copy_text(project.records(live.location))
+    except TablectlError:
+        return ""
 
 
 def _default(interval: str) -> str:

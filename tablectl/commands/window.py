@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from tablectl.applying.copy_journal import copy_text, delete_parts
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
@@ -80,6 +81,31 @@ def window_show_command(options: WindowOptions, out: Output) -> ExitCode:
             out.note(_way_out(table, record))
     if form is not ReportFormat.JSON:
         out.result(_writers_text(store))
+        if left := copy_text(store):
+            out.result(f"a copy beside it is not in place yet: {left}\n")
+    return ExitCode.DONE
+
+
+@command(WindowOptions, without=("cache", "variables"))
+def window_clean_command(options: WindowOptions, out: Output) -> ExitCode:
+    """Give up what is left of a copy beside a table. Its files are in no version of the table: VACUUM removes them.
+
+    Example: tablectl window clean 'delta.`/lake/orders`'
+    """
+    store, must_exist = _records(options, out)
+    held = tail(store)
+    if held is not None and held.held:
+        raise UsageError(f"{options.table} is held by {held}", "wait until that apply has ended, or stop it")
+    parts = delete_parts(store)
+    if not parts:
+        must_exist()
+    if options.format is ReportFormat.JSON:
+        out.result(write_json({"parts": parts}, indent=2, sort=True) + "\n")
+    elif parts:
+        out.result(f"{options.table}: a copy of {parts:,} part{'s' * (parts != 1)} is given up\n")
+        out.note("VACUUM removes its files when they are older than the retention time")
+    else:
+        out.result(f"{options.table}: there is no copy beside it\n")
     return ExitCode.DONE
 
 

@@ -30,7 +30,7 @@ from tablectl.model.table_options import Consent
 from tablectl.model.text import natural_key, size_text
 from tablectl.reports.document import Kind
 from tablectl.reports.style import plural
-from tablectl.reports.wording import PHASE_EFFECTS, features_text, shown_findings
+from tablectl.reports.wording import PHASE_EFFECTS, everything_text, features_text, shown_findings
 from tablectl.support.frozen import frozen
 
 _T = TypeVar("_T")
@@ -440,7 +440,7 @@ def _rewrite_effects(tables: Sequence[TablePlan]) -> list[Effect]:
         of = f" of {len(tables)} tables" if len(tables) > 1 else ""
         if part.everything:
             why = f", because {reason}" if (reason := _full_rewrite_reason(tables[0], part)) else ""
-            found.append(Effect(f"rewrites all data{of}: {amount}{why}", "bad"))
+            found.append(Effect(f"{everything_text(part)}{of}: {amount}{why}", "pending" if part.beside else "bad"))
         elif part.clusters:
             found.append(Effect(f"clusters the files that OPTIMIZE chooses{of}, from {amount}", "pending"))
         else:

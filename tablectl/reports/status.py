@@ -92,6 +92,8 @@ class TableStatus:
     """The bytes that a VACUUM would delete, by the metrics of commits, as above."""
     log_files: int | None = field(default=None, metadata=OMITTED)
     """The commits in the log, as above."""
+    copy: str = field(default="", metadata=OMITTED)
+    """A copy beside the table that is not in place: how many parts, and since when."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -126,6 +126,8 @@ def _debt(table: TableStatus) -> Iterator[Cell]:
     if table.unclustered_bytes:
         yield Cell(f"{size_text(table.unclustered_bytes)} not clustered", tone="pending")
     yield from (Cell(f"due: {each}", tone="pending") for each in table.upkeep)
+    if table.copy:
+        yield Cell(f"a copy beside it: {table.copy}", tone="pending")
     if table.small_files:
         yield Cell(plural(table.small_files, "small file"), tone="pending")
     if table.vacuum_bytes:

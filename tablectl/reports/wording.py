@@ -65,6 +65,10 @@ _LEAVES: Mapping[Leaves, str] = MappingProxyType(
         "freely": "can be dropped",
     }
 )
+_SPEED = 100_000_000
+"""Bytes per second for estimates, which name it."""
+_LARGE = 10_000_000_000
+"""A rewrite of fewer bytes behind the gate needs no estimate."""
 GOOD = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING})
 """The successful outcomes."""
 
@@ -160,12 +164,39 @@ def facts_text(table: TablePlan) -> str:
     return ", ".join(facts)
 
 
+def everything_text(rewrite: Rewrite) -> str:
+    """What happens to all data of a table."""
+    return "copies all data beside the live table" if rewrite.beside else "rewrites all data"
+
+
+def copy_text(rewrite: Rewrite) -> str:
+    """How long a rewrite of all data takes, and what it needs: clauses, each after a semicolon."""
+    size = rewrite.bytes_at_most
+    if size is None or not (rewrite.beside or size >= _LARGE):
+        return ""
+    time = f"at 100 MB/s about {hours_text(size / _SPEED)}"
+    if not rewrite.beside:
+        return f"; {time}, behind the closed gate"
+    return (
+        f"; {time}, while writers go on; the gate shuts for the last changes alone, at most twice `window.cutover`; "
+        f"needs {size_text(size)} more storage until VACUUM removes the replaced files"
+    )
+
+
+def hours_text(seconds: float) -> str:
+    """A long duration for people: ``40 s``, ``12 min``, ``3.4 h``."""
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
 def rewrite_text(rewrite: Rewrite) -> str:
     """The cost of a rewrite."""
     if rewrite.everything:
         files = plural(rewrite.files_at_most, "file") if rewrite.files_at_most is not None else "an unknown number of"
         size = f", {size_text(rewrite.bytes_at_most)}" if rewrite.bytes_at_most is not None else ""
-        return f"rewrites all data: {files}{' files' * (rewrite.files_at_most is None)}{size}"
+        amount = f"{files}{' files' * (rewrite.files_at_most is None)}{size}"
+        return f"{everything_text(rewrite)}: {amount}{copy_text(rewrite)}"
     if rewrite.clusters:
         known = rewrite.files_at_most is not None and rewrite.bytes_at_most is not None
         most = f"at most {plural(rewrite.files_at_most or 0, 'file')}, at most {size_text(rewrite.bytes_at_most or 0)}"

@@ -108,7 +108,13 @@ class Repartition(Operation):
         return (PARTITIONS,)
 
     def rewrite(self, basis: Basis) -> Rewrite | None:
-        return Rewrite(vectors=basis.vectors, everything=True, files_at_most=basis.files, bytes_at_most=basis.bytes)
+        return Rewrite(
+            vectors=basis.vectors,
+            everything=True,
+            files_at_most=basis.files,
+            bytes_at_most=basis.bytes,
+            beside=basis.options.rewrite == "beside",
+        )
 
     @property
     def partition_columns(self) -> tuple[str, ...] | None:

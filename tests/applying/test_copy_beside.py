@@ -1,0 +1,196 @@
+"""A copy beside a table: which files it copies while the table changes, and when it gives up. On a fake table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablectl.applying.context import StopTableError
+from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another
+from tablectl.applying.copy_journal import CopiedPart, copy_text, delete_parts, save_part, saved_parts
+from tablectl.applying.rewrite import RowSum, row_sums, unlike
+from tablectl.applying.run_report import RunOutcome
+from tablectl.engine.port import FollowedTable, SourceFile
+from tablectl.storage.records import RecordStore, open_records
+
+SUMS = (RowSum("the number of rows", "count(*)"),)
+
+
+@dataclass
+class FakeCopy:
+    """A table of named files; each new file holds the rows of the files that it names."""
+
+    files: dict[str, int]
+    layout: str = "one"
+    version: int = 0
+    used: set[str] = field(default_factory=set)
+    written: list[tuple[str, ...]] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)
+
+    def follow(self) -> FollowedTable:
+        return FollowedTable(self.version, self.layout, tuple(SourceFile(*each) for each in self.files.items()))
+
+    def write(self, keys: Any) -> tuple[str, ...]:
+        self.written.append(tuple(keys))
+        number = len(self.written)
+        return (json.dumps({"add": {"path": f"new-{number}", "rows": sorted(keys)}}),)
+
+    def compare(self, keys: Any, adds: Any, sums: Any) -> tuple[tuple[str, ...], ...]:
+        held = [key for add in adds if add not in self.gone for key in json.loads(add)["add"]["rows"]]
+        return (str(sorted(keys)),), (str(sorted(held)),)
+
+    def use(self, adds: Any) -> None:
+        self.used |= set(adds)
+
+    def drop(self, adds: Any) -> None:
+        self.used -= set(adds)
+
+    def prepare(self) -> None: ...
+
+    def commit(self) -> int:
+        return self.version + 1
+
+    @property
+    def rows(self) -> list[str]:
+        """The files whose rows the commit would put in place."""
+        return sorted(key for add in self.used for key in json.loads(add)["add"]["rows"])
+
+
+def records(name: str) -> RecordStore:
+    store = open_records(f"memory://copies-{name}/t")
+    delete_parts(store)
+    return store
+
+
+def copying(table: FakeCopy, store: RecordStore) -> BesideCopy:
+    return BesideCopy(session=None, copy=table, store=store, sums=SUMS, began=1000.0)  # type: ignore[arg-type]
+
+
+_FILES = st.dictionaries(st.sampled_from([f"f{number}" for number in range(12)]), st.just(10), max_size=12)
+
+
+@given(st.lists(st.tuples(_FILES, st.booleans(), st.booleans()), min_size=1, max_size=8))
+def test_whatever_changes_the_commit_puts_each_file_in_place_once(
+    steps: list[tuple[dict[str, int], bool, bool]],
+) -> None:
+    store, table = records("property"), FakeCopy({})
+    copy = copying(table, store)
+    for files, killed, renamed in steps:
+        table.files, table.version = files, table.version + 1
+        table.layout += "x" * renamed
+        if killed:  # another process goes on, with what the store holds
+            table.used.clear()
+            copy = copying(table, store)
+            copy.began += table.version
+        copy.follow()
+        list(copy.copy_missing())
+        assert table.rows == sorted(files)
+        assert not copy.missing
+
+
+def test_a_part_with_a_file_that_changed_is_made_again_in_smaller_parts() -> None:
+    table = FakeCopy({f"f{number:03d}": 10 for number in range(256)})
+    copy = copying(table, records("smaller"))
+    copy.follow()
+    assert len(list(copy.copy_missing())) == 1
+    table.files = {key: size for key, size in table.files.items() if key != "f007"} | {"f007 vector": 10}
+    copy.follow()
+    assert len(copy.missing) == 256
+    assert len(list(copy.copy_missing())) == 4 + 1
+    assert table.rows == sorted(table.files)
+
+
+def test_a_run_that_goes_on_uses_only_parts_whose_rows_are_still_there() -> None:
+    store, table = records("whole"), FakeCopy({"a": 10})
+    copy = copying(table, store)
+    copy.follow()
+    list(copy.copy_missing())
+    table.files["b"] = 10
+    copy.follow()
+    list(copy.copy_missing())
+    assert copy_text(store) == "2 parts since 1970-01-01 00:16:40 UTC"
+    table.gone = {next(iter(table.used))}
+    table.used.clear()
+    copy = copying(table, store)
+    copy.follow()
+    assert len(copy.missing) == 1
+    list(copy.copy_missing())
+    assert table.rows == ["a", "b"]
+
+
+def test_rows_that_were_not_copied_as_they_are_are_refused() -> None:
+    table = FakeCopy({"a": 10})
+    copy = copying(table, records("refused"))
+    copy.follow()
+    table.gone = {json.dumps({"add": {"path": "new-1", "rows": ["a"]}})}
+    with pytest.raises(StopTableError) as stop:
+        list(copy.copy_missing())
+    assert stop.value.outcome is RunOutcome.REFUSED
+    assert stop.value.message == "the copy is not what the table holds: the number of rows"
+    assert table.used == set()
+
+
+def test_writers_that_outrun_the_copy_are_told_with_figures() -> None:
+    copy = copying(FakeCopy({"a": 3_000_000_000}), records("outrun"))
+    copy.follow()
+    copy.rounds = [_Round(2_000_000_000, 60.0)]
+    assert copy.seconds_for(copy.outstanding) == 90
+    assert _outrun(copy, 90.0, 30.0).message == (
+        "writers outrun the copy: while the last 2.0 GB were copied in 60 s, they changed files with 3.0 GB, about 90 "
+        "s of work, and the gate may shut for 30 s of it"
+    )
+    assert _grown(copy, 90.0).outcome is RunOutcome.NO_WINDOW
+    assert not _worth_another(copy, 90.0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no JSON",
+        "[" * 100_000,
+        '{"layout": "one"}',
+        '{"layout": "one", "keys": ["a"], "adds": ["{}"], "size": 1}',
+        json.dumps({"layout": "one", "keys": ["a"], "adds": [json.dumps({"add": {"path": "../x"}})], "size": 1}),
+        json.dumps({"layout": "one", "keys": ["a"], "adds": [json.dumps({"add": {"path": "s3://x/y"}})], "size": 1}),
+        json.dumps({"layout": "one", "keys": ["a"], "adds": [json.dumps({"remove": {"path": "x"}})], "size": 1}),
+        json.dumps({"layout": "other", "keys": ["a"], "adds": [], "size": 1}),
+    ],
+)
+def test_a_record_that_is_not_a_part_is_deleted(text: str) -> None:
+    store = records("hostile")
+    store.create("copy/00000000001000-000000.0.1.json", text.encode())
+    assert list(saved_parts(store, "one")) == []
+    assert copy_text(store) == ""
+
+
+def test_a_part_of_any_size_is_saved_and_read_again_and_one_with_a_lost_record_is_not() -> None:
+    store = records("large")
+    add = json.dumps({"add": {"path": "a", "stats": "é" * 200_000}})
+    part = CopiedPart("00000000001000-000000", ("a", "b"), (add,), 7)
+    save_part(store, "one", part)
+    assert len(store.names("copy/")) > 1
+    assert list(saved_parts(store, "one")) == [part]
+    store.delete(store.names("copy/")[0])
+    assert list(saved_parts(store, "one")) == []
+
+
+def test_the_sums_tell_which_column_differs() -> None:
+    schema = json.dumps(
+        {
+            "type": "struct",
+            "fields": [
+                {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+                {"name": "Day", "type": "string", "nullable": True, "metadata": {}},
+            ],
+        }
+    )
+    sums = row_sums(schema, ("day",))
+    assert [each.sql for each in sums][:2] == ["count_if(`Day` = '')", "count(*)"]
+    same = ["0"] * len(sums)
+    assert unlike(sums, (same, same)) == ""
+    assert unlike(sums, (same, [*same[:-1], "1"])) == "values in `Day`"
