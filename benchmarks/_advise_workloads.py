@@ -147,7 +147,9 @@ class _Transaction:
     def _copy(self, file: dict[str, Any]) -> dict[str, Any]:
         new = str(Path(file["path"]).with_name(f"part-{uuid4()}.parquet"))
         shutil.copy(self._place / file["path"], self._place / new)
-        return {**file, "path": new, "modificationTime": 0}
+        # A file of a transaction's own snapshot may come without the statistics, which every UPDATE writes.
+        rows = pq.read_table(self._place / file["path"]).to_pylist()
+        return {**file, "path": new, "modificationTime": 0, "stats": json.dumps(_statistics(rows))}
 
     def _row(self) -> dict[str, Any]:
         """A file with one row of the job's region."""
@@ -157,9 +159,19 @@ class _Transaction:
         new = "".join(f"{name}={value}/" for name, value in partition.items()) + f"part-{uuid4()}.parquet"
         (self._place / new).parent.mkdir(exist_ok=True)
         pq.write_table(pa.Table.from_pylist([row]), self._place / new)
-        stats = {"numRecords": 1, "minValues": row, "maxValues": row, "nullCount": dict.fromkeys(row, 0)}
         file = {"path": new, "partitionValues": partition, "size": (self._place / new).stat().st_size}
-        return {**file, "modificationTime": 0, "stats": json.dumps(stats)}
+        return {**file, "modificationTime": 0, "stats": json.dumps(_statistics([row]))}
+
+
+def _statistics(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    ends = {key: sorted(row[key] for row in rows) for key in rows[0]}
+    least, greatest = ({key: values[end] for key, values in ends.items()} for end in (0, -1))
+    return {
+        "numRecords": len(rows),
+        "minValues": least,
+        "maxValues": greatest,
+        "nullCount": dict.fromkeys(ends, 0),
+    }
 
 
 def _condition(spark: Any, place: str, job: Job) -> Any:

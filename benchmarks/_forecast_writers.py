@@ -24,6 +24,8 @@ WEEKS = 4
 KINDS = ("append", "update", "merge")
 OURS = re.compile(r"MetadataChanged|METADATA_CHANGED")
 _OPERATIONS = {"append": "WRITE", "update": "UPDATE", "merge": "MERGE"}
+_FIRST_FILE = 0.12
+"""The part of a write after which its first file is there: 64 files on 8 cores, as in `_forecast_tables`."""
 _ENGINE = "Apache-Spark/4.2.0 Delta-Lake/4.4.0"
 _COLUMNS = (("w", "integer"), ("v", "long"))
 _PATIENCE = 600.0
@@ -131,11 +133,19 @@ def write_past(place: str, writers: Sequence[Timetable], past: Sequence[Transact
     ends = [each.end for each in past]
     for number, each in enumerate(past):
         kind = writers[each.writer].kind
-        add: dict[str, Any] = {
-            "path": f"w={each.writer}/past-{number}.parquet",
-            "partitionValues": {"w": str(each.writer)},
-        }
-        add |= {"size": 1, "modificationTime": round(each.end * 1000), "dataChange": True}
+        times = (each.start + (each.end - each.start) * _FIRST_FILE, each.end)
+        added = [
+            {
+                "add": {
+                    "path": f"w={each.writer}/past-{number}-{part}.parquet",
+                    "partitionValues": {"w": str(each.writer)},
+                    "size": 1,
+                    "modificationTime": round(at * 1000),
+                    "dataChange": True,
+                }
+            }
+            for part, at in enumerate(times)
+        ]
         info: dict[str, Any] = {
             "timestamp": round(each.end * 1000),
             "operation": _OPERATIONS[kind],
@@ -149,10 +159,17 @@ def write_past(place: str, writers: Sequence[Timetable], past: Sequence[Transact
         }
         if kind != "append":  # Spark records no duration of an append
             info["operationMetrics"] = {"executionTimeMs": str(round((each.end - each.start) * 1000))}
-        _commit(log, first + number, [{"commitInfo": info}, {"add": add}])
+        _commit(log, first + number, [{"commitInfo": info}, *added])
     gone = [
-        {"remove": {"path": f"w={each.writer}/past-{number}.parquet", "dataChange": True, "deletionTimestamp": 0}}
+        {
+            "remove": {
+                "path": f"w={each.writer}/past-{number}-{part}.parquet",
+                "dataChange": True,
+                "deletionTimestamp": 0,
+            }
+        }
         for number, each in enumerate(past)
+        for part in range(2)
     ]
     info = {"timestamp": round(ends[-1] * 1000), "operation": "DELETE", "engineInfo": _ENGINE}
     info["userMetadata"] = '{"tablectl":"the past is only in the log"}'
@@ -172,7 +189,8 @@ def _age(commit: Path, end: float) -> None:
 
 
 def _commit(log: Path, version: int, actions: Sequence[dict[str, Any]]) -> None:
-    text = "".join(json.dumps(action) + "\n" for action in actions)
+    # Without spaces, as Delta writes it: the times of files are searched in the text.
+    text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
     (log / f"{version:020d}.json").write_text(text, encoding="utf-8")
 
 

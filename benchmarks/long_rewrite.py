@@ -28,7 +28,7 @@ import tablectl
 from tablectl.engine.spark import SparkOptions, open_spark
 
 DAYS = 30
-PAUSE, RARE = 0.5, 3.0
+PAUSE, RARE = 2.0, 5.0
 """Seconds between two writes of a writer, and of the one without a guard."""
 KINDS = ("append", "merge", "update", "delete")
 UNGUARDED = "no guard"
@@ -117,7 +117,7 @@ class Work:
                 writer.write(session, place, chosen)
 
 
-def measure(spark: Any, folder: Path, rows: int, files: int, *, beside: bool, cutover: int) -> tuple[str, ...]:
+def measure(spark: Any, folder: Path, rows: int, files: int, *, copied: bool, cutover: int) -> tuple[str, ...]:
     """One run on a table of its own: a row of the report."""
     place = str(folder / "orders")
     spark.sql(
@@ -129,12 +129,12 @@ def measure(spark: Any, folder: Path, rows: int, files: int, *, beside: bool, cu
     writers = [Writer(kind, number * span, span) for number, kind in enumerate(KINDS)]
     for each in writers:
         each.held = {id_: id_ for id_ in range(each.first, each.first + each.span)}
-    if beside:
+    if copied:
         writers.append(Writer(UNGUARDED, 10**9, 0))
     repository = folder / "repository"
     (repository / "policies").mkdir(parents=True)
     (repository / "tablectl.yaml").write_text(CONFIG.format(cutover=cutover), encoding="utf-8")
-    rewrite = "{copy: beside}" if beside else "allowed"
+    rewrite = "{copy: beside}" if copied else "allowed"
     (repository / "policies" / "orders.yaml").write_text(POLICY.format(place=place, rewrite=rewrite), encoding="utf-8")
     started = time.monotonic()
     with Work(spark, place, writers):
@@ -146,13 +146,13 @@ def measure(spark: Any, folder: Path, rows: int, files: int, *, beside: bool, cu
     _check(spark, place, writers)
     guarded = [each for each in writers if each.kind != UNGUARDED]
     return (
-        "copy beside" if beside else "rewrite: allowed",
+        "copy beside" if copied else "rewrite: allowed",
         time_text(whole),
         time_text((report.tables[0].window_ms or 0) / 1000),
         time_text(max(each.longest for each in guarded)),
         str(sum(each.committed for each in writers)),
         str(sum(len(each.failures) for each in guarded)),
-        str(sum(len(each.failures) for each in writers if each.kind == UNGUARDED)) if beside else "–",
+        str(sum(len(each.failures) for each in writers if each.kind == UNGUARDED)) if copied else "–",
     )
 
 
@@ -184,10 +184,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as temporary:
         for rows in asked.rows:
             lines = []
-            for beside in (False, True):
-                folder = Path(temporary) / f"{rows}-{beside}"
+            for copied in (False, True):
+                folder = Path(temporary) / f"{rows}-{copied}"
                 folder.mkdir()
-                lines.append(measure(spark, folder, rows, asked.files, beside=beside, cutover=asked.cutover))
+                lines.append(measure(spark, folder, rows, asked.files, copied=copied, cutover=asked.cutover))
                 shutil.rmtree(folder)
             say(table((f"{rows:,} rows", *_HEAD), lines))
     engine.close()

@@ -32,7 +32,7 @@ from tablectl.storage.records import RecordStore
 
 _LARGEST_PART = 1 << 30
 """Bytes of one part at first. A part becomes as many new files as it has partition values, or more."""
-_MOST_FILES = 256
+_MOST_FILES = 64
 """Files of one part at first."""
 _SHRINK = 4
 """The part of a file that changes is made again in parts that are smaller by this factor."""
@@ -48,7 +48,7 @@ _BRIEF = 2.0
 
 def copies_beside(statement: Statement) -> bool:
     """Whether a statement is carried out as a copy beside the table."""
-    return statement.repartition is not None and statement.rewrite is not None and statement.rewrite.beside
+    return statement.repartition is not None and statement.rewrite is not None and statement.rewrite.copies
 
 
 def check_copies(engine: object, plan: TablePlan) -> None:
@@ -285,7 +285,7 @@ def cut_over(session: TableSession, may_send: MaySend) -> None:
     """
     copying, clock = session.copying, session.window.clock
     assert copying is not None
-    until, tries = clock.monotonic() + session.window.terms.cutover, 0
+    until, tries = clock.monotonic() + 2 * session.window.terms.cutover, 0
     while True:
         copying.follow()
         left = copying.seconds_for(copying.outstanding)
@@ -380,7 +380,7 @@ def _outrun(copying: BesideCopy, left: float, cutover: float) -> StopTableError:
 
 def _beaten(session: TableSession, tries: int) -> StopTableError:
     message = (
-        f"writers without a guard committed first, {tries} times within `window.cutover` "
+        f"writers without a guard committed first, {tries} times within twice `window.cutover` "
         f"({session.window.terms.cutover:.0f} s)"
     )
     hint = "guard or pause them, or raise `window.cutover`; the same command goes on with the copy"

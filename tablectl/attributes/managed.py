@@ -83,7 +83,13 @@ class Managed(Attribute):
 
 def _problems(change: Change, live: LiveTable, *, loses: bool) -> Iterator[tuple[str, str, str]]:
     """Reason, fix, and the engine's error class. ``loses``: the history of Iceberg reads, without consent."""
-    if change.before == UNKNOWN:
+    if live.entry is not None and live.entry.foreign:
+        statement = "SET MANAGED MOVE or COPY" if change.after == "true" else "SET EXTERNAL"
+        fix = (
+            f"stop the writers of its own catalog, and run `ALTER TABLE … {statement}` by hand (Runtime 17.3 or newer)"
+        )
+        yield "another catalog owns the table, and its writers do not wait for this apply", fix, ""
+    elif change.before == UNKNOWN:
         fix = "configure the catalog as `type: unity` in tablectl.yaml (docs/unity-catalog.md), or leave it out"
         yield "no catalog tells whether the table is managed", fix, ""
     if change.after == "true" and _numbered_mapping(live.protocol):

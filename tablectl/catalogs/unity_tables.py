@@ -186,6 +186,7 @@ def catalog_entry(entry: Mapping[str, Any]) -> CatalogEntry:
         optimization=_OPTIMIZATION.get(own, "") if isinstance(own, str) else "",
         optimized={"ENABLE": True, "DISABLE": False}.get(value) if isinstance(value, str) else None,
         filtered=_filtered(entry),
+        foreign=kind == "FOREIGN",
     )
 
 

@@ -12,6 +12,7 @@ from tablectl.commands.options import Place, Reported, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.client_families import find_family
+from tablectl.delta.clients import find_client
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.conflict_report import ConflictReport
 from tablectl.insight.matrix.conflict_report import conflict_report as report_conflicts
@@ -35,7 +36,14 @@ def _client(text: str) -> tuple[Client, bool | None]:
     Raises ``UsageError`` for an unknown client.
     """
     match = _CLIENT.match(text.strip().lower())
-    family = find_family(match.group(1).rstrip("-")) if match else None
+    name = match.group(1).rstrip("-") if match else ""
+    family = find_family(name)
+    if family is None and (known := find_client(name)):
+        raise UsageError(
+            f"--client {text!r}: no source says which concurrent commits make {known.name} fail",
+            "--client unknown asks the strictest rules of all known clients; `clients:` in a policy checks what its "
+            "version can read and write",
+        )
     if match is None or family is None or (match.group(3) and not family.photon):
         raise UsageError(
             f"--client {text!r} is not a client",

@@ -22,6 +22,7 @@ from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, polic
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.workspace_trial import try_workspace
+from tablectl.commands.workspace_trial_runs import commands_in_a_folder
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
@@ -123,7 +124,9 @@ def doctor_command(options: DoctorOptions, out: Output) -> ExitCode:
     if options.workspace:
         with options.open(out.note) as project:
             engine = project.engines.start()
-            out.json_result(try_workspace(engine, options.workspace, today()))
+            with commands_in_a_folder(project.directory, project.config.environment) as commands:
+                sheet = try_workspace(engine, commands, options.workspace, today())
+            out.json_result(sheet)
         return ExitCode.DONE
     checks: list[Check] = []
     for check in _checks(options, out):

@@ -336,7 +336,7 @@ def _upkeep(project: Project, spec: TableSpec, live: LiveTable) -> dict[str, Any
 
 def _copy(project: Project, spec: TableSpec, live: LiveTable) -> str:
     """What is left of a copy beside the table, if its policy asks for one."""
-    if spec.options.rewrite != "beside":
+    if spec.options.rewrite != "copy":
         return ""
     try:
         return copy_text(project.records(live.location))

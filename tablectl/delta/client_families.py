@@ -96,6 +96,7 @@ DELTA_RS = ClientFamily(
 KERNEL = ClientFamily(
     name="kernel",
     title="Delta Kernel",
+    aliases=("duckdb",),
     engine_info=(
         re.compile(rf"(?:Kernel-|delta-kernel-rs[/:.]?v?){_NUMBERS}?"),
         re.compile(rf".*Delta-Kernel[/-]{_NUMBERS}?"),

@@ -285,7 +285,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         since=(17, 0),
         form="ALTER TABLE t SET MANAGED",
         values=("true",),
-        needs="an external table of Unity Catalog; readers and writers of runtime 15.4 or newer that use its name",
+        needs="an external table of Unity Catalog; readers and writers of runtime 15.4 or newer that use its name. "
+        "One edition of the page says 17.3",
         forbids="running OPTIMIZE jobs; protocol (2,7) with columnMapping (DELTA_TRUNCATED_TRANSACTION_LOG)",
         fails="jobs that use the path (a newer edition of the page: they are redirected), and those on runtime 14.3 or "
         "older; concurrent writes are handled",
@@ -307,10 +308,21 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="set on a foreign table",
         since=(17, 3),
         form="ALTER TABLE t SET MANAGED { MOVE | COPY }",
-        needs="a foreign Delta table of Hive metastore or Glue federation. tablectl does not send it",
-        fails=_UNSAID,
-        source=_DOCS + "sql/language-manual/sql-ref-syntax-ddl-alter-table",
-        date="2026-11-23",
+        needs="a foreign Delta table of Hive metastore or Glue federation. tablectl does not send it: the writers of "
+        "the other catalog must be stopped, and do not wait for an apply",
+        fails=f"with MOVE, access through the other catalog and by path; COPY: {_UNSAID}",
+        source=_DOCS + "tables/convert-to-managed",
+        date="2026-11-24",
+    ),
+    Capability(
+        feature="managed",
+        action="make a foreign table external",
+        since=(17, 3),
+        form="ALTER TABLE t SET EXTERNAL [DRY RUN]",
+        needs="as SET MANAGED on a foreign table; the data stays where it is. tablectl does not send it",
+        fails="concurrent writes are not supported",
+        source=_DOCS + "tables/convert-foreign-external",
+        date="2026-11-24",
     ),
     Capability(
         feature="managed",

@@ -239,7 +239,7 @@ class TableCopy(Protocol):
     def commit(self) -> int:
         """Replace all files of the table by the copied ones, in the version after the followed one. Returns it.
 
-        A conflict (``is_conflict``) means that this version exists: somebody else committed.
+        A conflict (``is_conflict``) means that this version exists: another writer has committed.
         """
         ...
 

@@ -26,6 +26,8 @@ class CatalogEntry:
     """Whether predictive optimization is on for the table, inherited settings included."""
     filtered: bool | None = None
     """Whether the table has a row filter or column masks of its own: readers see less than what is stored."""
+    foreign: bool = False
+    """Whether another catalog owns the table, and this one only shows it: ``table_type`` is ``FOREIGN``."""
 
 
 @frozen

@@ -151,7 +151,7 @@ class Rewrite:
     """Whether all files are rewritten, instead of only those with deletion vectors."""
     files_at_most: int | None
     bytes_at_most: int | None
-    beside: bool = field(default=False, metadata=OMITTED)
+    copies: bool = field(default=False, metadata=OMITTED)
     """Whether the rows are copied beside the live table, and only the last changes behind the gate."""
 
 

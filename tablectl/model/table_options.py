@@ -26,9 +26,9 @@ CONSENTS: tuple[Consent, ...] = get_args(Consent)
 class TableOptions:
     """The options of one table. The defaults apply if no policy sets an option."""
 
-    rewrite: Literal["allowed", "beside", "refused"] = "refused"
-    """Whether all data of the table may be rewritten: behind the gate, or, for other partition columns, ``beside`` the
-    live table.
+    rewrite: Literal["allowed", "copy", "refused"] = "refused"
+    """Whether all data of the table may be rewritten: behind the gate, or, for other partition columns, by a ``copy``
+    beside the live table.
     """
     max_bytes: int | None = None
     """A table with more bytes than this is not rewritten; ``None`` for no limit."""

@@ -314,13 +314,13 @@ ATTRIBUTE_FIELDS: Mapping[str, YamlField] = MappingProxyType(
 
 @frozen(kw_only=True)
 class _Rewrite(Word):
-    """A word, or ``{copy: beside}``, which is read as the word ``beside``."""
+    """A word, or ``{copy: beside}``, which is read as the word ``copy``."""
 
     def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:
         if not isinstance(node, MapNode):
             return Word.read(self, node, name, reading)
         found = _COPY.read(node, name, reading)
-        return found.get("copy") if found else None
+        return "copy" if found else None
 
     def form(self, *, variables: bool) -> Schema:
         return {"anyOf": [Word.form(self, variables=variables), _COPY.form(variables=variables)]}

@@ -281,7 +281,7 @@ def consents(table: TablePlan) -> tuple[PolicyConsent, ...]:
         return ()
     options, found = table.basis.options, []
     if any(each.rewrite and each.rewrite.everything for each in table.statements):
-        how = "{copy: beside}" if options.rewrite == "beside" else options.rewrite
+        how = "{copy: beside}" if options.rewrite == "copy" else options.rewrite
         found.append(PolicyConsent("rewrite", f"rewrite: {how}"))
         if options.max_bytes is not None:
             found.append(PolicyConsent("max_bytes", f"max_bytes: {size_text(options.max_bytes)}"))
@@ -440,7 +440,7 @@ def _rewrite_effects(tables: Sequence[TablePlan]) -> list[Effect]:
         of = f" of {len(tables)} tables" if len(tables) > 1 else ""
         if part.everything:
             why = f", because {reason}" if (reason := _full_rewrite_reason(tables[0], part)) else ""
-            found.append(Effect(f"{everything_text(part)}{of}: {amount}{why}", "pending" if part.beside else "bad"))
+            found.append(Effect(f"{everything_text(part)}{of}: {amount}{why}", "pending" if part.copies else "bad"))
         elif part.clusters:
             found.append(Effect(f"clusters the files that OPTIMIZE chooses{of}, from {amount}", "pending"))
         else:

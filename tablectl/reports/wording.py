@@ -166,19 +166,20 @@ def facts_text(table: TablePlan) -> str:
 
 def everything_text(rewrite: Rewrite) -> str:
     """What happens to all data of a table."""
-    return "copies all data beside the live table" if rewrite.beside else "rewrites all data"
+    return "copies all data beside the live table" if rewrite.copies else "rewrites all data"
 
 
-def copy_text(rewrite: Rewrite) -> str:
-    """How long a rewrite of all data takes, and what it needs: clauses, each after a semicolon."""
-    size = rewrite.bytes_at_most
-    if size is None or not (rewrite.beside or size >= _LARGE):
+def copy_text(statement: Statement) -> str:
+    """How long a rewrite under other partition columns takes, and what it needs; empty for a small or another one."""
+    rewrite = statement.rewrite
+    size = rewrite.bytes_at_most if rewrite else None
+    if rewrite is None or size is None or statement.repartition is None or not (rewrite.copies or size >= _LARGE):
         return ""
     time = f"at 100 MB/s about {hours_text(size / _SPEED)}"
-    if not rewrite.beside:
-        return f"; {time}, behind the closed gate"
+    if not rewrite.copies:
+        return f"{time} behind the closed gate; `rewrite: {{copy: beside}}` shuts it for the last changes alone"
     return (
-        f"; {time}, while writers go on; the gate shuts for the last changes alone, at most twice `window.cutover`; "
+        f"{time}, while writers go on; the gate shuts for the last changes alone, at most twice `window.cutover`; "
         f"needs {size_text(size)} more storage until VACUUM removes the replaced files"
     )
 
@@ -196,7 +197,7 @@ def rewrite_text(rewrite: Rewrite) -> str:
         files = plural(rewrite.files_at_most, "file") if rewrite.files_at_most is not None else "an unknown number of"
         size = f", {size_text(rewrite.bytes_at_most)}" if rewrite.bytes_at_most is not None else ""
         amount = f"{files}{' files' * (rewrite.files_at_most is None)}{size}"
-        return f"{everything_text(rewrite)}: {amount}{copy_text(rewrite)}"
+        return f"{everything_text(rewrite)}: {amount}"
     if rewrite.clusters:
         known = rewrite.files_at_most is not None and rewrite.bytes_at_most is not None
         most = f"at most {plural(rewrite.files_at_most or 0, 'file')}, at most {size_text(rewrite.bytes_at_most or 0)}"
@@ -301,6 +302,7 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
         ("stale handles", statement.stale_handles),
         ("commits", commits_text(statement.commits) if len(statement.commits) > 1 else ""),
         ("cost", rewrite_text(statement.rewrite) if statement.rewrite else ""),
+        ("time", copy_text(statement)),
         ("cost", backfill_text(statement.backfill) if statement.backfill else ""),
     ]
     return [(label, text) for label, text in facts if text]

@@ -94,13 +94,13 @@ def test_whatever_changes_the_commit_puts_each_file_in_place_once(
 
 
 def test_a_part_with_a_file_that_changed_is_made_again_in_smaller_parts() -> None:
-    table = FakeCopy({f"f{number:03d}": 10 for number in range(256)})
+    table = FakeCopy({f"f{number:03d}": 10 for number in range(64)})
     copy = copying(table, records("smaller"))
     copy.follow()
     assert len(list(copy.copy_missing())) == 1
     table.files = {key: size for key, size in table.files.items() if key != "f007"} | {"f007 vector": 10}
     copy.follow()
-    assert len(copy.missing) == 256
+    assert len(copy.missing) == 64
     assert len(list(copy.copy_missing())) == 4 + 1
     assert table.rows == sorted(table.files)
 

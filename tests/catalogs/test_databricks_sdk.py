@@ -72,3 +72,6 @@ def test_settings_of_a_table_are_those_of_the_client(client: Any, server: UnityS
     filtered = client.tables.get("lake.sales.man")
     assert filtered.row_filter.function_name == "lake.f.mine"
     assert catalog_entry(filtered.as_dict()).filtered
+    server.tables["sales.man"] |= {"table_type": "FOREIGN"}
+    foreign = catalog_entry(client.tables.get("lake.sales.man").as_dict())
+    assert (foreign.foreign, foreign.managed) == (True, None)

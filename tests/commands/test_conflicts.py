@@ -99,6 +99,7 @@ def test_one_operation_by_key_or_by_name(cli: Cli, repo: Repository) -> None:
         (["delta.`{lake}/orders`", "--operation", "zzzzzz"], 64, "one of insert, stream"),
         (["delta.`{lake}/orders`", "--client", "oracle"], 64, "is not a client"),
         (["delta.`{lake}/orders`", "--client", "spark 4 photon"], 64, "is not a client"),
+        (["delta.`{lake}/orders`", "--client", "trino 470"], 64, "--client unknown asks the strictest rules"),
         (["delta.`{lake}/orders`", "nowhere.yaml"], 1, "nowhere.yaml"),
     ],
 )

@@ -28,7 +28,8 @@ REMAINING = Path(__file__).with_name("plain_english.json")
 _CRUTCHES = (
     r"shall be",
     r"anew",
-    r"beside",
+    # but a place, and a word of policies
+    r"(?<!copy: )(?<!copy )beside(?![ -](?:it\b|the[ -](?:live )?table\b|a table\b|itself\b))",
     r"nobody",
     r"somebody",
     r"whom",

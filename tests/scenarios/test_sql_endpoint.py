@@ -6,13 +6,18 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tablectl
+from tablectl.commands.project import Project
 from tablectl.commands.run_plan import Control
+from tablectl.commands.workspace_trial import try_workspace
+from tablectl.commands.workspace_trial_runs import commands_in_a_folder
+from tablectl.delta.workspace_runs import read_sheet, runs_of
 from tablectl.log.reader import read_commits
 from tests.builders import read_path
 from tests.scenarios.conftest import Ran
@@ -100,3 +105,56 @@ def test_a_rewrite_is_refused_before_anything_is_sent(
     assert ran.code != 0
     assert "takes a DataFrame" in ran.out + ran.err
     assert read_path(str(table)).version == 1, "nothing was changed"
+
+
+def try_there(folder: Path, engine: str) -> Any:
+    """The sheet of a trial with an engine; its slow writers are short."""
+    (folder / "tablectl.yaml").write_text(f"engine: {engine}\nwindow: {{before: [['false']]}}\n", encoding="utf-8")
+    with Project.open(folder) as project, commands_in_a_folder(folder, "") as commands:
+        return try_workspace(project.engines.start(), commands, "spark_catalog", date(2026, 11, 24), 300_000_000)
+
+
+def facts_of(sheet: Any, key: str) -> dict[str, Any]:
+    return {fact[key]: fact for fact in sheet["facts"] if fact.get(key)}
+
+
+def check_sheet(spark: Any, sheet: Any) -> None:
+    """What holds on open-source Delta, whatever the endpoint."""
+    assert sheet["dropped"] == "works"
+    assert not [row[0] for row in spark.sql("SHOW SCHEMAS").collect() if row[0].startswith("tablectl_")]
+    told = {run.form: run.outcome for run in read_sheet(sheet)}
+    missing_here = {"cluster by auto", "replace partitions by columns", "replace partitions by auto"}
+    missing_here |= {"set managed", "set managed truncate uniform history", "unset managed"}
+    missing_here |= {form for form in told if "predictive" in form}
+    too_young = {"drop feature truncate history"}
+    never_here = {"set not null", "drop not null"}  # open-source Delta does not make a column required
+    never_here.add("upgrade uniform")  # it needs delta-iceberg, which is not installed here
+    assert {form for form, how in told.items() if how != "works"} == missing_here | too_young | never_here, [
+        f"{form}: {how}" for form, how in told.items() if how != "works"
+    ]
+    assert told["set managed"] == "PARSE_SYNTAX_ERROR"
+    assert [run.date for run in runs_of("drop constraint", read_sheet(sheet))] == ["2026-11-24"]
+    runs = facts_of(sheet, "run")
+    assert [fact["outcome"] for fact in runs.values()] == ["works"] * 3, runs
+    during, continued, undone = runs.values()
+    assert during["writes"].keys() == {"works"}, "no guarded write failed"
+    assert during["changed"]["delta.isolationLevel"] == [None, "Serializable"]
+    assert (continued["commits"], undone["commits"]) == (
+        ["SET TBLPROPERTIES", "UNSET TBLPROPERTIES"],
+        ["SET TBLPROPERTIES"],
+    ), "each statement once"
+
+
+def test_a_trial_runs_through_a_thrift_server(spark: Any, thrift_server: str, tmp_path: Path) -> None:
+    check_sheet(spark, try_there(tmp_path, f"{{thrift: '{thrift_server}'}}"))
+
+
+def test_a_trial_runs_in_a_warehouse(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("databricks.sql")
+    from tests.engine.warehouse_server import ID, WarehouseServer  # it needs the connector
+
+    server = WarehouseServer(spark)
+    monkeypatch.setenv("DATABRICKS_HOST", server.url)
+    monkeypatch.setenv("DATABRICKS_TOKEN", "a token")
+    check_sheet(spark, try_there(tmp_path, f"{{dialect: databricks, warehouse: '{ID}'}}"))
+    server.close()

@@ -205,17 +205,18 @@ def _beside_optimize(
     committed: CommittedTransaction, current: CurrentTransaction, won: StatementGroup, lost: StatementGroup
 ) -> ConflictOutcome:
     both = won is lost
-    if committed.zorder or current.zorder:
-        return _can(committed, current, "ZORDER BY moves rows that both touch", "D29, D35" if both else "D28, D34")
+    moves = committed.zorder or current.zorder
     # Whether rows or files count depends on the statement that changes rows, whichever of the two it is.
     holds, source = row_level(replace(current, kind=committed.kind) if won is StatementGroup.CHANGE else current)
-    if holds:
+    if holds and not moves:
         return commits("with row-level concurrency OPTIMIZE conflicts with no other write", "D29" if both else "D28")
-    if current.platform.vectors:
+    if current.platform.vectors and not moves:
         return commits("with deletion vectors OPTIMIZE conflicts with no other write", "D35" if both else "D34")
     if committed.kind is Kind.READING_INSERT:
         reason = "such an INSERT counts as a MERGE, and nothing says what a MERGE that only adds does to OPTIMIZE"
         return ConflictOutcome(ConflictResult.UNKNOWN, reason, f"D34, D36, {NOT_DOCUMENTED}")
+    if moves:
+        return _can(committed, current, "ZORDER BY moves rows that both touch", "D29, D35" if both else "D28, D34")
     return _can(committed, current, "both touch the same files", f"{'D35' if both else 'D34'}, {source}")
 
 
@@ -233,6 +234,9 @@ def _shared(committed: CommittedTransaction, current: CurrentTransaction) -> Con
     if any(current.reads.admit(file, partitioned=current.partitioned) for file in adds):
         return Conflict.APPEND
     removed = {file.path for file in committed.removed}
+    # Two OPTIMIZE on Runtime 13.3 end with it (github.com/databrickslabs/overwatch/issues/1166).
+    if removed & set(current.removes) and not (committed.data_change or current.data_change):
+        return Conflict.DELETE_DELETE
     if removed & set(current.reads.files) or (removed and current.reads.whole):
         return Conflict.DELETE_READ
     return Conflict.DELETE_DELETE if removed & set(current.removes) else None

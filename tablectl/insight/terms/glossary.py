@@ -58,6 +58,7 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
                     "where the other is an INSERT that reads nothing"
                 ),
                 "run OPTIMIZE and REORG while no UPDATE, DELETE or MERGE runs: their files count as added ones",
+                "on Databricks: let at most one UPDATE, DELETE or MERGE at a time read the appended rows (D57)",
                 _AGAIN,
             ),
             "delta-3, D64",
@@ -68,7 +69,10 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
             "delta-3, D65",
         ),
         Conflict.DELETE_DELETE: (
-            "Both statements remove or rewrite the same file. Typical of two compactions at the same time.",
+            (
+                "Both statements remove or rewrite the same file. On Databricks typical of two compactions at the same "
+                "time, for which open-source Delta reports ConcurrentDeleteReadException."
+            ),
             ("let only one job compact a table", _APART, _AGAIN),
             "delta-3, D66",
         ),

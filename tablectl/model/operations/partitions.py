@@ -113,7 +113,7 @@ class Repartition(Operation):
             everything=True,
             files_at_most=basis.files,
             bytes_at_most=basis.bytes,
-            beside=basis.options.rewrite == "beside",
+            copies=basis.options.rewrite == "copy",
         )
 
     @property

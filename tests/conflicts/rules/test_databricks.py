@@ -235,3 +235,17 @@ def test_two_replacements_of_a_table_at_once_fail_on_the_protocol() -> None:
     outcome = decide(replaced, on(reader(Kind.REPLACE_TABLE)))
     assert (outcome.conflict, outcome.source) == (Conflict.PROTOCOL_CHANGED, "D69")
     assert decide(replaced, on(CHANGE)).conflict is Conflict.METADATA_CHANGED
+
+
+def test_two_compactions_end_as_a_real_runtime_does() -> None:
+    """Both read the file that they remove; the Runtime names the removal, open-source Delta the read."""
+    loser = on(replace(OPTIMIZE, removes=("a0",)), platform=FILES, runtime="13.3")
+    assert decide(WON_OPTIMIZE, loser).conflict is Conflict.DELETE_DELETE
+    assert decide(WON_CHANGE, loser).conflict is Conflict.DELETE_READ, "no trace of this pair is known"
+
+
+def test_a_zorder_with_an_insert_that_reads_its_table_is_not_documented() -> None:
+    won = replace(WON_INSERT, kind=Kind.READING_INSERT)
+    for platform in (ROWS, FILES, VECTORS):
+        outcome = decide(won, on(replace(OPTIMIZE, zorder=True), platform=platform))
+        assert outcome.result is ConflictResult.UNKNOWN, platform
