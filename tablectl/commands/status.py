@@ -125,6 +125,9 @@ def collect_status(
     now = int(time() * 1000)
     others = project.requested(options.tables, everything=everything)
     specs, selection = project.any_policies(options.paths, others), options.selection
+    if others is None and not specs.tables and not specs.patterns:
+        hint = "name a folder (`tablectl status /data/lake`), or a pattern (`'lake.sales.*'`), or give --all"
+        raise UsageError("no table is named, and no policy names one", hint)
     # Without policies, the others alone are asked for.
     managed = (
         locate(specs, selection, project.open_catalog, project.stores)

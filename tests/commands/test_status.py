@@ -67,6 +67,13 @@ def test_a_table_that_is_asked_for_is_the_only_row(cli: Cli, lake: Repository) -
     assert (result.code, list(rows(result.out))) == (1, ["gone"])
 
 
+def test_a_folder_without_policies_asks_for_a_table(cli: Cli, repo: Repository) -> None:
+    """It said "not looked up *" and listed no table."""
+    result = cli("status")
+    assert (result.code, result.out) == (64, "")
+    assert "no table is named, and no policy names one" in result.err
+
+
 def test_a_place_may_be_a_variable(cli: Cli, lake: Repository) -> None:
     result = cli("status", "${LAKE}/never", "--var", f"LAKE={lake.lake}", "--format", "json")
     assert list(rows(result.out)) == ["never"]
