@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession  # noqa: TID251  # what the writers work in
 
 import tablectl
 from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.writers.options import ModeName
 
 DAYS = 30
 PAUSE, RARE = 2.0, 5.0
@@ -109,7 +110,7 @@ class Work:
 
     def _run(self, session: Any, place: str, writer: Writer, seed: int) -> None:
         chosen = random.Random(seed)
-        mode = "append" if writer.kind == "append" else "rewrite"
+        mode: ModeName = "append" if writer.kind == "append" else "rewrite"
         while not self._over.wait(RARE if writer.kind == UNGUARDED else PAUSE):
             started = time.monotonic()
             with tablectl.guard(None, place, mode=mode) if writer.kind != UNGUARDED else nullcontext():
