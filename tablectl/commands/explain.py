@@ -26,7 +26,7 @@ from tablectl.insight.terms.term_document import (
 )
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.products import needs_of_value
-from tablectl.model.errors import ExitCode, UsageError
+from tablectl.model.errors import ExitCode, InputError, UsageError
 from tablectl.model.text import Code
 from tablectl.planning.explain_property import explain_property
 from tablectl.policies.effective_policy import AmbiguousNameError, Explanation, is_word
@@ -175,7 +175,7 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
     term = find_term(word)
     if term is None:
         terms = (*term_names(), *words_with_facts(), *RULES)
-        near = nearest(word, (*explained_words(PAGES[:1]), *terms))
+        near, unread = nearest(word, (*explained_words(PAGES[:1]), *terms)), ""
         if options.live is None and is_word(word):
             try:
                 project = options.open(out.note)
@@ -187,12 +187,15 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
                 raise
             except UsageError:  # the message below names terms, too
                 pass
+            except InputError as error:  # most words need no policies
+                at = error.problems[0]
+                unread = f", and the policies, which may name it, cannot be read: {at.file}:{at.line}: {at.message}"
         near = near or nearest(word, explained_words())
         known = f"such as gate, L004, D37, {', '.join(term_names()[:2])}"
         pages = " or ".join(f"`tablectl explain {each}`" for each in pages_about(word)[:3])
         hint = f"see {pages}" if pages else f"did you mean {near}?" if near else known
         table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
-        raise UsageError(f"{shown(word)} is not a known term{table_too}", hint)
+        raise UsageError(f"{shown(word)} is not a known term{unread or table_too}", hint)
     with options.open(out.note) as project:
         found = project.find(options.live, options.paths) if options.live is not None else None
         live = project.read(*found) if found else None

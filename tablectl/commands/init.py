@@ -107,7 +107,7 @@ class InitOptions(CatalogOptions, Place):
 
 @command(InitOptions, without=("cache",))
 def init_command(options: InitOptions, out: Output) -> ExitCode:
-    """Start a repository: policies, configuration, a CI workflow, a pre-commit hook. Existing files are kept.
+    """Start a repository: policies, configuration, a CI workflow, a pre-commit hook. It overwrites no file.
 
     Example: tablectl init lake-policies 'sales.*' --catalog hive --catalog-url thrift://metastore:9083
     """
@@ -205,7 +205,7 @@ def _check_free(directory: Path, files: Mapping[str, str]) -> None:
     taken = [name for name in files if name not in KEPT and os.path.lexists(directory / name)]
     if taken:
         hint = "init overwrites nothing: move these files away, or edit them by hand"
-        problems = [Problem(shown_path(directory / name), 0, 0, "the file exists already") for name in taken]
+        problems = [Problem(shown_path(directory / name), 0, 0, "this file exists") for name in taken]
         problems[-1] = Problem(problems[-1].file, 0, 0, problems[-1].message, hint)
         raise InputError(tuple(problems))
 

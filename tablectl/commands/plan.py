@@ -175,7 +175,8 @@ def _shown(
         raise over
     if save:
         todo = any(table.applies for table in plan.tables)
-        how = f"; to apply exactly this plan, run `tablectl apply {shlex.quote(str(save))}`" if todo else ""
+        run = f"; to apply exactly this plan, run `tablectl apply {shlex.quote(str(save))}`"
+        how = run if todo else "; an apply of it changes nothing" * bool(plan.tables)
         out.note(f"saved to {save}{how}")
     return plan_exit_code(plan, detailed=options.detailed_exitcode)
 

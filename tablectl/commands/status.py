@@ -39,7 +39,7 @@ from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.settings import setting
-from tablectl.policies.spec import TableSpec
+from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.documents import document_of_status
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
 from tablectl.reports.status import STATES, LakeStatus, TableStatus
@@ -56,7 +56,7 @@ class StatusOptions(LookBack, PolicyTables):
 
     tables: Sequence[str] = setting(
         (),
-        ListOf(of=Text(), description="Further tables and patterns; they need no policy."),
+        ListOf(of=Text(), description="Only these tables and patterns, with a policy or without."),
         metavar="TABLES",
     )
     debt: bool = setting(False, flag("Count files and unclustered data from the whole log. Takes longer."), "--debt")
@@ -95,7 +95,8 @@ def status_command(options: StatusCommandOptions, out: Output) -> ExitCode:
 
 @function(StatusOptions)
 def status(options: StatusOptions) -> LakeStatus:
-    """The state of every table of the policies, and of further ``tables`` (``tablectl status``). Changes nothing.
+    """The state of every table of the policies, or of ``tables``, with a policy or without (``tablectl status``).
+    Changes nothing.
 
     Options and errors as in ``drift``. A table that cannot be read is a row with its error.
     """
@@ -116,14 +117,17 @@ class _Found:
 def collect_status(
     project: Project, options: StatusOptions, *, everything: bool = False, on_read: OnRead = ignore_progress
 ) -> LakeStatus:
-    """The state of the selected tables, and of further ones, which need no policy: with ``everything`` all of the
-    catalog.
+    """The state of the selected tables of the policies, or of the tables asked for; with ``everything`` of all in the
+    catalog, too.
 
     A table that cannot be read is a row with its error. Raises as ``locate``.
     """
     now = int(time() * 1000)
     others = project.requested(options.tables, everything=everything)
     specs, selection = project.any_policies(options.paths, others), options.selection
+    if others is None and not specs.tables and not specs.patterns:
+        hint = "name a folder (`tablectl status /data/lake`), or a pattern (`'lake.sales.*'`), or give --all"
+        raise UsageError("no table is named, and no policy names one", hint)
     # Without policies, the others alone are asked for.
     managed = (
         locate(specs, selection, project.open_catalog, project.stores)
@@ -135,6 +139,12 @@ def collect_status(
     rows = _slipped(list(_read(project, managed, further, options, on_read)))
     named = {spec.name.text for spec, _ in managed.tables}
     failures = [*managed.failures, *(further.failures if further else ())]
+    unmatched = (*managed.unmatched, *(further.unmatched if further else ()))
+    if others and more and not everything:
+        # All were read, because what was created past the policies follows from the last apply of any table.
+        left = _not_asked(managed, others, more)
+        rows = [each for each in rows if each.table not in left]
+        failures, unmatched = [*more.failures], more.unmatched
     rows += [
         _unreadable(each.name, each.message, "") for each in failures if each.name in named or "*" not in each.name
     ]
@@ -143,8 +153,18 @@ def collect_status(
         project.config.environment,
         now,
         tuple(each for each in failures if "*" in each.name),
-        (*managed.unmatched, *(further.unmatched if further else ())),
+        unmatched,
     )
+
+
+def _not_asked(managed: LocatedTable, others: Specs, more: LocatedTable) -> set[str]:
+    """The tables of the policies besides those asked for. A pattern matches also a table that is gone."""
+    places = {canonical_location(where) for _, where in more.tables}
+    return {
+        spec.name.text
+        for spec, where in managed.tables
+        if canonical_location(where) not in places and not others.declarations.matching(spec.name)
+    }
 
 
 def _slipped(rows: list[TableStatus]) -> list[TableStatus]:

@@ -69,7 +69,8 @@ class ExpectedLoss:
     def text(self) -> str:
         """``3.1 failed writes, 210 s of work``."""
         work = f"{self.seconds:,.0f} s" if self.seconds < _LONG else f"{self.seconds / HOUR:,.1f} h"
-        return f"{self.failed:,.1f} failed writes, {work} of work"
+        failed = f"{self.failed:,.1f}" if self.failed >= 0.05 or not self.failed else "less than 0.1"
+        return f"{failed} failed writes, {work} of work"
 
 
 @frozen

@@ -127,11 +127,12 @@ def _lockout(locked: Sequence[_Judged], derived: DerivedTable) -> Refusal:
     feature = judged.feature if isinstance(judged, LockedOut) else judged.features[0]
     cited = f" (source: {judged.data.cited})" if isinstance(judged, LockedOut) else ""
     only = "the only client that" if len(locked) == 1 else "the only clients that"
+    does = judged.access if isinstance(judged, LockedOut) else "write"
     return Refusal(
         change=_cause(feature, derived),
         reason=f"it locks out {names}, {only} recently wrote the table: {_loss(judged)}{cited}",
-        fix=f"leave out what needs {feature}, move the writer to a client that writes such tables, or, if it may "
-        "stop writing, allow that with `allow: [lockout]`",
+        fix=f"leave out what needs {feature}, move its jobs to a client that {does}s such tables, or, if they may "
+        "stop, allow that with `allow: [lockout]`",
     )
 
 

@@ -154,8 +154,8 @@ _BELOW = ("*", "*/*", "*/*/*")
 
 def _targets(text: str, catalog: str, variables: Variables) -> tuple[Target, ...]:
     """The table or the pattern of a text. A place can be a table itself, or hold tables."""
-    place = typed_place(text)
     try:
+        place = typed_place(variables.expand(text) if text.startswith("${") else text)
         if place is None:
             return (read_table_key(text, variables, catalog),)
         if any(char in place for char in MAGIC):

@@ -422,7 +422,7 @@ def _streams(table: TablePlan) -> str:
         return ""
     ways = ["with a schemaTrackingLocation"] * ("with schema tracking" in stopped)
     ways += ["on Databricks"] * ("on Databricks" in stopped)
-    return f"streams {' or '.join(ways)} restart once"
+    return f"streams {' or '.join(ways)} stop once and must be started again"
 
 
 def _lost(table: TablePlan) -> str:

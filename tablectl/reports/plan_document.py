@@ -65,7 +65,7 @@ _NOTHING = Context()
 _MOST_PLACES = 3
 _LASTING = "After the apply"
 _PASSING = "During the apply"
-_AS_EVERY = (Cell("as every table", tone="quiet"),)
+_AS_EVERY = (Cell("as said above", tone="quiet"),)
 _SHORT = 12
 """Hexadecimal digits of a digest that are shown to people."""
 

@@ -105,8 +105,9 @@ def _title(groups: Sequence[Group]) -> str:
     if worst is not Weight.REWRITE:
         return TITLES[worst]
     count = sum(len(each.tables) for each in groups if each.weight is worst)
-    lost = any(each.lost for each in groups)
-    return f"Rewrites all data of {plural(count, 'table')}{', and cannot be undone in full' if lost else ''}"
+    lost = sum(len(each.tables) for each in groups if each.lost)  # a rewrite itself can be undone by another one
+    cannot = f"; {plural(lost, 'table')} cannot be restored in full by a rollback" if lost else ""
+    return f"Rewrites all data of {plural(count, 'table')}{cannot}"
 
 
 def forecast(plan: Plan) -> list[str]:

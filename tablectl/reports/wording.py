@@ -234,7 +234,7 @@ def readers_text(stopped: Collection[ReaderKind]) -> str:
         return "streams on Databricks that read the table stop once and restart"
     ways = ["with a schemaTrackingLocation"] * ("with schema tracking" in stopped)
     ways += ["on Databricks"] * ("on Databricks" in stopped)
-    return f"streams that read the table continue; {' or '.join(ways)} they stop once and restart"
+    return f"streams that read the table continue; {' or '.join(ways)} they stop once and must be started again"
 
 
 def table_readers(table: TablePlan) -> str:

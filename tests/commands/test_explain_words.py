@@ -68,3 +68,15 @@ def test_what_makes_no_sense(cli: Cli, repo: Repository, args: list[str], code: 
     result = cli("explain", *(arg.replace("{lake}", str(repo.lake)) for arg in args))
     assert (result.code, result.out) == (code, "")
     assert says in result.err
+
+
+def test_a_word_needs_no_policies_and_a_table_says_why_it_is_not_found(cli: Cli, repo: Repository) -> None:
+    """In a folder whose policies have an undefined variable, each word was answered with the variable alone."""
+    (repo.root / "policies").mkdir(exist_ok=True)
+    (repo.root / "policies" / "lake.yaml").write_text("version: 1\ntables:\n  delta.`${LAKE}/orders`: {}\n")
+    known = cli("explain", "checkpointProtection")
+    assert known.code == 0
+    assert "docs/features.md" in known.out
+    ran = cli("explain", "orders")
+    assert ran.code == 64
+    assert "cannot be read: policies/lake.yaml:3: the variable LAKE is not defined" in ran.err

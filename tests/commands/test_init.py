@@ -107,9 +107,9 @@ def test_all_that_is_in_the_way_is_reported_and_nothing_is_written(repo: Reposit
     ran = cli("init", ".", "delta.`/none`")
     assert ran.code == 1
     assert ran.err == (
-        "error: tablectl.schema.json: the file exists already\n"
+        "error: tablectl.schema.json: this file exists\n"
         "  hint: init overwrites nothing: move these files away, or edit them by hand\n"
-        "tablectl.yaml: the file exists already\n"
+        "tablectl.yaml: this file exists\n"
     )
     assert sorted(each.name for each in Path().iterdir()) == ["tablectl.schema.json", "tablectl.yaml"]
     Path("file").write_text("")

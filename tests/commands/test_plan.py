@@ -86,6 +86,13 @@ def test_a_plan_with_nothing_to_do_does_not_ask_to_be_applied(cli: Cli, repo: Re
     assert result.err == "saved to p.json\n"
 
 
+def test_a_plan_of_refusals_alone_is_not_offered_to_apply(cli: Cli, repo: Repository) -> None:
+    repo.table("a")
+    repo.policies({"a": "{clustering: [nowhere]}"})
+    result = cli("plan", "--out", "p.json")
+    assert (result.code, result.err) == (3, "saved to p.json; an apply of it changes nothing\n")
+
+
 # Selecting
 
 

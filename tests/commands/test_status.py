@@ -32,7 +32,7 @@ def rows(text: str) -> dict[str, dict[str, Any]]:
 
 
 def test_every_table_has_a_state_and_those_that_need_attention_come_first(cli: Cli, lake: Repository) -> None:
-    result = cli("status", lake.name("other"), "--format", "json")
+    result = cli("status", f"delta.`{lake.lake}/*`", "--format", "json")
     assert result.code == 1  # one cannot be read
     found = rows(result.out)
     assert {name: row["state"] for name, row in found.items()} == {
@@ -55,6 +55,31 @@ def test_every_table_has_a_state_and_those_that_need_attention_come_first(cli: C
 def test_a_table_that_a_pattern_names_too_is_one_row(cli: Cli, lake: Repository) -> None:
     found = json.loads(cli("status", f"delta.`{lake.lake}/*`", "--format", "json").out)["tables"]
     assert len(found) == 5
+
+
+def test_a_table_that_is_asked_for_is_the_only_row(cli: Cli, lake: Repository) -> None:
+    """Two hundred rows of the policies stood around the one that was asked for."""
+    known = {"never": "never", "other": "other", str(lake.lake / "never"): "never"}
+    for asked, name in known.items():
+        result = cli("status", asked if "/" in asked else lake.name(asked), "--format", "json")
+        assert (result.code, list(rows(result.out))) == (0, [name])  # and the one that cannot be read is not asked for
+    result = cli("status", lake.name("gone"), "--format", "json")
+    assert (result.code, list(rows(result.out))) == (1, ["gone"])
+
+
+def test_a_folder_without_policies_asks_for_a_table(cli: Cli, repo: Repository) -> None:
+    """It said "not looked up *" and listed no table."""
+    result = cli("status")
+    assert (result.code, result.out) == (64, "")
+    assert "no table is named, and no policy names one" in result.err
+
+
+def test_a_place_may_be_a_variable(cli: Cli, lake: Repository) -> None:
+    result = cli("status", "${LAKE}/never", "--var", f"LAKE={lake.lake}", "--format", "json")
+    assert list(rows(result.out)) == ["never"]
+    undefined = cli("status", "${LAKE}/never")
+    assert undefined.code == 64
+    assert "the variable LAKE is not defined" in undefined.err
 
 
 def test_the_rows_are_the_same_in_json_and_in_a_delta_table(cli: Cli, lake: Repository) -> None:
@@ -146,7 +171,8 @@ def test_tables_that_were_created_past_their_policies_are_listed_with_what_to_do
         first = path / "_delta_log/00000000000000000000.json"
         first.write_text(first.read_text().replace("1700000000000", "1800000000000"))
     repo.policies({"against": "{properties: {owner.team: web}}"}, "more.yaml")
-    result = cli("status", repo.name("old"), repo.name("wild"), "--fail-on", "unmanaged", "--format", "json")
+    asked = map(repo.name, ("old", "wild", "against"))
+    result = cli("status", *asked, "--fail-on", "unmanaged", "--format", "json")
     assert result.code == 2
     folder = f"delta.`{repo.lake}/*`"
     assert rows(cli("status", folder, "--fail-on", "unmanaged", "--format", "json").out)["wild"]["slipped"]
@@ -156,7 +182,7 @@ def test_tables_that_were_created_past_their_policies_are_listed_with_what_to_do
     assert found["wild"]["slipped"].startswith("tablectl import ")
     assert found["wild"]["created_by"] == "unknown user (Delta Spark 4.4.0)"
     assert found["against"]["slipped"].startswith("tablectl plan --select ")
-    text = cli("status", repo.name("wild")).out
+    text = cli("status", repo.name("wild"), repo.name("against")).out
     assert "after the last apply" in text
     assert "2 created since the last apply, not as a policy declares" in text
 

@@ -102,16 +102,16 @@ def test_what_stays_is_apart_from_what_fails_during_the_apply(plan: Plan) -> Non
     _, _, stays, passing = cells(plan_markdown(plan, Context()), "lake.sales.orders")
     assert "cannot be undone in full: clustering can never be dropped" in stays
     assert "readers need protocol 3" in stays
-    assert passing == "as every table"
+    assert passing == "as said above"
     assert "concurrent writes" not in stays
 
 
 def test_what_every_changed_table_does_is_said_once_above_the_rows(plan: Plan) -> None:
-    alike = "streams with a schemaTrackingLocation or on Databricks restart once."
+    alike = "streams with a schemaTrackingLocation or on Databricks stop once and must be started again."
     comment, text = plan_markdown(plan, Context()), " ".join(plan_text(plan, Style()).split())
     assert f"<p>Every table that changes: {alike}</p>" in comment.partition("<table>")[0]
     assert "tables: concurrent writes fail once;" in comment.partition("<table>")[0]
-    assert "restart once" not in comment.partition("<table>")[2].partition("</table>")[0]
+    assert "stop once and must be started again" not in comment.partition("<table>")[2].partition("</table>")[0]
     assert text.startswith(f"Every table that changes: writes that run then fail once; {alike}")
     alone = plan_text(replace(plan, tables=plan.tables[:1]), Style())
     assert "Every table" not in alone

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tablectl.model.expected_loss import StatementLoss, TableLoss
+from tablectl.model.expected_loss import ExpectedLoss, StatementLoss, TableLoss
 from tablectl.model.plan import Plan, Refusal, TablePlan
 from tablectl.reports.context import Context
 from tablectl.reports.style import Style
@@ -130,3 +130,9 @@ def test_a_refused_table_costs_nothing(one: Plan) -> None:
     refusal = Refusal(change="clustering", reason="this runtime has no such statement", fix="use a newer one")
     table = replace(one.tables[0], refusals=(refusal,), statements=())
     assert "expected loss" not in plan_text(replace(one, tables=(table,)), Style(), now=SUNDAY)
+
+
+def test_a_loss_that_is_not_zero_is_not_written_as_zero() -> None:
+    """A comment said "concurrent writes fail once", and next to it "expected loss: 0.0 failed writes"."""
+    assert ExpectedLoss(0.02, 0.4).text() == "less than 0.1 failed writes, 0 s of work"
+    assert ExpectedLoss().text() == "0.0 failed writes, 0 s of work"

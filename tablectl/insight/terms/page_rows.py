@@ -18,6 +18,7 @@ PAGES = (
     "generated/settings.md",
     "advise.md",
     "upkeep.md",
+    "features.md",
     "status.md",
     "reports.md",
     "exit-codes.md",
