@@ -17,7 +17,9 @@ from tablectl.applying.copy_journal import CopiedPart, copy_text, delete_parts, 
 from tablectl.applying.rewrite import RowSum, row_sums, unlike
 from tablectl.applying.run_report import RunOutcome
 from tablectl.engine.port import FollowedTable, SourceFile
+from tablectl.model.table_options import TableOptions
 from tablectl.storage.records import RecordStore, open_records
+from tests.applying.world import World
 
 SUMS = (RowSum("the number of rows", "count(*)"),)
 
@@ -206,3 +208,16 @@ def test_a_table_that_was_replaced_is_not_copied() -> None:
     with pytest.raises(StopTableError) as stop:
         copying(table, records("replaced")).follow()
     assert stop.value.outcome is RunOutcome.STALE
+
+
+def test_an_engine_without_access_to_its_driver_refuses_a_copy_before_anything_is_done() -> None:
+    world = World(options=TableOptions(rewrite="copy"))
+    world.lake.add()
+    plan = world.plan(partitioning=("day",))
+    (statement,) = plan.statements
+    assert statement.rewrite is not None
+    assert statement.rewrite.copies
+    run = world.run(plan)
+    assert (run.outcome, world.sent) == (RunOutcome.REFUSED, [])
+    assert run.message.startswith("a copy beside the table is committed in the JVM of the driver")
+    assert "rewrite: allowed" in run.hint
