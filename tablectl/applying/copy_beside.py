@@ -4,7 +4,7 @@ The copy is made in parts. A part holds the rows of some files of the table, eac
 file holds never changes. So to follow a table means to compare two lists of files, whatever the writers did (INSERT,
 MERGE, OPTIMIZE, RESTORE): new files are copied, and a part with a file that is gone is made again, in smaller parts,
 because more changes are likely there. Each part is compared with its source when it is written, so nothing is left to
-compare behind the gate (docs/partitioning.md, "A copy beside the table").
+compare behind the gate (docs/copy-beside.md).
 """
 
 from __future__ import annotations

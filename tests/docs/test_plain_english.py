@@ -29,7 +29,7 @@ _CRUTCHES = (
     r"shall be",
     r"anew",
     # but a place, and a word of policies
-    r"(?<!copy: )(?<!copy )beside(?![ -](?:it\b|the[ -](?:live )?table\b|a table\b|itself\b))",
+    r"(?<!copy: )(?<!copy )(?<!copy-)beside(?![ -](?:it\b|the[ -](?:live )?table\b|a table\b|itself\b))",
     r"nobody",
     r"somebody",
     r"whom",
