@@ -38,6 +38,7 @@ from tablectl.model.text import natural_key, time_text, value_text
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.policies.fields import ListOf, Text, flag
+from tablectl.policies.repository import has_policies
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.documents import document_of_status
@@ -125,7 +126,7 @@ def collect_status(
     now = int(time() * 1000)
     others = project.requested(options.tables, everything=everything)
     specs, selection = project.any_policies(options.paths, others), options.selection
-    if others is None and not specs.tables and not specs.patterns:
+    if others is None and not options.paths and not has_policies(project.config, project.directory):
         hint = "name a folder (`tablectl status /data/lake`), or a pattern (`'lake.sales.*'`), or give --all"
         raise UsageError("no table is named, and no policy names one", hint)
     # Without policies, the others alone are asked for.
