@@ -478,7 +478,7 @@ def test_no_edited_field_of_a_plan_sends_another_statement(
     counts = {"refused whole": 0, "refused by table": 0, "without effect": 0, "sends less": 0}
     names = [table.name for table in honest_plan.tables]
     words = valid_words()
-    assert words["rewrite"] == ["allowed", "refused"]
+    assert words["rewrite"] == ["allowed", "copy", "refused"]
     forgeries = [
         (path, value)
         for path in places(whole)
