@@ -10,7 +10,6 @@ compare behind the gate (docs/copy-beside.md).
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -22,13 +21,14 @@ from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.scheduler import HOUR, LIMIT
 from tablectl.applying.statement import new_tag, target
 from tablectl.applying.table_session import TableSession
-from tablectl.engine.port import CopiesTables, MaySend, SourceFile, TableCopy
+from tablectl.engine.port import CopiesTables, FollowedFile, MaySend, TableCopy
 from tablectl.leases.clock import milliseconds
 from tablectl.model.errors import EngineError, LiveError, is_conflict
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.text import size_text
 from tablectl.storage.records import RecordStore
+from tablectl.support.json_text import read_json
 
 _LARGEST_PART = 1 << 30
 """Bytes of one part at first. A part becomes as many new files as it has partition values, or more."""
@@ -172,7 +172,7 @@ class BesideCopy:
         """The copy is the table now: nothing is left to go on with."""
         delete_parts(self.store)
 
-    def _start(self, layout: str, files: Sequence[SourceFile]) -> None:
+    def _start(self, layout: str, files: Sequence[FollowedFile]) -> None:
         for part in list(self.parts.values()):
             self._give_up(part)
         self.layout, self.rounds, self.changes = layout, [], {}
@@ -245,7 +245,7 @@ class BesideCopy:
 
 def _path(add: str) -> str:
     """The path of a copied file as a listing has it."""
-    return unquote(json.loads(add)["add"]["path"])
+    return unquote(read_json(add)["add"]["path"])
 
 
 def catch_up(session: TableSession, statement: Statement, live: LiveTable) -> None:

@@ -6,7 +6,6 @@ which new files. A stranger may have written them: whoever goes on with a part c
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from tablectl.model.errors import WindowError
 from tablectl.model.text import time_text
 from tablectl.storage.records import LARGEST, RecordStore
 from tablectl.support.frozen import frozen
+from tablectl.support.json_text import MOST_VALUES, read_json, write_json
 
 FOLDER = "copy/"
 _NAME = re.compile(r"copy/([0-9]{14}-[0-9]{6})\.([0-9]{1,6})\.([0-9]{1,6})\.json")
@@ -32,7 +32,7 @@ class CopiedPart:
     id: str
     """When the copy began, in milliseconds since the epoch, and a number."""
     keys: tuple[str, ...]
-    """The keys of the table's files (``SourceFile.key``)."""
+    """The keys of the table's files (``FollowedFile.key``)."""
     adds: tuple[str, ...]
     """The ``add`` actions of the new files."""
     size: int
@@ -41,7 +41,7 @@ class CopiedPart:
 
 def save_part(store: RecordStore, layout: str, part: CopiedPart) -> None:
     """Record a part. ``layout`` says what its files were written under. Raises ``WindowError``."""
-    text = json.dumps({"layout": layout, "keys": part.keys, "adds": part.adds, "size": part.size}, ensure_ascii=True)
+    text = write_json({"layout": layout, "keys": part.keys, "adds": part.adds, "size": part.size})
     chunks = [text[at : at + _CHUNK] for at in range(0, len(text), _CHUNK)]
     for number, chunk in enumerate(chunks):
         store.create(_name(part.id, number, len(chunks)), chunk.encode())
@@ -105,7 +105,7 @@ def _read(store: RecordStore, id_: str, names: Sequence[str], layout: str) -> Co
         return None
     data = b"".join(store.read(_name(id_, number, of)) or b"" for number in range(of))
     try:
-        found = json.loads(data)
+        found = read_json(data, _MOST_RECORDS * LARGEST, MOST_VALUES)
         if found["layout"] != layout:
             return None
         keys, adds, size = found["keys"], found["adds"], found["size"]
@@ -114,14 +114,14 @@ def _read(store: RecordStore, id_: str, names: Sequence[str], layout: str) -> Co
             return None
         if not all(_is_plain_add(text) for text in adds):
             return None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None
     return CopiedPart(id_, tuple(keys), tuple(adds), size)
 
 
 def _is_plain_add(text: str) -> bool:
     """Whether an action adds one file below the table, without a deletion vector."""
-    action = json.loads(text)
+    action = read_json(text)
     file = action["add"]
     path = file["path"]
     inside = not path.startswith("/") and ":" not in path and ".." not in path.split("/")

@@ -5,7 +5,6 @@ of the user's configuration and nothing else of it: no hook and no notification 
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from tablectl.model.errors import ExitCode
 from tablectl.policies.branch import BASE
 from tablectl.policies.config_file import ENV, FILE, read_values
 from tablectl.support.frozen import frozen
+from tablectl.support.json_text import read_json, write_json
 
 _TAKEN = ("engine", "catalogs", "stores")
 _TTL = 10
@@ -58,14 +58,14 @@ class Commands:
 
     def declare(self, table: TableName, policy: Mapping[str, object]) -> None:
         """The one policy of the folder."""
-        text = json.dumps({"version": 1, "tables": {table.text: dict(policy)}})
+        text = write_json({"version": 1, "tables": {table.text: dict(policy)}})
         (self.folder / "policies.yaml").write_text(text, "utf-8")
 
     def tablectl(self, *arguments: str) -> tuple[str, dict[str, Any]]:
         """``WORKS``, else the class of a statement's error or the exit code; and the result as JSON."""
         code, out = self.run(("-m", "tablectl", *arguments))
         try:
-            found = json.loads(out)
+            found = read_json(out)
         except ValueError:
             found = {}
         result: dict[str, Any] = found if isinstance(found, dict) else {}
@@ -91,7 +91,7 @@ def commands_in_a_folder(
         if remote:
             for section in (config, *of_env.values()):
                 section["engine"] = {**_without_server(section.get("engine", {})), "remote": remote}
-        (folder / FILE).write_text(json.dumps(config), "utf-8")
+        (folder / FILE).write_text(write_json(config), "utf-8")
         given = {**environ, ENV: env, "TABLECTL_STATE": str(folder / "records"), "NO_COLOR": "1"}
         if environ.get(BASE):
             given[BASE] = str(folder / FILE)

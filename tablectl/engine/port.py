@@ -186,7 +186,7 @@ class Executors(Protocol):
 
 
 @frozen
-class SourceFile:
+class FollowedFile:
     """A data file of a table as it was followed."""
 
     key: str
@@ -203,7 +203,7 @@ class FollowedTable:
     table_id: str
     layout: str
     """Its columns, properties and features. Files that were copied under another layout are of no use."""
-    files: tuple[SourceFile, ...]
+    files: tuple[FollowedFile, ...]
 
 
 class TableCopy(Protocol):

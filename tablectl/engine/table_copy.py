@@ -10,15 +10,15 @@ that Delta's commands use (``OptimisticTransaction``, ``TransactionalWrite`` and
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tablectl.delta.keys import CLUSTERING_DOMAIN
-from tablectl.engine.port import FollowedTable, SourceFile
+from tablectl.engine.port import FollowedFile, FollowedTable
 from tablectl.model.errors import EngineError
+from tablectl.support.json_text import read_json, write_json
 
 _DELTA = "org.apache.spark.sql.delta"
 _HIGH_WATER_MARK = "delta.identity.highWaterMark"
@@ -77,7 +77,7 @@ class DriverTableCopy:
         if before is None or not self._follow_commits(before, now):
             self._load(now)
         self._snapshot = now
-        files = tuple(SourceFile(key, size) for key, size in self._sizes.items())
+        files = tuple(FollowedFile(key, size) for key, size in self._sizes.items())
         return FollowedTable(now.version(), now.metadata().id(), self._layout, files)
 
     @_in_driver
@@ -178,7 +178,7 @@ class DriverTableCopy:
             seen += 1
             if commit._1() != seen:
                 return False
-            actions = [json.loads(each.json()) for each in self._items(commit._2())]
+            actions = [read_json(each.json()) for each in self._items(commit._2())]
             if any(each.keys() - _OF_FILES for each in actions):
                 return False
             # Within a commit, no file is both added and removed under one deletion vector.
@@ -187,14 +187,14 @@ class DriverTableCopy:
                     self._forget(_key(each["remove"]))
             for each in actions:
                 if "add" in each:
-                    self._learn(_key(each["add"]), self._action.fromJson(json.dumps(each)), each["add"]["size"])
+                    self._learn(_key(each["add"]), self._action.fromJson(write_json(each)), each["add"]["size"])
         return True
 
     def _load(self, now: Any) -> None:
         """Read the whole table, and keep what is known of files that it still has."""
         found = {}
         for file in now.allFiles().collect():
-            entry = json.loads(file.json())["add"]
+            entry = read_json(file.json())["add"]
             found[_key(entry)] = file, int(entry["size"])
         for key in self._sources.keys() - found.keys():
             self._forget(key)
@@ -228,9 +228,9 @@ class DriverTableCopy:
         return made
 
     def _metadata(self) -> Any:
-        found = json.loads(self._snapshot.metadata().json())
+        found = read_json(self._snapshot.metadata().json())
         found["metaData"]["partitionColumns"] = list(self._partitions)
-        return self._action.fromJson(json.dumps(found))
+        return self._action.fromJson(write_json(found))
 
     def _with_layout(self) -> Any:
         """A snapshot that reads files under the new partition columns."""
@@ -242,10 +242,10 @@ class DriverTableCopy:
         """The removal of the clustering columns, which an overwrite under partition columns makes too."""
         if not self._partitions:
             return []
-        found = [json.loads(each.json()) for each in self._items(self._snapshot.domainMetadata())]
+        found = [read_json(each.json()) for each in self._items(self._snapshot.domainMetadata())]
         ours = [each for each in found if each["domainMetadata"]["domain"] == CLUSTERING_DOMAIN]
         gone = [{"domainMetadata": {**each["domainMetadata"], "removed": True}} for each in ours]
-        return [self._action.fromJson(json.dumps(each)) for each in gone]
+        return [self._action.fromJson(write_json(each)) for each in gone]
 
     def activate(self) -> None:
         """Make the engine's session the active one of this thread."""
@@ -294,7 +294,7 @@ def open_table_copy(session: Any, location: str, partitions: Sequence[str], run:
 
 
 def _path(add: str) -> str:
-    return str(json.loads(add)["add"]["path"])
+    return str(read_json(add)["add"]["path"])
 
 
 def _key(entry: Mapping[str, Any]) -> str:
@@ -306,10 +306,10 @@ def _key(entry: Mapping[str, Any]) -> str:
 
 def _layout(snapshot: Any) -> str:
     """What files are written under, as text. Numbers that identity columns have given out do not count."""
-    metadata = json.loads(snapshot.metadata().json())["metaData"]
-    schema = json.loads(metadata["schemaString"])
+    metadata = read_json(snapshot.metadata().json())["metaData"]
+    schema = read_json(metadata["schemaString"])
     for column in schema["fields"]:
         column.get("metadata", {}).pop(_HIGH_WATER_MARK, None)
     settings = metadata.get("configuration", {})
-    protocol = json.loads(snapshot.protocol().json())
-    return json.dumps([metadata["id"], schema, settings, metadata["partitionColumns"], protocol], sort_keys=True)
+    protocol = read_json(snapshot.protocol().json())
+    return write_json([metadata["id"], schema, settings, metadata["partitionColumns"], protocol], sort=True)

@@ -16,7 +16,7 @@ from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _
 from tablectl.applying.copy_journal import CopiedPart, copy_text, delete_parts, save_part, saved_parts
 from tablectl.applying.rewrite import RowSum, row_sums, unlike
 from tablectl.applying.run_report import RunOutcome
-from tablectl.engine.port import FollowedTable, SourceFile
+from tablectl.engine.port import FollowedFile, FollowedTable
 from tablectl.model.table_options import TableOptions
 from tablectl.storage.records import RecordStore, open_records
 from tests.applying.world import World
@@ -38,7 +38,7 @@ class FakeCopy:
 
     def follow(self) -> FollowedTable:
         return FollowedTable(
-            self.version, self.id, self.layout, tuple(SourceFile(*each) for each in self.files.items())
+            self.version, self.id, self.layout, tuple(FollowedFile(*each) for each in self.files.items())
         )
 
     def write(self, keys: Any) -> tuple[str, ...]:

@@ -130,4 +130,4 @@ def test_every_setting_is_explained_and_so_is_a_group_of_them(cli: Cli, repo: Re
 def test_a_word_that_has_no_row_leads_to_the_pages_about_it(cli: Cli, repo: Repository) -> None:
     result = cli("explain", "terabytes")
     assert result.code == 64
-    assert "hint: see `tablectl explain docs/large-tables.md`" in result.err
+    assert "`tablectl explain docs/large-tables.md`" in result.err
