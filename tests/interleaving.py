@@ -90,6 +90,7 @@ class Writer:
     ) -> None:
         self._door.open()
         self._thread.join(TIMEOUT)
+        self._door.close()
 
     @property
     def ended(self) -> bool:
@@ -158,6 +159,10 @@ class _Door:
             self._opened = True
             for connection in self._inside:
                 connection.close()
+
+    def close(self) -> None:
+        """Stop listening, once the writer has ended. Another server may then get its port."""
+        self.open()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread in accept, which a close alone does not
         self._listener.close()
@@ -195,6 +200,9 @@ class _Observer:
 
     def open(self) -> None:
         self._open.set()
+
+    def close(self) -> None:
+        self.open()
 
     def startingTransaction(self, start: Any) -> Any:  # noqa: N802  # the JVM's names, here and below
         return start.apply()
