@@ -42,7 +42,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "copies.jsonl"
 TTL = 10
 _CONFIG = f"engine:\n  statement_bound: 15\nwindow:\n  ttl: {TTL}\n  drain: 60\n  cutover: 2\n"
 _PAUSE = 1.8 * TTL
-_PATIENCE = 180.0
+_PATIENCE = 420.0
 _TRIES = 12
 
 
@@ -142,6 +142,7 @@ class Apply:
         except subprocess.TimeoutExpired:
             self.send(signal.SIGKILL)
             self._process.wait()
+            return {"code": -9, "message": f"did not end within {_PATIENCE:.0f} s"}
         if not self._result.exists():
             return {"code": -9, "message": ""}
         found: dict[str, Any] = json.loads(self._result.read_text(encoding="utf-8"))
@@ -224,6 +225,7 @@ class Round:
     def _wrong(self, ends: Sequence[Mapping[str, Any]], before: Any, after: Any) -> Iterator[str]:
         if ends[-1]["code"] != 0:
             yield f"no apply finished: {ends[-1]['message']}"
+        yield from (f"an apply {each['message']}" for each in ends if each["message"].startswith("did not end"))
         if after["partitions"] != ["day"]:
             yield f"the partition columns are {after['partitions']}"
         if after["id"] != before["id"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
@@ -185,7 +186,9 @@ def apply(steps: Path, result: Path) -> None:
             step = "follow"
         with steps.open("a", encoding="utf-8") as file:
             file.write(f"{step}\n")
+        print(f"{time.time():.1f} {event.step} {event.words}", flush=True)
 
+    faulthandler.dump_traceback_later(120, repeat=True)
     report = tablectl.apply(directory=Path.cwd(), spark=spark.newSession(), control=Control(notify=notify))
     message = "; ".join(f"{each.outcome}: {each.message}" for each in report.tables)
     result.write_text(json.dumps({"code": report.exit_code, "message": message}), encoding="utf-8")
