@@ -170,7 +170,7 @@ class DriverTableCopy:
         missing, or one changes columns, properties or features.
         """
         wanted, seen = int(before.version()), int(before.version())
-        changes = self._log.getChanges(wanted + 1, self._none(), True)
+        changes = self._log.getChanges(wanted + 1, self._none(), False)  # a gap is found below
         while seen < now.version():
             if not changes.hasNext():
                 return False

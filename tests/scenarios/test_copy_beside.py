@@ -261,3 +261,58 @@ def test_a_copy_that_fails_at_any_step_leaves_the_table_as_it_was_and_goes_on(
         assert (run.outcome, run.message) == (RunOutcome.APPLIED, ""), point
         assert rows(spark, name) == held, point
         assert read_table(parse_table(name), str(path)).partition_columns == columns
+
+
+def test_commits_that_were_cleaned_up_meanwhile_are_found_in_the_whole_table(
+    spark: Any, cli: Callable[..., Any], policies: Callable[[str], None], tmp_path: Path
+) -> None:
+    name = small(spark, tmp_path / "t")
+    policies(declared(name))
+    log = tmp_path / "t" / "_delta_log"
+    cleaned: list[Path] = []
+    held: list[Any] = []
+
+    def notify(event: RunEvent) -> None:
+        if event.step == "copy" and not cleaned:
+            spark.sql(f"INSERT INTO {name} VALUES (99, 'd1', 1)")
+            spark.sql(f"DELETE FROM {name} WHERE id = 51")
+            spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+            spark.sql(f"UPDATE {name} SET v = -1 WHERE id = 50")
+            checkpoint = max(log.glob("*.checkpoint*.parquet"))
+            cleaned.extend(each for each in log.glob("*.json") if each.name[:20] < checkpoint.name[:20])
+            for each in cleaned:
+                each.unlink()
+                each.with_name(f".{each.name}.crc").unlink(missing_ok=True)
+            held.append(rows(spark, name))
+
+    (run,) = tablectl.apply(spark=spark, control=Control(notify=notify)).tables
+    assert (run.outcome, run.message) == (RunOutcome.APPLIED, "")
+    assert len(cleaned) > 5
+    assert [rows(spark, name)] == held
+    assert spark.sql(f"DESCRIBE DETAIL {name}").collect()[0].partitionColumns == ["day"]
+
+
+def test_a_stream_ends_at_the_cut_over_and_goes_on_with_a_new_checkpoint(
+    spark: Any, cli: Callable[..., Any], policies: Callable[[str], None], tmp_path: Path
+) -> None:
+    table, sink = tmp_path / "t", tmp_path / "sink"
+    name = small(spark, table)
+
+    def batch(checkpoint: str, **options: Any) -> None:
+        """The query reads what there is, and ends."""
+        source = spark.readStream.format("delta").options(**options).load(str(table))
+        query = source.writeStream.format("delta").option("checkpointLocation", str(tmp_path / checkpoint))
+        query.trigger(availableNow=True).start(str(sink)).awaitTermination()
+
+    batch("old")
+    before = spark.table(f"delta.`{sink}`").count()
+    policies(declared(name))
+    (run,) = tablectl.apply(spark=spark).tables
+    assert run.outcome is RunOutcome.APPLIED
+    with pytest.raises(Exception, match="DELTA_SOURCE_TABLE_IGNORE_CHANGES|DELTA_SCHEMA_CHANGED"):
+        batch("old")
+    assert spark.table(f"delta.`{sink}`").count() == before
+    spark.sql(f"INSERT INTO {name} VALUES (99, 'd1', 1)")
+    version = read_table(parse_table(name), str(table)).version
+    batch("new", startingVersion=version)
+    assert spark.table(f"delta.`{sink}`").count() == before + 1
