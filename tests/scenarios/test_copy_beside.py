@@ -309,7 +309,7 @@ def test_a_stream_ends_at_the_cut_over_and_goes_on_with_a_new_checkpoint(
     policies(declared(name))
     (run,) = tablectl.apply(spark=spark).tables
     assert run.outcome is RunOutcome.APPLIED
-    with pytest.raises(Exception, match="DELTA_SOURCE_TABLE_IGNORE_CHANGES|DELTA_SCHEMA_CHANGED"):
+    with pytest.raises(Exception, match=r"DELTA_SOURCE_TABLE_IGNORE_CHANGES|DELTA_SCHEMA_CHANGED"):
         batch("old")
     assert spark.table(f"delta.`{sink}`").count() == before
     spark.sql(f"INSERT INTO {name} VALUES (99, 'd1', 1)")
