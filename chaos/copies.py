@@ -35,7 +35,7 @@ from chaos.copy_server import ROWS, TWICE
 from chaos.results import code_version
 from chaos.server import ROOT
 
-STEPS: Mapping[str, float] = {"copy": 2.5, "follow": 1.5, "gate": 0.6, "cut over": 1.2, "verify": 0.5}
+STEPS: Mapping[str, float] = {"copy": 2.5, "follow": 0.15, "gate": 0.6, "cut over": 1.2, "verify": 0.1}
 """The steps of an apply, with the longest delay from the begin of each to the fault, in seconds."""
 FAULTS = ("kill", "pause", "server")
 RESULTS = ROOT / "benchmarks" / "results" / "copies.jsonl"

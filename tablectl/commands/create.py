@@ -19,6 +19,7 @@ from tablectl.delta.schema_ddl import schema_of_columns
 from tablectl.delta.schema_sql import new_schema
 from tablectl.delta.sql_tokens import SqlTextError
 from tablectl.leases.clock import today
+from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import (
     EngineError,
     ExitCode,
@@ -308,7 +309,6 @@ def _comparable(live: LiveTable) -> str:
 
 
 def _read(project: Project, name: TableName, spec: TableSpec, where: str) -> LiveTable:
-    from tablectl.log.reader import ReadRequest, read_many  # noqa: PLC0415  # it loads obstore
 
     request = ReadRequest(name, where, depth_for(spec, 0))
     (found,) = read_many([request], cache=project.cache, options=project.stores)

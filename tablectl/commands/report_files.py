@@ -12,7 +12,9 @@ from tablectl.commands.output import Output
 from tablectl.commands.written_files import check_writable, write_file
 from tablectl.model.errors import TablectlError, UsageError, one_line
 from tablectl.model.output_escapes import escape_output
+from tablectl.reports.context import Context
 from tablectl.reports.formats import ReportFormat, format_of, suffixes
+from tablectl.reports.render import render
 from tablectl.reports.style import Style
 from tablectl.support.frozen import frozen
 
@@ -85,9 +87,6 @@ class ReportFiles:
 
     def show(self, document: Document, out: Output, *, verbose: bool = False) -> None:
         """Write and print a document. Raises as ``write``."""
-        from tablectl.reports.context import Context  # noqa: PLC0415  # most commands report without it
-        from tablectl.reports.render import render  # noqa: PLC0415
-
         self.write(lambda form, style: render(document, form, style, Context(), verbose=verbose), out)
 
     def keep(self, render: Render, out: Output) -> None:

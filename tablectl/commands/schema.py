@@ -10,6 +10,7 @@ from tablectl.model.errors import ExitCode
 from tablectl.policies.fields import Schema, Word
 from tablectl.policies.schemas import config_schema, policy_schema
 from tablectl.policies.settings import setting
+from tablectl.reports import schema
 from tablectl.support.json_text import write_json
 
 
@@ -43,7 +44,6 @@ def _schema(of: str) -> Schema:
         return policy_schema()
     if of == "config":
         return config_schema()
-    from tablectl.reports import schema  # noqa: PLC0415  # loads what reads the logs of tables
 
     return {
         "plan": schema.plan_schema,

@@ -18,6 +18,8 @@ from tablectl.engine.liveness import Heartbeat, answer_of, watched
 from tablectl.engine.port import MaySend, always, no_overwrite
 from tablectl.engine.session_settings import SETTINGS, STAMP_KEY
 from tablectl.engine.sql_catalog import SqlCatalog
+from tablectl.engine.thrift import PASSWORD, USER, ThriftOptions, ThriftServer
+from tablectl.engine.warehouse import Warehouse, WarehouseOptions
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.support.frozen import frozen
@@ -127,8 +129,6 @@ class EndpointOptions:
 
 def thrift(place: str, options: EndpointOptions, environ: Mapping[str, str]) -> Endpoint:
     """The Thrift server at ``HOST:PORT``, with the user and the password of the environment."""
-    from tablectl.engine.thrift import PASSWORD, USER, ThriftOptions, ThriftServer  # noqa: PLC0415  # only one is used
-
     host, _, port = place.rpartition(":")
     return ThriftServer(
         ThriftOptions(
@@ -146,8 +146,6 @@ def thrift(place: str, options: EndpointOptions, environ: Mapping[str, str]) -> 
 
 def warehouse(place: str, options: EndpointOptions) -> Endpoint:
     """The SQL warehouse with this id, in the workspace of the login. Raises ``EngineError``."""
-    from tablectl.engine.warehouse import Warehouse, WarehouseOptions  # noqa: PLC0415  # only one is used
-
     return Warehouse(WarehouseOptions(place, options.bound or DEFAULT_BOUND))
 
 

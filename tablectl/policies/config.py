@@ -36,6 +36,7 @@ from tablectl.policies.fields import (
     whole,
 )
 from tablectl.policies.identifiers import why_unusable
+from tablectl.policies.own_rules import own_rule_codes
 from tablectl.policies.settings import given_settings, section, setting
 from tablectl.policies.suggestions import did_you_mean
 from tablectl.policies.variables import is_variable
@@ -440,8 +441,6 @@ def _why_no_code(code: str) -> str:
     if code in RULES:
         return ""
     if is_own_code(code):
-        from tablectl.policies.own_rules import own_rule_codes  # noqa: PLC0415  # only where there are such codes
-
         known = own_rule_codes()
         return (
             ""
