@@ -18,6 +18,7 @@ from tablectl.attributes.policy import Policy
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Field, Schema
+from tablectl.documents.style import Style
 from tablectl.model.errors import InputError
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import LiveTable
@@ -28,10 +29,8 @@ from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan
-from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.render import render
-from tablectl.reports.style import Style
+from tablectl.reports.render import ReportFormat, render
 
 _AT_ONCE = 4_000
 """Entries in one file."""

@@ -202,7 +202,7 @@ def test_the_function_is_not_hidden_by_the_package_of_its_name() -> None:
 import tablectl
 for _ in range(2):
     assert callable(tablectl.plan) and callable(tablectl.apply)
-import tablectl.applying.run_report as report
+import tablectl.model.run_report as report
 from tablectl import apply
 assert callable(apply) and callable(tablectl.apply) and report.RunOutcome
 """

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from tablectl.applying.context import RunContext, TableJob
-from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.model.calendar import Calendar
 from tablectl.model.plan import TablePlan
+from tablectl.model.run_report import RunOutcome
 
 _CALENDAR = Awaited("calendar", "for the calendar")
 _SOON = 0.001

@@ -10,7 +10,6 @@ from threading import Event as Flag
 from typing import Protocol
 
 from tablectl.applying.events import Notify
-from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.scheduler import Pace
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement_turns import Turns
@@ -22,6 +21,7 @@ from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import TablePlan
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp
 from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState

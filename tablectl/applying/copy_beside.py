@@ -17,7 +17,6 @@ from urllib.parse import unquote
 from tablectl.applying.context import StopTableError, interrupted
 from tablectl.applying.copy_journal import CopiedPart, delete_part, delete_parts, save_part, saved_parts
 from tablectl.applying.rewrite import RowSum, row_sums, unlike
-from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.scheduler import HOUR, LIMIT
 from tablectl.applying.statement import new_tag, target
 from tablectl.applying.table_session import TableSession
@@ -25,6 +24,7 @@ from tablectl.engine.port import CopiesTables, FollowedFile, MaySend, TableCopy
 from tablectl.leases.clock import milliseconds
 from tablectl.model.errors import EngineError, LiveError, is_conflict
 from tablectl.model.plan import Statement, TablePlan
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.table import LiveTable
 from tablectl.model.text import size_text
 from tablectl.storage.records import RecordStore

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, wait_here
 from tablectl.leases.clock import Clock
 from tablectl.leases.guards import HERE, GuardRecord, delete_dead_guard, listed_twice, read_guard
 from tablectl.leases.lease import LeaseLost
 from tablectl.leases.lease_records import PATIENCE, Gate
 from tablectl.model.errors import WindowError
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.text import listed
 from tablectl.storage.records import RecordStore
 from tablectl.support.frozen import frozen

@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tablectl.applying.context import TableJob
-from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.engine.port import Engine
 from tablectl.leases.lease_records import PATIENCE, RunningStatement
 from tablectl.model.plan import TablePlan
+from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.support.frozen import frozen
 
 _ALTER = 50_000_000

@@ -14,7 +14,6 @@ from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.drain import MOST_NAMED, DrainOptions, DrainWait, drain, named
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
-from tablectl.applying.run_report import GateRun, PossibleFailure, RunOutcome, TableRun
 from tablectl.applying.shared_window import SharedWindow, WindowStep
 from tablectl.applying.statement_turns import SHORT_DRAIN, lane_of
 from tablectl.applying.waits import Later
@@ -24,6 +23,7 @@ from tablectl.leases.lease import RELEASE_PAUSES, Lease, LeaseLost
 from tablectl.leases.lease_records import PATIENCE, Gate
 from tablectl.model.errors import WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
+from tablectl.model.run_report import GateRun, PossibleFailure, RunOutcome, TableRun
 from tablectl.model.text import listed
 
 GATES: Mapping[Phase, Gate] = MappingProxyType(

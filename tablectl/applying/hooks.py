@@ -13,9 +13,9 @@ from itertools import chain
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import RunOutcome
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import WindowError
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.text import listed
 from tablectl.support.frozen import frozen
 

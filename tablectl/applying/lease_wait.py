@@ -15,7 +15,6 @@ from typing import Protocol
 from tablectl.applying.context import RunContext, TableJob
 from tablectl.applying.events import most_text
 from tablectl.applying.gate import with_gate
-from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.statement import TAG, has_committed, may_renew
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.delta.names import canonical_location
@@ -24,6 +23,7 @@ from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease, Renewer
 from tablectl.leases.lease_records import PATIENCE, RunningStatement
 from tablectl.model.errors import WindowError
+from tablectl.model.run_report import RunOutcome, TableRun
 
 GRACE = 3.0
 """Seconds for which a lease with a live holder is polled: it may be held for milliseconds only."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tablectl.applying.run_report import CommitRun, PossibleFailure, StatementRun, WriterRun
+from tablectl.model.run_report import CommitRun, PossibleFailure, StatementRun, WriterRun
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit
 

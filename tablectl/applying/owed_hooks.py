@@ -12,7 +12,6 @@ from functools import cache, partial
 from tablectl.applying.context import RunContext, StopTableError, TableJob, interrupted
 from tablectl.applying.hooks import HookStreams, TableHooks, distinct
 from tablectl.applying.lease_wait import DeadStatements, LeaseWait
-from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import shares_window
 from tablectl.applying.waits import End, Later
@@ -22,6 +21,7 @@ from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease_records import tail
 from tablectl.model.errors import BrokenTableError, TablectlError
 from tablectl.model.one_table import of_table
+from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.storage.records import RecordStore
 from tablectl.support.frozen import frozen
 

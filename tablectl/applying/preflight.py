@@ -16,7 +16,6 @@ from tablectl.applying.copy_beside import check_copies
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import RunEvent
 from tablectl.applying.lease_wait import LeaseWait
-from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.run_table import unexpected
 from tablectl.applying.statement import check_name
 from tablectl.applying.waits import GO, Answer, End, Wait
@@ -25,6 +24,7 @@ from tablectl.engine.port import CommitDriver, Engine, no_overwrite
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import LiveError, PlanFileError, WindowError
 from tablectl.model.plan import TablePlan
+from tablectl.model.run_report import RunOutcome
 from tablectl.storage.failures import MissingRightError
 from tablectl.storage.records import RecordStore
 

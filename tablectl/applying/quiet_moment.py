@@ -10,7 +10,6 @@ from functools import partial
 
 from tablectl.applying.calendar_check import opening_of
 from tablectl.applying.context import QuietTerms, RunContext, TableJob
-from tablectl.applying.run_report import QuietStart, RunOutcome, TableRun
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.conflicts.past_writers import KnownJob, PastWriters, known_jobs, loss_of, loss_within, past_writers
 from tablectl.leases.guards import read_guards
@@ -26,6 +25,7 @@ from tablectl.model.expected_loss import (
     hour_text,
 )
 from tablectl.model.plan import TablePlan
+from tablectl.model.run_report import QuietStart, RunOutcome, TableRun
 from tablectl.model.table import LOOK_BACK, Depth
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.upkeep import UpkeepTable

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Sequence
 
 from tablectl.applying.context import StopTableError
-from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.statement import target
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.names import column_sql
@@ -18,6 +17,7 @@ from tablectl.delta.schema import columns_of, differences
 from tablectl.leases.lease import LeaseLost
 from tablectl.model.errors import EngineError, LiveError, WindowError
 from tablectl.model.plan import Statement, TablePlan
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
 from tablectl.support.frozen import frozen

@@ -24,7 +24,6 @@ from tablectl.applying.lease_wait import STATEMENT_LEFT, DeadStatements, LeaseWa
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks, with_shared_windows
 from tablectl.applying.preflight import Preflight, Rights, check_commit_drivers, check_places
 from tablectl.applying.quiet_moment import QuietWait
-from tablectl.applying.run_report import CanaryRun, RunOutcome, RunReport, TableRun
 from tablectl.applying.run_table import run_table, unexpected
 from tablectl.applying.scheduler import PACED, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow, shares_window
@@ -37,6 +36,7 @@ from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import ExitCode, PlanFileError, TablectlError
 from tablectl.model.one_table import no_panic, of_table
 from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.run_report import CanaryRun, RunOutcome, RunReport, TableRun
 from tablectl.model.text import minutes_text
 from tablectl.storage.mounts import real_place
 from tablectl.storage.records import RecordStore

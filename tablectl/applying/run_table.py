@@ -23,9 +23,7 @@ from tablectl.applying.remaining import (
     why_waiting,
 )
 from tablectl.applying.rewrite import check_rewritable, check_rewrites
-from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.run_upkeep import run_upkeep
-from tablectl.applying.send_statement import send
 from tablectl.applying.statement import (
     Landed,
     LandedElsewhere,
@@ -38,13 +36,14 @@ from tablectl.applying.statement import (
     check_took_effect,
     ends_with_commit,
     new_tag,
+    send,
     settle_statement,
     statement_over,
     target,
 )
 from tablectl.applying.statement_turns import Lane, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
-from tablectl.applying.violations import check_violations
+from tablectl.attributes.constraints import violated_by
 from tablectl.delta.names import canonical_location
 from tablectl.delta.schema import Schema, own_metadata
 from tablectl.leases.clock import StoppedError, milliseconds
@@ -53,11 +52,40 @@ from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import EngineError, TablectlError, is_conflict
 from tablectl.model.one_table import error_of, no_panic
 from tablectl.model.plan import Phase, Statement, TablePlan
+from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.diff import ChangeState, change_state, why_stale
 from tablectl.planning.upkeep import UpkeepTable
 from tablectl.support.frozen import frozen
+
+
+def check_violations(session: TableSession, missing: Sequence[Statement], live: LiveTable) -> None:
+    """Raise ``StopTableError`` if rows of this version violate a constraint that a statement adds. Each is counted once
+    in a run.
+    """
+    window, plan = session.window, session.plan
+    scanning = [each for each in missing if each.effect.scans and each.id not in session.counted]
+    ids = {change for statement in scanning for change in statement.serves}
+    rows = [(change, violated_by(change)) for change in plan.changes if change.id in ids]
+    session.counted |= {each.id for each in scanning}
+    if not rows:
+        return
+    session.tell("count", f"count the rows in the way of {', '.join(change.id for change, _ in rows)}")
+    place = f"{target(window, plan).sql} VERSION AS OF {live.version}"
+    found = window.engine.row(f"SELECT {', '.join(f'count_if({condition})' for _, condition in rows)}\nFROM {place}")
+    wrong = [
+        (each, condition, int(count or 0)) for (each, condition), count in zip(rows, found, strict=True) if count != "0"
+    ]
+    if wrong:
+        told = "; ".join(f"{count:,} rows violate {each.id} ({each.after})" for each, _, count in wrong)
+        condition = wrong[0][1]
+        raise StopTableError(
+            RunOutcome.REFUSED,
+            f"in version {live.version}, {told}",
+            f"find and correct them in {plan.table.sql}, where {condition}; or change the constraint, and plan again",
+        )
+
 
 _TRIES = 5
 """Attempts to send one statement if others commit at the same moment each time."""

@@ -14,18 +14,18 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 from tablectl.applying.context import RunContext, StopTableError
-from tablectl.applying.remaining import error_text, is_missing
-from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.remaining import error_text, is_missing, is_too_young, planned_phase, separate_commits
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location
-from tablectl.engine.port import Engine
-from tablectl.leases.clock import StoppedError
+from tablectl.engine.port import Engine, MaySend
+from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import Gate, RunningStatement
 from tablectl.model.commits import Kind
 from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
-from tablectl.model.plan import Statement, TablePlan
+from tablectl.model.plan import Phase, Statement, TablePlan
+from tablectl.model.run_report import RunOutcome, StatementRun
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit
 from tablectl.support.frozen import frozen
@@ -348,3 +348,41 @@ def has_committed(window: RunContext, location: str, run: str, after: int | None
         return False
     stamps = (read_stamp(each.user_metadata) for each in commits)
     return any(stamp is not None and stamp.run == run for stamp in stamps)
+
+
+def send(
+    session: TableSession, statement: Statement, sent: Sent, execute: Callable[[MaySend], None]
+) -> EngineError | None:
+    """Call ``execute`` and return the engine's error, if there is one. Raises ``WindowError`` if nothing was sent."""
+    clock, phase = session.window.clock, planned_phase(session.plan, statement)
+    session.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
+    started, at = clock.monotonic(), milliseconds(clock.utc())
+    error: EngineError | None = None
+    with announced(session, sent) as may_send:
+        try:
+            execute(may_send)
+        except EngineError as raised:
+            error = raised
+        except WindowError:  # by ``may_send``: nothing was sent
+            statement_over(session)
+            raise
+    if error and is_too_young(statement, error.condition):
+        session.wait_for(statement, "history is not old enough yet to be given up")
+        error = None
+    session.sent.append(
+        StatementRun(
+            id=statement.id,
+            sql=statement.sql,
+            phase=phase,
+            milliseconds=round((clock.monotonic() - started) * 1000),
+            at=at,
+            error=error.message if error else "",
+            condition=error.condition if error else "",
+            fails=statement.fails,
+            separate=separate_commits(statement),
+        )
+    )
+    if phase is Phase.CLOSED and statement.fails and error is None:
+        session.exposed.append(clock.monotonic())
+    session.tell(f"after {statement.id}")
+    return error

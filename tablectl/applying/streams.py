@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tablectl.applying.context import RunContext, TableJob
-from tablectl.applying.run_report import RunOutcome, StreamRun, TableRun
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.model.errors import LiveError, TablectlError, one_line
 from tablectl.model.one_table import of_table
 from tablectl.model.plan import TablePlan
+from tablectl.model.run_report import RunOutcome, StreamRun, TableRun
 from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
 from tablectl.model.text import minutes_text
-from tablectl.planning.stream_stops import stopped_streams
+from tablectl.planning.derive_statements import stopped_streams
 from tablectl.support.frozen import frozen
 
 _STREAM = Awaited("stream", "for a stream")

@@ -14,18 +14,18 @@ from tablectl.applying.events import RunEvent
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.hooks import HookStreams, TableHooks, distinct
 from tablectl.applying.observed_writers import name_of, possible_failures, writers_seen
-from tablectl.applying.run_report import CommitRun, RunOutcome, StatementRun, TableRun
 from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
+from tablectl.model.run_report import CommitRun, RunOutcome, StatementRun, TableRun
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import value_text
+from tablectl.planning.derive_statements import stopped_streams
 from tablectl.planning.diff import ChangeState, change_state, current, found_value
-from tablectl.planning.stream_stops import stopped_streams
-from tablectl.planning.table_loss import changes_depend_on_writers
+from tablectl.planning.plan_table import changes_depend_on_writers
 
 if TYPE_CHECKING:
     from tablectl.applying.copy_beside import BesideCopy

@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.leases.clock import Clock
+from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.support.frozen import frozen
 
 

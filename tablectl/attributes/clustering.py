@@ -15,8 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation, is_true
-from tablectl.attributes.catalog_entry import why_no_catalog_setting
+from tablectl.attributes.base import (
+    NO_NEEDS,
+    Attribute,
+    ChangeTarget,
+    Needs,
+    PlannedOperation,
+    is_true,
+    why_no_catalog_setting,
+)
 from tablectl.attributes.column_lists import (
     STATS_KEYS,
     folded,

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Attribute, ChangeTarget, Needs, PlannedOperation
-from tablectl.attributes.catalog_entry import UNKNOWN, why_no_dialect
+from tablectl.attributes.base import UNKNOWN, Attribute, ChangeTarget, Needs, PlannedOperation, why_no_dialect
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS

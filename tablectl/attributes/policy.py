@@ -4,9 +4,11 @@ table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from fnmatch import translate
+from functools import cached_property, reduce
 from operator import or_
 from types import MappingProxyType
 from typing import Any
@@ -30,9 +32,12 @@ from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.properties import canonical_key, find_known, known_keys, why_never_declared
 from tablectl.delta.properties import why_refused as why_refused_by_delta
-from tablectl.model.plan import Change, Value
+from tablectl.delta.schema import TYPE_CHANGES
+from tablectl.delta.table_features import SWITCHES
+from tablectl.model.plan import Basis, Change, ProtocolFact, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.model.writers import client_facts, partition_writers, writer_evidence
 
 ATTRIBUTES: tuple[Attribute, ...] = (
     Isolation(),
@@ -211,3 +216,71 @@ def declarable_keys(dialect: str) -> tuple[str, ...]:
 def attribute(name: str) -> Attribute:
     """The attribute with this name. Raises ``KeyError`` if there is none."""
     return _BY_NAME[name]
+
+
+_STORED = OWNED.keys() | SWITCHES
+
+
+def basis_of(live: LiveTable, options: TableOptions = NO_OPTIONS, runtime: str = "") -> Basis:
+    """The basis of a live table under the options of its policy, for a Databricks Runtime if it is known."""
+    return Basis(
+        protocol=ProtocolFact.of(live.protocol),
+        partitioned=bool(live.partition_columns),
+        clustered=live.clustering is not None,
+        identity=live.schema.has_identity(),
+        schema_writers=live.schema_writers,
+        overwrites=live.overwrites,
+        clients=client_facts(live),
+        partition_writers=partition_writers(live),
+        evidence=writer_evidence(live),
+        vectors=live.vectors,
+        files=live.files,
+        bytes=live.bytes,
+        nested=any(each.fields or each.within for each in live.schema.fields),
+        stored=tuple(sorted(pair for pair in live.properties.items() if pair[0].lower() in _STORED)),
+        widened=TYPE_CHANGES in live.schema.text,
+        marks=live.marks,
+        truncation=live.truncation.due if live.truncation else 0,
+        options=options,
+        metadata_version=live.catalog.metadata_version if live.catalog else None,
+        runtime=runtime,
+    )
+
+
+HIDDEN = "••••••"
+_BEFORE_KEY = ("access", "account", "api", "auth", "encrypt", "master", "private", "service", "shared", "sign")
+SECRET_KEYS = (
+    *("*password*", "*passwd*", "*passphrase*", "*secret*", "*token*", "*credential*"),
+    *(f"*{word}*key*" for word in _BEFORE_KEY),
+)
+"""The default of ``reports.mask``: keys that look like secrets. No key that Delta knows is among them, and no key whose
+name is that of columns, such as ``primary_key`` or ``partition.keys``.
+"""
+_OWNERS = frozenset(OWNED.values())
+
+
+@dataclass(frozen=True)
+class MaskedKeys:
+    """Globs over property keys (``*password*``, ``owner.*``), without regard to letter case."""
+
+    patterns: tuple[str, ...] = ()
+
+    @cached_property
+    def _keys(self) -> re.Pattern[str]:
+        return re.compile("|".join(translate(each) for each in self.patterns), re.IGNORECASE)
+
+    @cached_property
+    def _attributes(self) -> frozenset[str]:
+        return frozenset(attribute for key, attribute in OWNED.items() if self.hides(key))
+
+    def hides(self, key: str) -> bool:
+        """Whether the values of a property are hidden."""
+        return bool(self.patterns) and self._keys.match(key) is not None
+
+    def hides_value(self, attribute: str, key: str) -> bool:
+        """Whether the values of an attribute are hidden. ``key`` is that of a change."""
+        of_property = key and attribute not in _OWNERS
+        return bool(self.patterns) and (self.hides(key) if of_property else attribute in self._attributes)
+
+
+NO_MASK = MaskedKeys()

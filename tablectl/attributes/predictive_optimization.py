@@ -10,8 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation
-from tablectl.attributes.catalog_entry import UNKNOWN, why_no_catalog_setting
+from tablectl.attributes.base import (
+    NO_NEEDS,
+    UNKNOWN,
+    Attribute,
+    ChangeTarget,
+    Needs,
+    PlannedOperation,
+    why_no_catalog_setting,
+)
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta.dialects import DATABRICKS, dialect_of
 from tablectl.model.managed_table import CATALOG_FEATURES

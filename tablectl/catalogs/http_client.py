@@ -19,11 +19,24 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from tablectl.delta.credentials import HIDDEN, scrub
-from tablectl.model.errors import LiveError
+from tablectl.model.errors import LiveError, UsageError
 from tablectl.model.text import printable
 from tablectl.support.files import size_text
 from tablectl.support.json_text import JsonBudgetError, read_json, write_json
 from tablectl.support.threads import in_thread
+
+
+def token_of(environ: Mapping[str, str], variable: str) -> str:
+    """The token in a variable, without space around it; empty if there is none.
+
+    Raises ``UsageError`` for characters that no header of HTTP can carry. The text is not shown: it can be a secret
+    that was pasted with a line break.
+    """
+    token = environ.get(variable, "").strip()
+    if not token.isprintable() or not token.isascii():
+        raise UsageError(f"{variable} holds no token: it has characters that no token has", "set it again, on one line")
+    return token
+
 
 _CHUNK = 1 << 16
 _ERROR_BYTES = 1 << 16

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from tablectl.catalogs.glue import GlueCatalog
-from tablectl.catalogs.http_client import HttpClient, why_no_url
+from tablectl.catalogs.http_client import HttpClient, token_of, why_no_url
 from tablectl.catalogs.port import CatalogReader
 from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.engine.databricks_login import LOGIN, log_in
 from tablectl.engine.port import Catalog
 from tablectl.model.errors import UsageError
-from tablectl.model.tokens import token_of
 from tablectl.policies.catalog_config import CONNECTOR, CatalogConfig
 
 INSTALL_BOTO3 = "install it with `pip install boto3`"

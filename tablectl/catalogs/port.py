@@ -11,7 +11,7 @@ from tablectl.delta.names import TableName
 from tablectl.model.errors import TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.model.rights import TableRights
-from tablectl.storage.access import TemporaryCredentials
+from tablectl.storage.object_stores import TemporaryCredentials
 from tablectl.support.frozen import frozen
 
 Operation = Literal["READ", "READ_WRITE"]

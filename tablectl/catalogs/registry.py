@@ -17,7 +17,7 @@ from tablectl.model.errors import BrokenTableError, LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.model.one_table import of_table
 from tablectl.model.rights import TableRights
-from tablectl.storage.access import Provider, TemporaryCredentials
+from tablectl.storage.object_stores import Provider, TemporaryCredentials
 from tablectl.support.frozen import frozen
 
 _MARGIN = timedelta(minutes=2)

@@ -31,7 +31,7 @@ from tablectl.model.errors import LiveError, MissingError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.one_table import of_table
 from tablectl.model.rights import TableRights
-from tablectl.storage.access import TemporaryCredentials
+from tablectl.storage.object_stores import TemporaryCredentials
 from tablectl.support.frozen import frozen
 
 API = "/api/2.1/unity-catalog"

@@ -20,7 +20,7 @@ from tablectl.ci.rest_api import HostedRepository, open_gitlab
 from tablectl.commands.plan_files import read_plan
 from tablectl.commands.written_files import write_file
 from tablectl.model.errors import ExitCode, LiveError, PlanFileError, TablectlError
-from tablectl.model.output_escapes import escape_output
+from tablectl.model.text import escape_output
 from tablectl.planning.plan_file import MAX_BYTES, digest_of, load_plan
 from tablectl.support.frozen import frozen
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tablectl.catalogs.http_client import Bounds, HttpClient, why_no_url
+from tablectl.catalogs.http_client import Bounds, HttpClient, token_of, why_no_url
 from tablectl.model.errors import LiveError, UsageError
-from tablectl.model.tokens import token_of
 
 _JSON = Bounds(silence=30.0, bytes=64 << 20)
 _DOWNLOAD_SECONDS = 600.0

@@ -30,6 +30,7 @@ from tablectl.commands.plan_files import read_plan
 from tablectl.commands.project import Project
 from tablectl.commands.report_files import below_root
 from tablectl.commands.written_files import write_file
+from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode, InputError, LiveError, PlanFileError, TablectlError, UsageError
 from tablectl.model.one_table import error_of
 from tablectl.model.plan import Plan
@@ -43,7 +44,6 @@ from tablectl.reports.context import Context
 from tablectl.reports.groups import Group, Weight, plan_groups
 from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
-from tablectl.reports.style import plural
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _MOST_SAID = 10_000

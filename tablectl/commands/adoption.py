@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tablectl.commands.output import Output
 from tablectl.commands.written_files import write_file
+from tablectl.documents.style import Style, plural
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.policies.adopt import Adoption
 from tablectl.policies.repository import Repository
 from tablectl.reports.document_text import document_text
-from tablectl.reports.formats import ReportFormat
+from tablectl.reports.render import ReportFormat
 from tablectl.reports.runs_document import document_of_adoption
-from tablectl.reports.style import Style, plural
 
 
 def agreed(

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tablectl.applying.run_report import RunReport
 from tablectl.commands.command import command, function
 from tablectl.commands.make_plan import make_plan
 from tablectl.commands.notify import send_notification
@@ -22,22 +21,22 @@ from tablectl.commands.plan_files import read_plan, saved_plan
 from tablectl.commands.plan_reports import plan_context, streams_of
 from tablectl.commands.project import SHARED, Project
 from tablectl.commands.read_tables import OnRead, ignore_progress
-from tablectl.commands.report_files import IncompleteReportError, Render, ReportFiles
+from tablectl.commands.report_files import IncompleteReportError, Render, ReportFiles, report_of
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.run_plan import Control, RunOptions, approval_of, run
-from tablectl.commands.table_reports import report_of
+from tablectl.documents.style import Style
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import Plan
+from tablectl.model.run_report import RunReport
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan, document_of_run
-from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import error_notification, run_notification
-from tablectl.reports.style import Style
+from tablectl.reports.render import ReportFormat
 from tablectl.reports.wording import outcome_text
 
 

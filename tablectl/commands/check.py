@@ -14,9 +14,9 @@ from tablectl.commands.options import Place, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress
+from tablectl.commands.report_files import report_of
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.selection import Selection, locate
-from tablectl.commands.table_reports import report_of
 from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.names import parse_table
 from tablectl.insight.advice.facts import TableFacts

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tablectl.attributes.masked_values import HIDDEN
+from tablectl.attributes.policy import HIDDEN
 from tablectl.attributes.predictive_optimization import PredictiveOptimization
 from tablectl.commands.command import command, function
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
@@ -32,7 +32,7 @@ from tablectl.model.errors import (
 )
 from tablectl.model.patterns import MAGIC
 from tablectl.model.table import LiveTable
-from tablectl.model.table_lock import TableLock
+from tablectl.model.table_options import TableLock
 from tablectl.model.text import value_text
 from tablectl.planning.birth import PlannedBirth, birth_of, plan_birth
 from tablectl.planning.diff import diff
@@ -42,7 +42,7 @@ from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import TableSpec
 from tablectl.policies.suggestions import is_slip
-from tablectl.reports.formats import ReportFormat
+from tablectl.reports.render import ReportFormat
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 

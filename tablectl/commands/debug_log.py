@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from tablectl.delta.credentials import scrub
-from tablectl.model.output_escapes import escape_output
+from tablectl.model.text import escape_output
 
 
 class _Escaped(logging.Formatter):

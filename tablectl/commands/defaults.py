@@ -29,7 +29,7 @@ from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs
 from tablectl.policies.suggestions import did_you_mean, shown
-from tablectl.reports.formats import ReportFormat
+from tablectl.reports.render import ReportFormat
 from tablectl.support.json_text import json_form
 
 _MOST = 3

@@ -17,6 +17,7 @@ from tablectl.commands.run_plan import Control, run
 from tablectl.commands.selection import Selection
 from tablectl.commands.written_files import write_file
 from tablectl.delta.names import quote_name
+from tablectl.documents.document import Document
 from tablectl.engine.port import Engine
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.plan_file import dump_plan
@@ -26,7 +27,6 @@ from tablectl.policies.policy_document import load_specs
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
 from tablectl.reports.context import Context
-from tablectl.reports.document import Document
 from tablectl.reports.document_text import document_text
 from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.support.json_text import write_json

@@ -13,9 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from tablectl.applying.events import DONE, PROGRESS, RELEASED, RunEvent, Standing, left_text, progress_text
-from tablectl.model.output_escapes import escape_output
-from tablectl.model.text import printable
-from tablectl.reports.style import printable_lines
+from tablectl.documents.style import printable_lines
+from tablectl.model.text import escape_output, printable
 from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # slow to load, and needed on terminals only

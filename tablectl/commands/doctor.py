@@ -26,6 +26,7 @@ from tablectl.commands.workspace_trial_runs import commands_in_a_folder
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
+from tablectl.documents.style import plural
 from tablectl.engine.local_spark import java_problem
 from tablectl.engine.port import CommitDriver
 from tablectl.leases.clock import today
@@ -39,8 +40,7 @@ from tablectl.policies.fields import Text, flag
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
-from tablectl.reports.formats import ReportFormat
-from tablectl.reports.style import plural
+from tablectl.reports.render import ReportFormat
 from tablectl.storage.records import DiskRecords, RecordStore
 from tablectl.support.frozen import frozen
 from tablectl.version import __version__

@@ -15,10 +15,10 @@ from tablectl.commands.output import Output
 from tablectl.commands.plan_reports import Started
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+from tablectl.commands.report_files import report_of
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.selection import Selection, depth_for, failure_of
 from tablectl.commands.status import StatusOptions, collect_status
-from tablectl.commands.table_reports import report_of
 from tablectl.log.blame import BlameQuery, Origin, blame
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
@@ -33,8 +33,8 @@ from tablectl.policies.fields import flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.documents import document_of_drift
-from tablectl.reports.formats import ReportFormat
 from tablectl.reports.notification import drift_notification
+from tablectl.reports.render import ReportFormat
 from tablectl.support.frozen import frozen
 
 _ONLY_NAMED = (

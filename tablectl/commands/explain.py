@@ -11,6 +11,7 @@ from tablectl.commands.options import Place, Reported, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.dialects import dialect_of
+from tablectl.documents.document import Document, Listing, page
 from tablectl.insight.terms.explain_term import explain_term
 from tablectl.insight.terms.facts import fact_ids, facts_about, find_fact, words_with_facts
 from tablectl.insight.terms.glossary import (
@@ -37,7 +38,6 @@ from tablectl.policies.own_rules import documentation_of, own_rules
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.suggestions import nearest, shown
-from tablectl.reports.document import Document, Listing, page
 from tablectl.reports.explain_document import (
     CodeExplanation,
     RuntimeNeed,

@@ -15,6 +15,7 @@ from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables
 from tablectl.commands.selection import Selection, depth_for
 from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.names import NameSyntaxError, canonical_location
+from tablectl.documents.style import plural
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import TableFailure
@@ -28,9 +29,8 @@ from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.policies.yaml_text import TableEntry, write_policies
-from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.style import plural
+from tablectl.reports.render import ReportFormat
 from tablectl.support.frozen import frozen
 
 

@@ -30,7 +30,7 @@ from tablectl.policies.find_files import shown_path
 from tablectl.policies.repository import Repository, requested_tables
 from tablectl.policies.settings import setting
 from tablectl.policies.variables import Variables
-from tablectl.reports.formats import ReportFormat
+from tablectl.reports.render import ReportFormat
 from tablectl.reports.short_names import shared_folder
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json

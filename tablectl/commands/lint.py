@@ -14,8 +14,8 @@ from tablectl.commands.output import Output
 from tablectl.commands.plan_reports import chosen_tables
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+from tablectl.commands.report_files import report_of
 from tablectl.commands.report_origin import context_here
-from tablectl.commands.table_reports import report_of
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Finding
@@ -29,7 +29,7 @@ from tablectl.policies.fields import Text
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.documents import document_of_lint
-from tablectl.reports.formats import ReportFormat
+from tablectl.reports.render import ReportFormat
 
 
 @dataclass(frozen=True, kw_only=True)

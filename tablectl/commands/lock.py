@@ -30,7 +30,7 @@ from tablectl.policies.config_file import FILE, load_config
 from tablectl.policies.fields import Text, Word
 from tablectl.policies.find_files import shown_path
 from tablectl.policies.settings import setting
-from tablectl.reports.formats import ReportFormat
+from tablectl.reports.render import ReportFormat
 from tablectl.support.files import read_regular
 from tablectl.support.json_text import read_json
 from tablectl.support.processes import Invocation, ProcessLimits, run_captured

@@ -2,28 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
-from tablectl.commands.rights import with_rights
 from tablectl.commands.selection import LocatedTable, Selection, depth_for
+from tablectl.delta.dialects import dialect_of
 from tablectl.leases.clock import today
+from tablectl.lint_rules.found_elsewhere import RIGHT_NOT_SHOWN
 from tablectl.lint_rules.products import CLIENT_STANDS_OUTSIDE
-from tablectl.lint_rules.rule import table_subject
+from tablectl.lint_rules.rule import RuleFinding, table_subject
 from tablectl.log.reader import Reading
-from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.operations import RIGHTS
+from tablectl.model.plan import Plan, ProtocolFact, TablePlan
+from tablectl.model.rights import TableRights
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
-from tablectl.planning.lint import lint, with_own_rules
+from tablectl.planning.lint import graded, lint, refused_by, with_own_rules
 from tablectl.planning.merge_plans import Shard
 from tablectl.planning.plan_file import FORMAT
-from tablectl.planning.plan_table import plan_table
-from tablectl.planning.table_loss import fails_writers, writers_matter
+from tablectl.planning.plan_table import fails_writers, plan_table, writers_matter
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.version import __version__
+
+MOST_TABLES = 500
+"""Two requests for each table: of a larger plan the first ones are looked at."""
+
+
+def with_rights(project: Project, tables: Sequence[TablePlan]) -> list[TablePlan]:
+    """The plans with what the login lacks, where the tables' catalog tells of rights."""
+    if dialect_of(project.dialect).runtime is None or project.catalogs is None:
+        return [*tables]
+    asked = [each.table for each in tables if each.statements][:MOST_TABLES]
+    found = project.catalogs.rights(asked)
+    return [_checked(project, each, found[each.table]) if each.table in found else each for each in tables]
+
+
+def _checked(project: Project, table: TablePlan, rights: TableRights) -> TablePlan:
+    lacking = [*rights.lacking((each.verb, RIGHTS[each.verb]) for each in table.statements)]
+    if not lacking:
+        return table
+    message = f"the catalog does not show that {rights.principal} has {'; '.join(lacking)}"
+    findings = graded([RuleFinding(RIGHT_NOT_SHOWN.code, message)], table.table, project.config.severities)
+    told = replace(table, findings=(*table.findings, *findings))
+    refusals = refused_by(findings, table.changes)
+    if not refusals:
+        return told
+    before = ProtocolFact.of(table.basis.protocol.protocol())
+    return replace(told, refusals=refusals, statements=(), undo=(), features=(), protocol_after=before, loss=None)
+
 
 MOST_WITH_LOSSES = 100
 """If more tables are selected, the commits of 30 days are not read only to tell what a statement costs the writers."""

@@ -7,21 +7,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from tablectl.applying.run_report import RunReport
 from tablectl.commands.written_files import write_file
+from tablectl.documents.document import Document
+from tablectl.documents.style import Style
 from tablectl.insight.advice.advice_document import document_of_advice
 from tablectl.insight.advice.facts import LakeAdvice
 from tablectl.insight.advice.risks import LakeRisks
 from tablectl.insight.advice.risks_document import document_of_risks
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
-from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan
+from tablectl.model.run_report import RunReport
+from tablectl.model.text import escape_output
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config_file import load_config
 from tablectl.reports.context import Context
-from tablectl.reports.document import Document
 from tablectl.reports.documents import (
     document_of_drift,
     document_of_plan,
@@ -29,11 +30,9 @@ from tablectl.reports.documents import (
     document_of_status,
     document_of_upkeep,
 )
-from tablectl.reports.formats import ReportFormat, format_of, suffixes
 from tablectl.reports.mask import Mask
-from tablectl.reports.render import render
+from tablectl.reports.render import ReportFormat, format_of, render, suffixes
 from tablectl.reports.status import LakeStatus
-from tablectl.reports.style import Style
 from tablectl.reports.upkeep import LakeUpkeep
 
 Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice | LakeRisks | LakeUpkeep

@@ -11,13 +11,13 @@ from tablectl.commands.project import EngineSource, Project, silent
 from tablectl.commands.report_files import ReportFiles
 from tablectl.model.plan import Plan
 from tablectl.model.table_options import parse_size
-from tablectl.planning.plan_limits import PlanLimits
+from tablectl.planning.plan_file import PlanLimits
 from tablectl.policies.config import ServerSettings
 from tablectl.policies.fields import ListOf, MapOf, Text, Word, flag, whole
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting, settings_of
 from tablectl.policies.variables import is_variable
-from tablectl.reports.formats import ReportFormat, suffixes
+from tablectl.reports.render import ReportFormat, suffixes
 
 if TYPE_CHECKING:
     from tablectl.commands.selection import Selection

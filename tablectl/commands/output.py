@@ -16,9 +16,9 @@ from typing import TextIO
 
 from tablectl.applying.events import Notify
 from tablectl.commands.display import Lines, ProgressLine, Screen, screen
+from tablectl.documents.style import Style, printable_lines
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
-from tablectl.model.output_escapes import escape_output
-from tablectl.reports.style import Style, printable_lines
+from tablectl.model.text import escape_output
 from tablectl.support.json_text import write_json
 
 _REMIND = 5.0

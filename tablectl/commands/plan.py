@@ -15,8 +15,7 @@ from tablectl.commands.output import Output
 from tablectl.commands.plan_files import new_plan, read_plan, saved_plan
 from tablectl.commands.plan_reports import Started, chosen_tables, lines_of_plan, plan_context
 from tablectl.commands.project import Project
-from tablectl.commands.report_files import ReportFiles
-from tablectl.commands.table_reports import report_of
+from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.dialects import EVERY_DIALECT, dialect_of
 from tablectl.model.errors import ExitCode, LimitError, UsageError
@@ -29,7 +28,7 @@ from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan
-from tablectl.reports.formats import ReportFormat
+from tablectl.reports.render import ReportFormat
 
 _SHOWN = 5
 

@@ -31,7 +31,7 @@ from tablectl.support.frozen import frozen
 if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
     from tablectl.catalogs.registry import Catalogs
     from tablectl.commands.selection import ChangedSince
-    from tablectl.log.table_cache import TableCache
+    from tablectl.log.state import TableCache
     from tablectl.model.own_rules import OwnRule
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
@@ -460,7 +460,7 @@ class Project:
     @cached_property
     def cache(self) -> TableCache:
         """What earlier reads of tables left, in the configured directory or in the user's, if the project uses it."""
-        from tablectl.log.table_cache import NoCache  # noqa: PLC0415  # see the module docstring
+        from tablectl.log.state import NoCache  # noqa: PLC0415  # see the module docstring
 
         if not self.cached:
             return NoCache()

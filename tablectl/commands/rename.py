@@ -18,7 +18,7 @@ from tablectl.policies.find_files import read_bytes
 from tablectl.policies.rename import Renamer
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
-from tablectl.reports.formats import ReportFormat
+from tablectl.reports.render import ReportFormat
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,6 @@ from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, RunEvent, no_progress
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.run import Schedule, run_plan
-from tablectl.applying.run_report import RunReport
 from tablectl.applying.scheduler import Pace
 from tablectl.commands.approval import Approval, check_declared, check_engine
 from tablectl.commands.project import Project, RunEngines
@@ -35,12 +34,13 @@ from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.log.commit_files import newest_row_version, row_versions, unnamed_files
 from tablectl.log.reader import read_commits, read_table
+from tablectl.log.state import MemoryCache
 from tablectl.log.stream_checkpoint import read_streams
-from tablectl.log.table_cache import MemoryCache
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.one_table import of_table
 from tablectl.model.plan import Plan
+from tablectl.model.run_report import RunReport
 from tablectl.model.stamp import LONGEST_REASON, Stamp
 from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState

@@ -15,9 +15,10 @@ from tablectl.commands.options import LookBack, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.plan_files import new_plan
 from tablectl.commands.project import Project
+from tablectl.commands.report_files import report_of
 from tablectl.commands.selection import LocatedTable, Selection, failure_of, locate
-from tablectl.commands.table_reports import report_of
 from tablectl.commands.written_files import write_file
+from tablectl.documents.document import Document
 from tablectl.leases.clock import SystemClock
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
@@ -43,11 +44,9 @@ from tablectl.policies.repository import Repository
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.context import Context
-from tablectl.reports.document import Document
 from tablectl.reports.document_text import document_text
 from tablectl.reports.documents import document_of_plan
-from tablectl.reports.formats import ReportFormat
-from tablectl.reports.render import render
+from tablectl.reports.render import ReportFormat, render
 from tablectl.reports.runs_document import document_of_adoption, document_of_runs, document_of_undo
 
 _STATE = Depth(0)

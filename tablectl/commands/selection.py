@@ -9,6 +9,7 @@ from functools import partial
 
 from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.delta.names import TableName, matches
+from tablectl.documents.style import plural
 from tablectl.engine.port import Catalog
 from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
 from tablectl.log.directories import find_paths
@@ -32,7 +33,6 @@ from tablectl.policies.layers import Layer
 from tablectl.policies.repository import ASKED
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.style import plural
 from tablectl.storage.mounts import real_place
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.support.frozen import frozen

@@ -12,7 +12,7 @@ from tablectl.commands.output import Output
 from tablectl.commands.plan_files import read_plan, saved_plan
 from tablectl.commands.plan_reports import plan_context
 from tablectl.commands.project import Project
-from tablectl.commands.table_reports import report_of
+from tablectl.commands.report_files import report_of
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.policies.fields import Text

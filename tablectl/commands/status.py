@@ -20,9 +20,9 @@ from tablectl.commands.options import LookBack, NewTables, PolicyTables, Reporte
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables
+from tablectl.commands.report_files import report_of
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.selection import LocatedTable, Selection, depth_for, locate
-from tablectl.commands.table_reports import report_of
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
 from tablectl.delta.names import canonical_location, column_text

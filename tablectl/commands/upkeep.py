@@ -9,7 +9,6 @@ from datetime import timedelta
 from functools import partial
 from time import time
 
-from tablectl.applying.run_report import RunReport
 from tablectl.applying.upkeep_records import due_by_records
 from tablectl.attributes.predictive_optimization import why_maintained
 from tablectl.commands.apply import check_driver, stop_on_signals, write_run
@@ -20,11 +19,10 @@ from tablectl.commands.output import Output
 from tablectl.commands.plan_reports import plan_context
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables
-from tablectl.commands.report_files import ReportFiles
+from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.commands.report_origin import context_here
 from tablectl.commands.run_plan import Control, RunOptions, read_reason, run
 from tablectl.commands.selection import Selection, locate
-from tablectl.commands.table_reports import report_of
 from tablectl.delta.names import canonical_location
 from tablectl.leases.clock import today
 from tablectl.log.commit_files import read_past_commits
@@ -36,6 +34,7 @@ from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.expected_loss import hour_of_week
 from tablectl.model.one_table import of_table
 from tablectl.model.plan import Plan, Refusal, TableFailure
+from tablectl.model.run_report import RunReport
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.text import natural_key
 from tablectl.model.upkeep import UpkeepFacts

@@ -11,6 +11,7 @@ from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, polic
 from tablectl.commands.output import Output, problems_json
 from tablectl.commands.project import Project
 from tablectl.commands.report_files import below_root
+from tablectl.documents.style import plural
 from tablectl.lint_rules.rule import LintedState
 from tablectl.model.errors import ExitCode, InputError, Problem
 from tablectl.planning.lint import Linted, LintedTable, lint
@@ -19,8 +20,7 @@ from tablectl.policies.repository import Paths
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.findings_text import counted, findings_lines
-from tablectl.reports.formats import ReportFormat
-from tablectl.reports.style import plural
+from tablectl.reports.render import ReportFormat
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form, write_json
 

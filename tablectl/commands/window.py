@@ -20,7 +20,7 @@ from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.fields import Text, whole
 from tablectl.policies.settings import REQUIRED, setting
-from tablectl.reports.formats import ReportFormat
+from tablectl.reports.render import ReportFormat
 from tablectl.storage.records import RecordStore
 from tablectl.support.json_text import write_json
 from tablectl.version import __version__

@@ -35,8 +35,7 @@ from tablectl.engine.executors import map_parts
 from tablectl.engine.liveness import answer_of, watched
 from tablectl.engine.local_spark import java_problem, store_conf, store_packages
 from tablectl.engine.port import MaySend, RemoteWork, TableCopy, always
-from tablectl.engine.session_settings import NEVER_INHERITED, SETTINGS, STAMP_KEY
-from tablectl.engine.sql_catalog import SqlCatalog
+from tablectl.engine.sql_catalog import NEVER_INHERITED, SETTINGS, STAMP_KEY, SqlCatalog
 from tablectl.engine.table_copy import open_table_copy
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.store_options import NO_STORES

@@ -16,8 +16,7 @@ from tablectl.delta.names import TableName, quote_name, quote_text
 from tablectl.engine.errors import engine_error
 from tablectl.engine.liveness import Heartbeat, answer_of, watched
 from tablectl.engine.port import MaySend, always, no_overwrite
-from tablectl.engine.session_settings import SETTINGS, STAMP_KEY
-from tablectl.engine.sql_catalog import SqlCatalog
+from tablectl.engine.sql_catalog import SETTINGS, STAMP_KEY, SqlCatalog
 from tablectl.engine.thrift import PASSWORD, USER, ThriftOptions, ThriftServer
 from tablectl.engine.warehouse import Warehouse, WarehouseOptions
 from tablectl.model.errors import EngineError, TablectlError

@@ -16,8 +16,7 @@ from tablectl.delta.names import ColumnPath, NameSyntaxError, parse_column
 from tablectl.delta.properties import find_anywhere
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
-from tablectl.model.table_lock import TableLock
-from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.model.table_options import NO_OPTIONS, TableLock, TableOptions
 from tablectl.model.upkeep import UpkeepPolicy
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN

@@ -15,8 +15,7 @@ from tablectl.model.commits import CommitFiles, PastCommits, UnnamedFiles
 from tablectl.model.errors import LiveError
 from tablectl.model.table import Commit
 from tablectl.storage.log_stores import Stores
-from tablectl.storage.read_budget import OversizeError
-from tablectl.storage.table_log import DataFile, TableLog
+from tablectl.storage.table_log import DataFile, OversizeError, TableLog
 
 MOST_COMMITS = 2000
 """The maximum number of commits that are read of one table."""

@@ -20,8 +20,7 @@ from typing import Any, TypeVar
 
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
-from tablectl.log.state import State
-from tablectl.log.table_cache import KnownState
+from tablectl.log.state import KnownState, State
 from tablectl.model.table import NOTHING_SET, AppTransaction, Commit
 from tablectl.support.json_text import read_json, write_json
 

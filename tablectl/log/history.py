@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 from tablectl.log.commits import Checksum, CommitSyntaxError, ParsedCommit, belongs, parse_checksum, parse_commit
 from tablectl.log.listing import LogFiles, Segment, checksum_name, commit_name, compacted_name, segment
 from tablectl.model.errors import LiveError
-from tablectl.storage.read_budget import OversizeError
-from tablectl.storage.table_log import AHEAD, TableLog, VanishedError
+from tablectl.storage.table_log import AHEAD, OversizeError, TableLog, VanishedError
 
 _WHOLE = 100
 """The number of commits of which all that was parsed is kept until it is asked for."""

@@ -17,7 +17,10 @@ from tablectl.log.listing import LogFiles, Segment, commit_name, parse_listing, 
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, processes_for, threads_for
 from tablectl.log.state import (
+    KnownState,
+    NoCache,
     State,
+    TableCache,
     check_properties,
     check_protocol,
     find_state,
@@ -26,7 +29,6 @@ from tablectl.log.state import (
     read_schema,
     unknown_features,
 )
-from tablectl.log.table_cache import KnownState, NoCache, TableCache
 from tablectl.log.truncation import find_truncation
 from tablectl.log.upkeep_facts import read_upkeep_facts
 from tablectl.log.write_history import read_write_history

@@ -7,7 +7,9 @@ checksum or the checkpoint provides the rest. A commit always takes precedence o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tablectl.delta import keys
@@ -19,6 +21,7 @@ from tablectl.log.commits import Checksum, ParsedCommit
 from tablectl.log.history import History
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import CATALOG_FEATURES
+from tablectl.model.table import Commit
 from tablectl.model.text import cut
 from tablectl.storage.table_log import AHEAD
 from tablectl.support.frozen import frozen
@@ -261,3 +264,82 @@ def _logical(schema: Schema, path: tuple[str, ...], location: str, *, mapped: bo
 def frozen_properties(metadata: Metadata) -> MappingProxyType[str, str]:
     """The table's properties from ``metaData``. A long value is replaced by its beginning and digest."""
     return MappingProxyType({key: cut(value) for key, value in metadata.properties.items()})
+
+
+_NO_COMMITS: Mapping[int, Commit] = MappingProxyType({})
+
+
+@frozen
+class KnownState:
+    """The state of a table at a version."""
+
+    version: int
+    identity: str
+    """``TableLog.identity`` of the version's commit when the state was read."""
+    state: State
+
+
+class TableCache(typing.Protocol):
+    """Keeps what was read of tables. Locations are in canonical form. Threads may share it."""
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether ``keep`` does anything: what it needs costs a call of the system."""
+
+    def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
+        """The kept commits of a table by version; empty if there are none."""
+
+    def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
+        """Keeps the commits of a table, instead of those kept before. Never raises."""
+
+    def state(self, location: str) -> KnownState | None:
+        """The kept state of the table at a location; ``None`` if there is none."""
+
+    def keep(self, location: str, known: KnownState) -> None:
+        """Keeps the state of the table at a location, instead of the one kept before. Never raises."""
+
+    def flush(self) -> None:
+        """Writes what is to be kept, and closes what is open: a connection must not get into a forked process. Never
+        raises.
+        """
+
+
+class NoCache:
+    """Keeps nothing."""
+
+    @property
+    def keeps_states(self) -> bool:
+        """Always false."""
+        return False
+
+    def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
+        """Always empty."""
+        return _NO_COMMITS
+
+    def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
+        """Does nothing."""
+
+    def state(self, location: str) -> KnownState | None:
+        """Always ``None``."""
+        return None
+
+    def keep(self, location: str, known: KnownState) -> None:
+        """Does nothing."""
+
+    def flush(self) -> None:
+        """Does nothing."""
+
+
+@dataclass(slots=True)
+class MemoryCache(NoCache):
+    """Keeps the commits of the tables of one run, and no states: under a lease, the log alone is believed."""
+
+    tables: dict[tuple[str, str], Mapping[int, Commit]] = field(default_factory=dict)
+
+    def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
+        """As ``TableCache.load``."""
+        return self.tables.get((location, table_id), _NO_COMMITS)
+
+    def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
+        """As ``TableCache.store``."""
+        self.tables[location, table_id] = commits

@@ -15,12 +15,11 @@ from types import MappingProxyType
 from tablectl.log.commits import CommitSyntaxError
 from tablectl.log.history import History
 from tablectl.log.listing import LogFiles, parse_listing
-from tablectl.log.table_cache import TableCache
+from tablectl.log.state import TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.table import NOTHING_SET, Commit, LiveTable, WriteHistory
 from tablectl.model.writers import STAMP
-from tablectl.storage.read_budget import OversizeError
-from tablectl.storage.table_log import VanishedError
+from tablectl.storage.table_log import OversizeError, VanishedError
 
 DAYS = 30
 """How far back writers are looked for, from the newest commit."""

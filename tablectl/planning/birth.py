@@ -11,8 +11,7 @@ from types import MappingProxyType
 
 from tablectl.attributes.base import ChangeTarget
 from tablectl.attributes.column_mapping import why_needed
-from tablectl.attributes.plan_basis import basis_of
-from tablectl.attributes.policy import Policy, attribute
+from tablectl.attributes.policy import Policy, attribute, basis_of
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, column_sql, quote_text
 from tablectl.delta.protocol import Protocol
@@ -32,8 +31,7 @@ from tablectl.model.operations.clustering import clustering_sql
 from tablectl.model.plan import Refusal
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.planning.change_operations import operations_for
-from tablectl.planning.derive_statements import derive_table
+from tablectl.planning.derive_statements import derive_table, operations_for
 from tablectl.planning.diff import diff
 from tablectl.planning.protocol import brought_back, protocol_refusals
 from tablectl.support.frozen import frozen

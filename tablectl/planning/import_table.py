@@ -13,8 +13,8 @@ from tablectl.delta.properties import WRITTEN, canonical_key, find_known
 from tablectl.model.plan import Value
 from tablectl.model.table import LiveTable
 from tablectl.model.text import LONGEST_VALUE, is_cut, value_text
-from tablectl.planning.catalog_managed import FIXED
 from tablectl.planning.diff import diff
+from tablectl.planning.plan_table import FIXED
 from tablectl.policies.identifiers import read_column, read_location, why_unusable
 from tablectl.policies.layers import Layer, LayerKind, effective, exclusive_pairs, merge, policy_of
 from tablectl.policies.value_reader import GivenValue

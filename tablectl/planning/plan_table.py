@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
-from tablectl.attributes.plan_basis import basis_of
-from tablectl.attributes.policy import Policy
+from tablectl.attributes.policy import Policy, basis_of
+from tablectl.attributes.properties import Properties
+from tablectl.conflicts.past_writers import PastWriters, known_jobs, loss_of, past_writers
+from tablectl.conflicts.statement_phases import depends_on_writers, phase_of
+from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import Capability, Runtime, can, for_property
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.workspace_runs import DOCUMENTED
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.lint_rules.rule import RuleFinding, table_subject
-from tablectl.model.operations import Operation
-from tablectl.model.plan import Change, ProtocolFact, Refusal, TablePlan
+from tablectl.model.expected_loss import (
+    DAYS,
+    StatementLoss,
+    TableLoss,
+    failed_writes,
+    lost_seconds,
+    quietest_hour,
+)
+from tablectl.model.managed_table import CATALOG_FEATURES
+from tablectl.model.operations import Operation, Repartition
+from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Refusal, Statement, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.planning.catalog_managed import catalog_refusals
-from tablectl.planning.change_operations import operations_for, refusals_for
-from tablectl.planning.derive_statements import DerivedTable, derive_table, refused_table
+from tablectl.planning.derive_statements import DerivedTable, derive_table, operations_for, refusals_for, refused_table
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
 from tablectl.planning.protocol import (
@@ -27,7 +39,147 @@ from tablectl.planning.protocol import (
     protocol_findings,
     protocol_refusals,
 )
-from tablectl.planning.table_loss import table_loss
+
+CONDITION = "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"
+_MAINTENANCE = "the catalog's owner maintains such tables; leave the setting out of the policy"
+_REFUSED = "Delta Spark refuses {} on a catalog-managed table"
+_HALF_DROPPED = (
+    ", and for deletionVectors only after it has committed UNSET delta.enableDeletionVectors: the table would change "
+    "and the feature would stay"
+)
+_NO_REPLACE = (
+    "a catalog-managed table cannot be replaced, and whether an overwrite with other partition columns is allowed is "
+    "not documented"
+)
+_REASONS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "OPTIMIZE": (_REFUSED.format("OPTIMIZE"), _MAINTENANCE),
+        "REORG": (_REFUSED.format("REORG"), _MAINTENANCE),
+        "UPGRADE UNIFORM": (_REFUSED.format("REORG … UPGRADE UNIFORM"), _MAINTENANCE),
+        "DROP FEATURE": (
+            _REFUSED.format("DROP FEATURE") + _HALF_DROPPED,
+            "leave the setting out of the policy: the catalog's contract wants the feature to stay",
+        ),
+        "OVERWRITE": (_NO_REPLACE, "create a new table with these partition columns"),
+    }
+)
+"""Verb of a statement → why it is refused, and the fix."""
+
+
+FIXED: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("deletion_vectors", ""): "enabled",
+        (Properties.name, keys.CHECKPOINT_POLICY): "v2",
+        (Properties.name, keys.IN_COMMIT_TIMESTAMPS): "true",
+        (Properties.name, "delta.checkpoint.writeStatsAsJson"): "true",
+        (Properties.name, "delta.checkpoint.writeStatsAsStruct"): "true",
+    }
+)
+"""Attribute and key → the value that Unity Catalog requires. It checks them only when a commit carries a protocol, so a
+table with another value takes that commit and refuses each later change of its protocol.
+"""
+_CONTRACT = (
+    "Unity Catalog requires `{}` to be {} on every table that it manages. It takes another value, and then refuses "
+    "each later change of the table's protocol"
+)
+
+
+def catalog_refusals(
+    changes: Sequence[Change], statements: Sequence[Statement], basis: Basis, dialect: str
+) -> tuple[Refusal, ...]:
+    """One refusal for each change that needs such a statement, about the last one of them, or that the catalog's
+    contract forbids; none for a product that runs them.
+    """
+    protocol = basis.protocol.protocol()
+    through_catalog = (protocol.reader_features | protocol.writer_features) & CATALOG_FEATURES
+    if not through_catalog or dialect_of(dialect).maintains_managed:
+        return ()
+    fixed = ((each, FIXED.get((each.attribute, each.key))) for each in changes)
+    found = {each.id: _against_contract(each) for each, value in fixed if value not in {None, str(each.after).lower()}}
+    for statement in statements:
+        if statement.verb in _REASONS:
+            reason, fix = _REASONS[statement.verb]
+            for change in statement.serves:
+                found[change] = Refusal(change=change, reason=reason, fix=fix, condition=CONDITION)
+    return tuple(found.values())
+
+
+def _against_contract(change: Change) -> Refusal:
+    reason = _CONTRACT.format(change.key or change.attribute, FIXED[change.attribute, change.key])
+    return Refusal(change=change.id, reason=reason, fix="leave the setting out of the policy")
+
+
+_A_DAY = 86_400.0 - 60
+_MOST_JOBS = 5
+
+
+def fails_writers(policy: Policy, live: LiveTable, dialect: str, options: TableOptions = NO_OPTIONS) -> bool:
+    """Whether a statement of a table's plan fails concurrent writes, so that its expected loss matters."""
+    changes = diff(policy, live)
+    return bool(changes) and changes_fail_writers(changes, live, dialect, options)
+
+
+def changes_fail_writers(changes: Sequence[Change], live: LiveTable, dialect: str, options: TableOptions) -> bool:
+    """As ``fails_writers``, for known changes. False if they are refused anyway."""
+    if refusals_for(changes, live, dialect, options):
+        return False
+    basis = basis_of(live, options)
+    operations = (each.operation for each in operations_for(changes, basis))
+    return any(phase_of(each.commits(basis), basis, dialect).phase is not Phase.FREE for each in operations)
+
+
+def table_loss(derived: DerivedTable, live: LiveTable, dialect: str) -> TableLoss | None:
+    """The expected loss of a table's statements; ``None`` if none of them fails a write, or if its commits were not
+    read.
+    """
+    history = live.writes or live.past
+    made = derived.commits() if history else {}
+    failing = {each.id: made[each.id] for each in derived.statements if each.fails and each.id in made}
+    if history is None or not failing:
+        return None
+    past = past_writers(history.commits, derived.basis, dialect)
+    if past is None or not past.writes:
+        return TableLoss(writes=0, since=_since(past), unknown=f"no writes in {DAYS} days")
+    week = loss_of(past, failing.values())
+    return TableLoss(
+        writes=past.writes,
+        since=_since(past),
+        quietest=quietest_hour(week) if past.period.seconds >= _A_DAY else None,
+        failed=failed_writes(week),
+        seconds=lost_seconds(week),
+        jobs=tuple(each.text for each in known_jobs(past, failing.values()))[:_MOST_JOBS],
+        statements=tuple(
+            StatementLoss(statement=name, failed=failed_writes(alone), seconds=lost_seconds(alone))
+            for name, alone in ((name, loss_of(past, [commits])) for name, commits in failing.items())
+        ),
+    )
+
+
+def _since(past: PastWriters | None) -> int:
+    return round(past.period.start * 1000) if past else 0
+
+
+def writers_matter(
+    policy: Policy, live: LiveTable, dialect: str, options: TableOptions = NO_OPTIONS, *, refused: bool = False
+) -> bool:
+    """Whether the plan of a table depends on who else writes it: a phase could be another one, or writers that name the
+    partition columns could exist. ``refused`` asks for refusals alone.
+    """
+    changes = diff(policy, live, dialect)
+    return bool(changes) and changes_depend_on_writers(changes, live, dialect, options, refused=refused)
+
+
+def changes_depend_on_writers(
+    changes: Sequence[Change], live: LiveTable, dialect: str, options: TableOptions, *, refused: bool = False
+) -> bool:
+    """As ``writers_matter``, for known changes. False if they are refused anyway."""
+    if refusals_for(changes, live, dialect, options):
+        return False
+    basis = basis_of(live, options)
+    operations = [each.operation for each in operations_for(changes, basis)]
+    if any(isinstance(each, Repartition) for each in operations):
+        return True
+    return not refused and any(depends_on_writers(each.commits(basis), basis, dialect) for each in operations)
 
 
 def plan_table(

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from math import ceil
 
 from tablectl.attributes.base import PlannedOperation
-from tablectl.attributes.plan_basis import basis_of
+from tablectl.attributes.policy import basis_of
 from tablectl.delta import keys
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.operations import OptimizeData, VacuumFiles
@@ -29,7 +29,7 @@ from tablectl.model.upkeep import (
     kept_seconds,
 )
 from tablectl.planning.derive_statements import DerivedTable, statement_of
-from tablectl.planning.table_loss import table_loss
+from tablectl.planning.plan_table import table_loss
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN
 

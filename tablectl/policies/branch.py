@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from tablectl.attributes.masked_values import SECRET_KEYS
+from tablectl.attributes.policy import SECRET_KEYS
 from tablectl.model.errors import UsageError
 
 BASE = "TABLECTL_BASE_CONFIG"

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from tablectl.attributes.masked_values import SECRET_KEYS
+from tablectl.attributes.policy import SECRET_KEYS
 from tablectl.delta.credentials import find_credentials, server_text
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS, dialect_of
@@ -37,10 +37,10 @@ from tablectl.policies.fields import (
 )
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.own_rules import own_rule_codes
+from tablectl.policies.policy_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, always
 from tablectl.policies.settings import given_settings, section, setting
 from tablectl.policies.suggestions import did_you_mean
 from tablectl.policies.variables import is_variable
-from tablectl.policies.window_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, always
 
 THRIFT, WAREHOUSE = "thrift://", "warehouse://"
 """What the addresses of SQL endpoints begin with."""

@@ -13,9 +13,8 @@ from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.attributes.value_types import FieldType, NamedValues, ValueType
 from tablectl.delta.clients import meant_client
 from tablectl.delta.names import column_text, fold_column, parse_column
-from tablectl.model.calendar import TableWindow
-from tablectl.model.table_lock import TableLock, parse_day
-from tablectl.model.table_options import CONSENTS, TableOptions, parse_size
+from tablectl.model.calendar import LONGEST, Rule, TableWindow, check_cron, check_zone
+from tablectl.model.table_options import CONSENTS, TableLock, TableOptions, parse_day, parse_size
 from tablectl.policies.fields import (
     TEXT,
     WITH_VARIABLE,
@@ -27,6 +26,7 @@ from tablectl.policies.fields import (
     Text,
     Word,
     YamlField,
+    duration,
     flag,
     whole,
 )
@@ -36,9 +36,43 @@ from tablectl.policies.suggestions import cut, did_you_mean, nearest, shown
 from tablectl.policies.upkeep_fields import UPKEEP
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE
-from tablectl.policies.window_fields import TABLE_WINDOW
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile
 from tablectl.support.frozen import frozen
+
+DRAIN = whole(0, 86_400, "Seconds that writers have to finish each time the gate becomes stricter.")
+RULE_KEYS: Mapping[str, YamlField] = MappingProxyType(
+    {
+        "cron": Text(parse=check_cron, description="When the period begins: the five fields of cron."),
+        "duration": duration(LONGEST, "How long it lasts."),
+        "timezone": Text(parse=check_zone, description="The time zone of the fields; default: UTC."),
+    }
+)
+"""The keys of a rule that is about every table."""
+RULE_REQUIRED = ("cron", "duration")
+
+
+def always() -> Rule:
+    """The rule that a section starts from: its required keys replace these values."""
+    return Rule(cron="* * * * *", duration=LONGEST)
+
+
+def _rules(description: str) -> ListOf:
+    rule = Section(make=always, keys=RULE_KEYS, required=RULE_REQUIRED)
+    return ListOf(of=rule, make=lambda rules: tuple(each.text for each in rules), description=description)
+
+
+TABLE_WINDOW = Section(
+    named=True,
+    keys={
+        "drain": replace(DRAIN, parse=lambda text: str(DRAIN.parse(text))),
+        "allow": _rules("Periods in which the table's window may open, instead of those of tablectl.yaml."),
+        "deny": _rules("Periods in which the table's window may not open, besides those of tablectl.yaml."),
+    },
+    description="The table's own window settings, over those of tablectl.yaml.",
+    example='{allow: [{cron: "0 22 * * 6", duration: 8h}]}',
+)
+"""``window:`` of a policy. It has no commands: only tablectl.yaml can name what tablectl runs."""
+
 
 _FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9-]*\Z")
 _CLIENT = re.compile(r"[a-z][a-z0-9_-]*\Z")

@@ -8,7 +8,7 @@ import codecs
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tablectl.attributes.masked_values import MaskedKeys
+from tablectl.attributes.policy import MaskedKeys
 from tablectl.delta.names import NameSyntaxError, canonical_location, join_parts
 from tablectl.model.errors import Problem, UsageError
 from tablectl.model.patterns import MAGIC, PathPattern, make_path_pattern

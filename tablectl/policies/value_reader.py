@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from tablectl.attributes.masked_values import HIDDEN, NO_MASK, MaskedKeys
+from tablectl.attributes.policy import HIDDEN, NO_MASK, MaskedKeys
 from tablectl.delta.names import NameSyntaxError
 from tablectl.model.errors import Problem
 from tablectl.policies.identifiers import why_unusable

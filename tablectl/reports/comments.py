@@ -14,14 +14,14 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from tablectl.applying.run_report import RunReport
+from tablectl.documents.document import CommentEnd
+from tablectl.documents.style import plural
 from tablectl.model.plan import Change, Plan, TableFailure
+from tablectl.model.run_report import RunReport
 from tablectl.model.text import natural_key, value_text
 from tablectl.reports.context import Context
-from tablectl.reports.document import CommentEnd
 from tablectl.reports.groups import Group
 from tablectl.reports.markdown import code, words
-from tablectl.reports.style import plural
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json, write_json
 

@@ -16,12 +16,11 @@ from pkgutil import get_data
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tablectl.model.output_escapes import escape_markup
-from tablectl.model.text import Code, printable
+from tablectl.documents.document import Cell, Document
+from tablectl.documents.style import plural
+from tablectl.model.text import Code, escape_markup, printable
 from tablectl.reports.context import Context
-from tablectl.reports.document import Cell, Document
 from tablectl.reports.short_names import with_short_names
-from tablectl.reports.style import plural
 
 _CODE = re.compile(r"`([^`]+)`")
 _COMMIT = 12

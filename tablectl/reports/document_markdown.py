@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from tablectl.model.text import Code
-from tablectl.reports.document import (
+from tablectl.documents.document import (
     Block,
     Card,
     Cell,
@@ -28,9 +27,10 @@ from tablectl.reports.document import (
     Picture,
     Row,
 )
+from tablectl.documents.style import plural, titled
+from tablectl.model.text import Code
 from tablectl.reports.markdown import LIMIT, code, details, fenced, items, table, words
 from tablectl.reports.short_names import with_short_names
-from tablectl.reports.style import plural, titled
 
 _MARKS = {"good": "✅", "pending": "🟡", "bad": "⛔"}
 _STATES = {"refused": "⛔", "not readable": "⛔", "irreversible": "🟠"}

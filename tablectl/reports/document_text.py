@@ -6,8 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from tablectl.model.text import Code, listed, printable
-from tablectl.reports.document import (
+from tablectl.documents.document import (
     Block,
     Card,
     Cell,
@@ -26,8 +25,9 @@ from tablectl.reports.document import (
     Tone,
     Verdict,
 )
+from tablectl.documents.style import Style, titled
+from tablectl.model.text import Code, listed, printable
 from tablectl.reports.short_names import with_short_names
-from tablectl.reports.style import Style, titled
 
 _COLOURS = {"good": "green", "pending": "yellow", "bad": "red", "quiet": "dim", "": ""}
 _FEW_NAMES = 5

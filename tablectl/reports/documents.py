@@ -11,23 +11,23 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tablectl.documents.document import Case, CommentEnd, Document, ForPrograms, Result
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.reports.context import Context
-from tablectl.reports.document import Case, CommentEnd, Document, ForPrograms, Result
 from tablectl.reports.mask import Mask
 from tablectl.support.json_text import json_form, write_json
 
 if TYPE_CHECKING:  # see above
-    from tablectl.applying.run_report import RunReport
+    from tablectl.model.run_report import RunReport
     from tablectl.planning.drift import Drift
     from tablectl.planning.lint import Linted
     from tablectl.reports.status import LakeStatus
     from tablectl.reports.upkeep import LakeUpkeep
 
 
-from tablectl.applying.run_report import RunReport
+from tablectl.model.run_report import RunReport
 
 
 def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:

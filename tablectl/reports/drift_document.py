@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from enum import StrEnum
 
-from tablectl.log.blame import Origin
-from tablectl.model.stamp import read_stamp
-from tablectl.model.table import CatalogDifference, Commit
-from tablectl.model.text import natural_key, printable, time_text, value_text
-from tablectl.planning.drift import Difference, Drift, SlippedTable, TableDrift
-from tablectl.reports.context import Context
-from tablectl.reports.document import (
+from tablectl.documents.document import (
     Block,
     Card,
     Cell,
@@ -26,10 +20,17 @@ from tablectl.reports.document import (
     Paragraph,
     Row,
     Tone,
+    group_names,
 )
+from tablectl.documents.style import plural
+from tablectl.log.blame import Origin
+from tablectl.model.stamp import read_stamp
+from tablectl.model.table import CatalogDifference, Commit
+from tablectl.model.text import natural_key, printable, time_text, value_text
+from tablectl.planning.drift import Difference, Drift, SlippedTable, TableDrift
+from tablectl.reports.context import Context
 from tablectl.reports.groups import failure_groups
-from tablectl.reports.plan_document import failure_card, name_lines
-from tablectl.reports.style import plural
+from tablectl.reports.plan_document import failure_card
 from tablectl.reports.wording import drift_parts, drift_verdict, owner_facts, unclustered_of_changes
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")
@@ -86,7 +87,7 @@ def drift_document(drift: Drift, context: Context, *, each_table: bool = False) 
     cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
     rows = [
         Row(
-            (name_lines(each.names, each.state, each.tone), (), (Cell(group.failure.message, tone="bad"),)),
+            (group_names(each.names, each.state, each.tone), (), (Cell(group.failure.message, tone="bad"),)),
             index,
             each.names,
         )
@@ -172,7 +173,7 @@ def _row(group: tuple[TableDrift, ...], card: Card, index: int) -> Row:
     )
     who = dict.fromkeys((_who(each, table), provenance(each, table).tone) for each in table.differences)
     return Row(
-        (name_lines(card.names, card.state, card.tone), changes, tuple(Cell(text, tone=tone) for text, tone in who)),
+        (group_names(card.names, card.state, card.tone), changes, tuple(Cell(text, tone=tone) for text, tone in who)),
         index,
         card.names,
     )

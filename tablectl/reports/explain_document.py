@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from tablectl.delta.databricks_runtimes import Capability, Runtime, can
 from tablectl.delta.dialects import dialect_of
+from tablectl.documents.document import Block, Cell, Document, Facts, Grid, Heading, Paragraph, Row, page
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.text import value_text
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.layers import Layer, ResolvedValue
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Heading, Paragraph, Row, page
 from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # the conflict rules take longer to load than the explanation of a table

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from tablectl.documents.style import Style, plural
 from tablectl.model.plan import Finding, Severity
 from tablectl.model.text import printable
 from tablectl.planning.lint import LintedTable
-from tablectl.reports.style import Style, plural
 
 _ORDER: Sequence[Severity] = ("error", "warning", "note")
 

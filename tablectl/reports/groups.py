@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import TypeVar
 
 from tablectl.delta.names import NameSyntaxError, parse_table
+from tablectl.documents.document import Kind
+from tablectl.documents.style import plural
 from tablectl.model.plan import (
     Backfill,
     Change,
@@ -28,8 +30,6 @@ from tablectl.model.plan import (
 )
 from tablectl.model.table_options import Consent
 from tablectl.model.text import natural_key, size_text
-from tablectl.reports.document import Kind
-from tablectl.reports.style import plural
 from tablectl.reports.wording import PHASE_EFFECTS, everything_text, features_text, shown_findings
 from tablectl.support.frozen import frozen
 

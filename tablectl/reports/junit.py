@@ -8,12 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from tablectl.model.output_escapes import escape_markup
-from tablectl.model.text import printable
+from tablectl.documents.document import Case, Document
+from tablectl.documents.style import Style, printable_lines
+from tablectl.model.text import escape_markup, printable
 from tablectl.reports.context import Context
-from tablectl.reports.document import Case, Document
 from tablectl.reports.document_text import card_lines
-from tablectl.reports.style import Style, printable_lines
 
 
 def document_junit(document: Document, context: Context) -> str:

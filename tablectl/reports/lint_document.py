@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+from tablectl.documents.document import (
+    Block,
+    Card,
+    Cell,
+    Document,
+    Facts,
+    Grid,
+    Heading,
+    Names,
+    Row,
+    Tone,
+    Verdict,
+    group_names,
+    unread_title,
+)
+from tablectl.documents.style import plural
 from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Finding
 from tablectl.model.text import natural_key
 from tablectl.planning.lint import Linted, LintedTable
 from tablectl.reports.context import Context
-from tablectl.reports.document import Block, Card, Cell, Document, Facts, Grid, Heading, Names, Row, Tone, Verdict
 from tablectl.reports.findings_text import counted
 from tablectl.reports.groups import failure_groups
-from tablectl.reports.plan_document import failure_card, name_lines
-from tablectl.reports.style import plural
-from tablectl.reports.wording import unread_title
+from tablectl.reports.plan_document import failure_card
 
 _ORDER = ("error", "warning", "note")
 _TONES: dict[str, Tone] = {"error": "bad", "warning": "pending", "note": "quiet"}
@@ -28,7 +41,7 @@ def lint_document(linted: Linted, context: Context) -> Document:
     cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
     rows = [
         Row(
-            (name_lines(each.names, each.state, each.tone), (Cell(group.failure.message, tone="bad"),)),
+            (group_names(each.names, each.state, each.tone), (Cell(group.failure.message, tone="bad"),)),
             index,
             each.names,
         )
@@ -36,7 +49,7 @@ def lint_document(linted: Linted, context: Context) -> Document:
     ]
     for index, (card, group) in enumerate(zip(cards[len(failures) :], groups, strict=True)):
         said = tuple(Cell(f"{each.code}: {each.message}", tone=_TONES[each.severity]) for each in _shown(group[0]))
-        rows.append(Row((name_lines(card.names, card.state, card.tone), said), len(failures) + index, card.names))
+        rows.append(Row((group_names(card.names, card.state, card.tone), said), len(failures) + index, card.names))
     verdict = _verdict(linted)
     return Document(
         subject="Lint",

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from tablectl.model.output_escapes import escape_markup
-from tablectl.model.text import printable
-from tablectl.reports.style import printable_lines
+from tablectl.documents.style import printable_lines
+from tablectl.model.text import escape_markup, printable
 
 LIMIT = 65_536
 """The length of a comment on GitHub, in characters. It is applied to bytes of UTF-8, which are never fewer."""

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tablectl.attributes.masked_values import HIDDEN, SECRET_KEYS, MaskedKeys
-from tablectl.attributes.policy import Policy
+from tablectl.attributes.policy import HIDDEN, SECRET_KEYS, MaskedKeys, Policy
 from tablectl.attributes.retention import span_text
 from tablectl.delta import keys
 from tablectl.delta.names import quote_text
@@ -24,7 +23,7 @@ from tablectl.policies.layers import Declarations
 from tablectl.support.json_text import read_json, write_json
 
 if TYPE_CHECKING:  # records of other commands, which a plan does not load
-    from tablectl.applying.run_report import RunReport, StatementRun, TableRun
+    from tablectl.model.run_report import RunReport, StatementRun, TableRun
     from tablectl.planning.drift import Difference, Drift, TableDrift
     from tablectl.planning.lint import Linted, LintedTable
     from tablectl.planning.undo import PastRun, PastRuns, RunUndo, ValueUndo

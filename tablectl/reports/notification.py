@@ -7,14 +7,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from tablectl.applying.run_report import RunOutcome, RunReport
+from tablectl.documents.style import titled
 from tablectl.model.errors import ExitCode, TablectlError
+from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.model.text import natural_key, printable
 from tablectl.planning.drift import Drift, TableDrift
 from tablectl.policies.config import NotifyEvent
 from tablectl.reports.context import Context
 from tablectl.reports.drift_document import table_provenance
-from tablectl.reports.style import titled
 from tablectl.reports.wording import GOOD, drift_verdict, outcome_text, run_verdict
 from tablectl.support.frozen import frozen
 

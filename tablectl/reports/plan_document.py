@@ -6,10 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from tablectl.model.plan import Phase, Plan, Statement, TablePlan
-from tablectl.model.text import natural_key, read_code, value_text
-from tablectl.reports.context import Context
-from tablectl.reports.document import (
+from tablectl.documents.document import (
     Block,
     Card,
     Cell,
@@ -25,8 +22,12 @@ from tablectl.reports.document import (
     Names,
     Paragraph,
     Row,
-    Tone,
+    group_names,
 )
+from tablectl.documents.style import plural
+from tablectl.model.plan import Phase, Plan, Statement, TablePlan
+from tablectl.model.text import natural_key, read_code, value_text
+from tablectl.reports.context import Context
 from tablectl.reports.groups import (
     Effect,
     FailureGroup,
@@ -49,7 +50,6 @@ from tablectl.reports.plan_wording import (
     todo_text,
     weight_counts,
 )
-from tablectl.reports.style import plural
 from tablectl.reports.wording import (
     PHASE_EFFECTS,
     facts_text,
@@ -211,7 +211,7 @@ def failure_card(group: FailureGroup, context: Context = _NOTHING) -> Card:
 def _failure_row(group: FailureGroup, index: int) -> Row:
     return Row(
         (
-            name_lines(group.names, "not readable", "bad"),
+            group_names(group.names, "not readable", "bad"),
             (Cell(group.failure.message, tone="bad"),),
             (),
             (Cell("nothing is changed"),),
@@ -221,17 +221,9 @@ def _failure_row(group: FailureGroup, index: int) -> Row:
     )
 
 
-def name_lines(names: Sequence[str], state: str, tone: Tone) -> Lines:
-    """The cell with the names of a group: the state, three or four names, and the number of the others."""
-    most = 4 if len(names) == 4 else 3  # a line for one more name says no less than that there is one
-    shown = [Cell(each, code=True) for each in names[:most]]
-    more = [Cell(f"and {len(names) - most:,} more")] if len(names) > most else []
-    return (Cell(state, tone=tone, badge=True), *shown, *more)
-
-
 def _row(group: Group, context: Context, index: int) -> Row:
     stays, passes = _effects(group, context)
-    names = name_lines(group.names, group.weight.word, group.weight.kind)
+    names = group_names(group.names, group.weight.word, group.weight.kind)
     if sizes := sizes_text(group.tables):
         names = (*names, Cell(sizes))
     changes = tuple(_change_lines(group, context))

@@ -7,19 +7,19 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from tablectl.documents.document import Verdict, unread_title
+from tablectl.documents.style import plural
 from tablectl.model.expected_loss import DAYS, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
 from tablectl.model.streams import StreamState, StreamWriter
 from tablectl.model.text import size_text
-from tablectl.planning.stream_stops import StreamStop, stops_of
-from tablectl.reports.document import Verdict
+from tablectl.planning.derive_statements import StreamStop, stops_of
 from tablectl.reports.groups import LOCKOUT, Group, Weight, first_rewrites
-from tablectl.reports.style import plural
-from tablectl.reports.wording import shown_findings, unread_title
+from tablectl.reports.wording import shown_findings
 from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # only runs load it
-    from tablectl.applying.run_report import StreamRun
+    from tablectl.model.run_report import StreamRun
 
 
 @frozen

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
+from tablectl.documents.document import Case, Result
 from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode, Problem
 from tablectl.model.plan import Finding, Plan, TableFailure, TablePlan
+from tablectl.model.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.text import value_text
 from tablectl.planning.drift import Drift, TableDrift
 from tablectl.planning.lint import Linted
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.document import Case, Result
 from tablectl.reports.drift_document import catalog_text, origin_facts, table_drift_card
 from tablectl.reports.plan_document import table_plan_card
 from tablectl.reports.run_document import table_run_card

@@ -7,22 +7,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Literal
 
-from tablectl.applying.run_report import (
-    CanaryRun,
-    CanaryTable,
-    CommitRun,
-    GateRun,
-    QuietStart,
-    RunOutcome,
-    RunReport,
-    StatementRun,
-    TableRun,
-)
-from tablectl.model.expected_loss import ExpectedLoss
-from tablectl.model.plan import Change, TablePlan
-from tablectl.model.text import listed, minutes_text, natural_key, read_code, time_text, value_text
-from tablectl.reports.context import Context
-from tablectl.reports.document import (
+from tablectl.documents.document import (
     Bar,
     Block,
     Card,
@@ -42,11 +27,27 @@ from tablectl.reports.document import (
     Timeline,
     TimelineEvent,
     Tone,
+    group_names,
 )
+from tablectl.documents.style import plural
+from tablectl.model.expected_loss import ExpectedLoss
+from tablectl.model.plan import Change, TablePlan
+from tablectl.model.run_report import (
+    CanaryRun,
+    CanaryTable,
+    CommitRun,
+    GateRun,
+    QuietStart,
+    RunOutcome,
+    RunReport,
+    StatementRun,
+    TableRun,
+)
+from tablectl.model.text import listed, minutes_text, natural_key, read_code, time_text, value_text
+from tablectl.reports.context import Context
 from tablectl.reports.groups import failure_groups
-from tablectl.reports.plan_document import failure_card, name_lines
+from tablectl.reports.plan_document import failure_card
 from tablectl.reports.plan_wording import stream_run_text
-from tablectl.reports.style import plural
 from tablectl.reports.wording import (
     GOOD,
     commit_text,
@@ -134,7 +135,7 @@ def _key(run: TableRun) -> Hashable:
 
 
 def _row(card: Card, result: tuple[Cell, ...], index: int) -> Row:
-    return Row((name_lines(card.names, card.state, card.tone), result), index, card.names)
+    return Row((group_names(card.names, card.state, card.tone), result), index, card.names)
 
 
 def _result(group: Sequence[TableRun]) -> Iterator[Cell]:

@@ -8,12 +8,8 @@ from dataclasses import replace
 from difflib import unified_diff
 from functools import partial
 
-from tablectl.attributes.feature_steps import policy_line
-from tablectl.model.table import Commit
-from tablectl.model.text import Code, time_text, value_text
-from tablectl.planning.undo import Outcome, PastRun, PastRuns, RunUndo, TableUndo, ValueUndo
-from tablectl.policies.adopt import Adoption
-from tablectl.reports.document import (
+from tablectl.attributes.features import policy_line
+from tablectl.documents.document import (
     Block,
     Card,
     Cell,
@@ -26,10 +22,14 @@ from tablectl.reports.document import (
     Tone,
     Verdict,
 )
+from tablectl.documents.style import plural
+from tablectl.model.table import Commit
+from tablectl.model.text import Code, time_text, value_text
+from tablectl.planning.undo import Outcome, PastRun, PastRuns, RunUndo, TableUndo, ValueUndo
+from tablectl.policies.adopt import Adoption
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_document import failure_card
-from tablectl.reports.style import plural
 
 _NAMED = 8
 

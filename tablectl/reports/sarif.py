@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from tablectl.documents.document import Document, Level, Result
 from tablectl.lint_rules import RULES as CODES
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.errors import Problem
@@ -19,7 +20,6 @@ from tablectl.planning.lint import Linted
 from tablectl.policies.config_file import FILE
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.document import Document, Level, Result
 from tablectl.reports.results import lint_results, problem_results
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from tablectl.delta.names import NameSyntaxError, parse_table
-from tablectl.reports.document import Block, Card, Cell, Document, Fold, Grid, Names, Row
+from tablectl.documents.document import Block, Card, Cell, Document, Fold, Grid, Names, Row
 from tablectl.support.frozen import frozen
 
 _log = logging.getLogger(__name__)

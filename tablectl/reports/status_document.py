@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tablectl.documents.document import (
+    Block,
+    Cell,
+    Document,
+    Facts,
+    Grid,
+    Lines,
+    Names,
+    Row,
+    Tone,
+    Verdict,
+    name_lines,
+    unread_title,
+)
+from tablectl.documents.style import plural
 from tablectl.model.text import listed, size_text, time_text
-from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone, Verdict, name_lines
 from tablectl.reports.status import STATES, LakeStatus, TableState, TableStatus
-from tablectl.reports.style import plural
-from tablectl.reports.wording import unread_title
 
 _TONES: dict[TableState, Tone] = {
     "not readable": "bad",

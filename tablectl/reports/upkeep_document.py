@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tablectl.documents.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone, Verdict, name_lines
+from tablectl.documents.style import plural
 from tablectl.model.expected_loss import hour_text
 from tablectl.model.text import size_text, time_text
 from tablectl.model.upkeep import UpkeepTask
-from tablectl.reports.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone, Verdict, name_lines
-from tablectl.reports.style import plural
 from tablectl.reports.upkeep import UPKEEP_STATES, LakeUpkeep, TableUpkeep, UpkeepState
 
 _TONES: dict[UpkeepState, Tone] = {"not readable": "bad", "refused": "bad", "due": "pending", "not due": "good"}

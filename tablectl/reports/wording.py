@@ -8,9 +8,10 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun
 from tablectl.delta.table_features import Leaves
 from tablectl.delta.workspace_runs import RUN_HERE
+from tablectl.documents.document import Verdict, unread_title
+from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import (
     Backfill,
@@ -23,10 +24,9 @@ from tablectl.model.plan import (
     TablePlan,
     Value,
 )
+from tablectl.model.run_report import CommitRun, RunOutcome, RunReport, TableRun
 from tablectl.model.table import ClusteringState
 from tablectl.model.text import natural_key, size_text, time_text
-from tablectl.reports.document import Verdict
-from tablectl.reports.style import plural
 
 if TYPE_CHECKING:  # only runs and drift load them
     from tablectl.planning.drift import Drift
@@ -137,11 +137,6 @@ def owner_facts(owners: Iterable[str]) -> list[tuple[str, str]]:
 
 
 _MOST_OWNERS = 10
-
-
-def unread_title(looked_at: object) -> str:
-    """The title of a report with failures. One that looked at no table at all must not pass for a small trouble."""
-    return "Not all tables can be read" if looked_at else "⚠ No table was looked at"
 
 
 def drift_verdict(drift: Drift) -> Verdict:

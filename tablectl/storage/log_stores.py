@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 from tablectl.delta.names import LOG, canonical_location
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
-from tablectl.storage.access import Provider
 from tablectl.storage.disk_log import DiskLog, list_data_files
-from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
+from tablectl.storage.object_stores import BucketError, Provider, RetryLimits, StoreOptions, open_bucket
 from tablectl.storage.table_log import DataFile, TableLog
 from tablectl.support.compat import Self
 

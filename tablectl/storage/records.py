@@ -23,10 +23,9 @@ from obstore.store import MemoryStore, ObjectStore
 from tablectl.delta.names import LOG, canonical_location, is_absolute
 from tablectl.model.errors import WindowError
 from tablectl.model.store_options import FAMILIES, PREFIXES
-from tablectl.storage.access import Provider
 from tablectl.storage.failures import explain, missing_right
 from tablectl.storage.mounts import network_mount
-from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
+from tablectl.storage.object_stores import BucketError, Provider, RetryLimits, StoreOptions, open_bucket
 from tablectl.support.files import NotRegularError, TooLargeError, read_regular
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tablectl.leases.guards import GuardMode
 from tablectl.writers.guard import Guard
 from tablectl.writers.options import GuardOptions, GuardSettings, ModeName, Table, guard_options
-from tablectl.writers.wrappable import check_plain
+from tablectl.writers.retry import check_plain
 
 if TYPE_CHECKING:  # newer than the oldest Python of a writer
     from typing import Unpack

@@ -31,7 +31,7 @@ from tablectl.version import __version__
 from tablectl.writers.gate_entry import UNDELETED, GateEntry, GuardTimeout, StoredGuard
 from tablectl.writers.keepalive import GuardThread, start
 from tablectl.writers.options import GuardOptions, GuardSettings, ModeName, Table, guard_options
-from tablectl.writers.wrappable import check_plain
+from tablectl.writers.retry import check_plain
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

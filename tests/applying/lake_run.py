@@ -12,12 +12,12 @@ from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.run import Schedule, run_plan
-from tablectl.applying.run_report import RunReport, TableRun
 from tablectl.applying.scheduler import Pace
 from tablectl.attributes.policy import Policy
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
 from tablectl.model.plan import Plan, TableFailure, TablePlan
+from tablectl.model.run_report import RunReport, TableRun
 from tablectl.model.stamp import Stamp
 from tablectl.planning.plan_table import plan_table
 from tablectl.storage.records import RecordStore

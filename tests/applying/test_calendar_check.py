@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from tablectl.applying.context import WindowSettings
-from tablectl.applying.run_report import RunOutcome
 from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.calendar import Calendar, Rule, TableWindow
 from tablectl.model.errors import EngineError
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import read_stamp
 from tests.applying.fake_lake import FakeTable, at
 from tests.applying.lake_run import Run, only, outcomes, plan_of

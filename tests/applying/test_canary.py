@@ -9,9 +9,9 @@ import pytest
 from tablectl.applying.canary import choose
 from tablectl.applying.context import CanaryTerms, WindowSettings
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import CanaryRun, CanaryTable, RunReport
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
+from tablectl.model.run_report import CanaryRun, CanaryTable, RunReport
 from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamPosition, StreamWriter, UnknownStream
 from tablectl.model.table import AppTransaction

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import READER_FEATURES, Protocol
+from tablectl.model.run_report import RunOutcome
 from tablectl.planning.diff import diff
 from tests.applying.world import Kill, World
 

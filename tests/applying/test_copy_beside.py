@@ -15,8 +15,8 @@ from tablectl.applying.context import StopTableError
 from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another
 from tablectl.applying.copy_journal import CopiedPart, copy_text, delete_parts, save_part, saved_parts
 from tablectl.applying.rewrite import RowSum, row_sums, unlike
-from tablectl.applying.run_report import RunOutcome
 from tablectl.engine.port import FollowedFile, FollowedTable
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.table_options import TableOptions
 from tablectl.storage.records import RecordStore, open_records
 from tests.applying.world import World

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
 from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.table import CatalogFacts
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_table import plan_table

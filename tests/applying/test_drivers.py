@@ -6,10 +6,10 @@ import pytest
 
 from tablectl.applying.context import TableJob
 from tablectl.applying.drivers import Driver, DriverWait, Placement
-from tablectl.applying.run_report import RunReport
 from tablectl.applying.waits import GO, Answer, End, Later
 from tablectl.leases.lease_records import PATIENCE, RunningStatement
 from tablectl.model.errors import EngineError
+from tablectl.model.run_report import RunReport
 from tests.applying.fake_lake import FakeEngine, FakeTable, at, parse_sql
 from tests.applying.lake_run import Run, only, outcomes
 from tests.leases.lease_fakes import claim

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Protocol
 from tablectl.leases.clock import milliseconds
 from tablectl.model.plan import TablePlan
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.diff import diff
 from tests.applying.fake_lake import at, fails

@@ -15,8 +15,8 @@ from tablectl.applying.events import (
     seconds_left,
     standing_of,
 )
-from tablectl.applying.run_report import RunOutcome
 from tablectl.model.errors import ExitCode
+from tablectl.model.run_report import RunOutcome
 from tests.applying.lake_run import Run
 
 

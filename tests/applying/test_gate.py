@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tablectl.applying.context import WindowSettings
-from tablectl.applying.run_report import RunOutcome
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.leases.guards import HERE, GuardMode, GuardRecord
 from tablectl.leases.lease_records import Gate, LeaseRecord, parse_record, tail
 from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import WindowError
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table import CatalogFacts, Commit
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard

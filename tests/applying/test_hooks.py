@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tablectl.applying.context import WindowSettings
-from tablectl.applying.run_report import RunOutcome
 from tablectl.leases.acquire import break_lease
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import Gate, tail
+from tablectl.model.run_report import RunOutcome
 from tests.applying.fake_lake import FakeTable, at, fails
 from tests.applying.world import WITH_VECTORS, Kill, World
 from tests.applying.writers import FakeGuard

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tablectl.applying.remaining import separate_commits
-from tablectl.applying.run_report import RunOutcome
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import HERE, GuardMode
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import CommitEffect, Phase, Statement
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp
 from tests.applying.fake_lake import FakeTable, at
 from tests.applying.world import DIGEST, WITH_VECTORS, World

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tablectl.applying.observed_writers import active_near, is_writer, name_of, writers_seen
-from tablectl.applying.run_report import WriterRun
 from tablectl.delta.protocol import Client
+from tablectl.model.run_report import WriterRun
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import AppTransaction, Commit
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.policy import Policy
 from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import Phase, TablePlan
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import ClusteringState, FileGroup
 from tablectl.model.table_options import Optimize, TableOptions

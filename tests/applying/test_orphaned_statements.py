@@ -17,7 +17,6 @@ import pytest
 from tablectl.applying.context import WindowSettings
 from tablectl.applying.events import RunEvent
 from tablectl.applying.owed_hooks import OwedHookTable
-from tablectl.applying.run_report import RunReport
 from tablectl.applying.statement import TAG
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.guards import GuardMode, GuardRecord
@@ -26,6 +25,7 @@ from tablectl.leases.lease_records import Gate, RunningStatement, tail
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import Plan, Refusal
+from tablectl.model.run_report import RunReport
 from tablectl.model.stamp import Stamp
 from tablectl.storage.failures import missing_right
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard

@@ -6,9 +6,9 @@ import pytest
 
 from tablectl.applying.context import StopTableError, WindowSettings
 from tablectl.applying.preflight import ON_DISK, check_commits, check_scheme
-from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.statement import target
 from tablectl.model.errors import EngineError
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import CatalogFacts
 from tests.applying.fake_lake import FakeEngine, FakeLake

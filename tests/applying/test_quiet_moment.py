@@ -19,13 +19,13 @@ from tablectl.applying.quiet_moment import (
     guarded_names,
     judged,
 )
-from tablectl.applying.run_report import QuietStart, RunOutcome, TableRun
 from tablectl.applying.waits import GO, End
 from tablectl.conflicts.past_writers import past_writers
 from tablectl.delta.protocol import Client
 from tablectl.leases.guards import GuardMode
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.expected_loss import ExpectedLoss
+from tablectl.model.run_report import QuietStart, RunOutcome, TableRun
 from tablectl.model.table import Commit
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes

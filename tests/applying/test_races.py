@@ -11,12 +11,12 @@ import pytest
 
 from tablectl.applying.context import RunContext, WindowSettings
 from tablectl.applying.run import Schedule, run_plan
-from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.attributes.policy import Policy
 from tablectl.leases import acquire
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease_records import tail
 from tablectl.model.plan import Plan
+from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.model.stamp import Stamp
 from tablectl.planning.plan_table import plan_table
 from tests.applying.fake_lake import FakeEngine, FakeLake

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tablectl.applying.context import WindowSettings
-from tablectl.applying.run_report import RunOutcome
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.guards import GuardMode
 from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.run_report import RunOutcome
 from tests.applying.lake_run import Run, only, outcomes
 from tests.applying.writers import FakeGuard
 

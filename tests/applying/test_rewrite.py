@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tablectl.applying.rewrite import checksums
-from tablectl.applying.run_report import RunOutcome
 from tablectl.delta.schema import Schema, parse_schema
 from tablectl.model.errors import EngineError
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.table_options import TableOptions
 from tests.applying.fake_lake import FakeEngine, FakeTable, at, fails
 from tests.applying.world import WITH_VECTORS, Kill, World

@@ -14,12 +14,12 @@ import tablectl.applying.lease_wait as lease_module
 from tablectl.applying import scheduler
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.events import no_progress
-from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.leases.clock import StoppedError, SystemClock
 from tablectl.leases.lease import Lease, Renewer
 from tablectl.leases.lease_records import LONGEST_TTL, LeaseRecord, dump_record, record_name
 from tablectl.model.errors import EngineError, PlanFileError, WindowError
 from tablectl.model.plan import Phase, Plan, Refusal, TableFailure
+from tablectl.model.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.storage.records import RecordStore
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes, plan_of

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.model.errors import ExitCode
 from tablectl.model.json_records import read_record
 from tablectl.model.plan import Phase, Refusal, TableFailure
+from tablectl.model.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.support.json_text import write_json
 
 _COMMIT = CommitRun(version=1, operation="SET TBLPROPERTIES", user="ann", at=0)

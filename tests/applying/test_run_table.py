@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tablectl.applying.context import RunContext
-from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.run_table import run_table
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client
@@ -22,6 +21,7 @@ from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import TablePlan
+from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions

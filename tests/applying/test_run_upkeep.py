@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.run_report import TableRun
 from tablectl.applying.scheduler import Pace
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease_records import tail
 from tablectl.model.errors import EngineError
+from tablectl.model.run_report import TableRun
 from tablectl.model.stamp import Stamp
 from tablectl.model.streams import StreamPosition
 from tablectl.model.table_options import TableOptions

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.statement import ANNOUNCE_EVERY, TAG, ends_with_commit, keep_announced, may_renew
 from tablectl.delta.names import parse_table
 from tablectl.delta.schema import parse_schema
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import Gate, LeaseRecord, RunningStatement, record_at, tail
 from tablectl.model.errors import EngineError, ExitCode
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp
 from tablectl.model.table_options import TableOptions
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, at

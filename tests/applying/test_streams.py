@@ -10,13 +10,13 @@ import pytest
 
 from tablectl.applying.context import WindowSettings
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import RunReport, StreamRun
 from tablectl.leases.lease import Lease
 from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.run_report import RunReport, StreamRun
 from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
-from tablectl.planning import stream_stops
+from tablectl.planning import derive_statements
 from tests.applying.lake_run import Run, only, outcomes
 from tests.leases.lease_fakes import claim, try_acquire
 
@@ -39,7 +39,7 @@ def reads(run: Run, version: int | None, batch: int = 0) -> None:
 
 def planned(run: Run, monkeypatch: pytest.MonkeyPatch, *, stops: bool) -> Plan:
     """A plan whose statements stop the stream, or do not."""
-    monkeypatch.setattr(stream_stops, "stops_of", lambda *_: ("a stop",) if stops else ())
+    monkeypatch.setattr(derive_statements, "stops_of", lambda *_: ("a stop",) if stops else ())
     (table,) = run.plan().tables
     return replace(run.plan(), tables=(with_streams(table, STREAMS),))
 
@@ -238,7 +238,7 @@ def test_hooks_of_a_shared_window_get_the_streams_of_all_its_tables(monkeypatch:
     run.tags = dict.fromkeys("ab", ("ledger",))
     for each in ("of-a", "of-b"):
         run.lake.positions[each] = lambda checkpoint: StreamPosition("s", checkpoint, "q", 0, 0, 9)
-    monkeypatch.setattr(stream_stops, "stops_of", lambda *_: ("a stop",))
+    monkeypatch.setattr(derive_statements, "stops_of", lambda *_: ("a stop",))
     told, plan = told_hooks(run), run.plan()
     tables = [with_streams(table, ((f"of-{table.name[-2]}", "/c"),)) for table in plan.tables]
     assert run.apply(replace(plan, tables=tuple(tables))).exit_code == 0

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.run_report import RunReport, TableRun
 from tablectl.leases.clock import milliseconds
 from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.run_report import RunReport, TableRun
 from tablectl.model.stamp import Stamp
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.model.upkeep import UpkeepFacts

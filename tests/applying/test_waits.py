@@ -12,12 +12,12 @@ from tablectl.applying import run as run_module
 from tablectl.applying.context import CanaryTerms, TableJob, WindowSettings
 from tablectl.applying.events import PROGRESS, RunEvent
 from tablectl.applying.owed_hooks import OwedHookTable
-from tablectl.applying.run_report import CommitRun, RunOutcome, TableRun
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.leases.acquire import Blocked, Sighting, acquire_all
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement, tail
 from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.run_report import CommitRun, RunOutcome, TableRun
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.applying.writers import FakeGuard

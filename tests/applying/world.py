@@ -10,7 +10,6 @@ from typing import Any
 from tablectl.applying.context import RunContext, TableJob, WindowSettings
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.lease_wait import DeadStatements, LeaseWait
-from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
 from tablectl.applying.scheduler import Pace
 from tablectl.applying.waits import End, wait_here
@@ -20,6 +19,7 @@ from tablectl.delta.protocol import READER_FEATURES
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
 from tablectl.model.plan import TablePlan
+from tablectl.model.run_report import TableRun
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import Depth, LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions

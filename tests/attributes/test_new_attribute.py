@@ -42,7 +42,7 @@ class AppendOnly(WordAttribute):
 '''
 _SCRIPT = """
 import json, pathlib, sys
-from tablectl.attributes.plan_basis import basis_of
+from tablectl.attributes.policy import basis_of
 from tablectl.attributes.policy import planned_properties
 from tablectl.model.errors import InputError
 from tablectl.model.table import Commit

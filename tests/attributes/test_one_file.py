@@ -11,8 +11,15 @@ import pytest
 
 import tablectl
 from tablectl.attributes.base import Attribute
-from tablectl.attributes.plan_basis import basis_of
-from tablectl.attributes.policy import ATTRIBUTES, OWNED, OWNED_KEYS, declarable_keys, planned_properties, why_refused
+from tablectl.attributes.policy import (
+    ATTRIBUTES,
+    OWNED,
+    OWNED_KEYS,
+    basis_of,
+    declarable_keys,
+    planned_properties,
+    why_refused,
+)
 from tablectl.attributes.policy import Policy as PolicyRecord
 from tablectl.attributes.value_types import Declared
 from tablectl.delta import keys

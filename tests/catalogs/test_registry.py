@@ -15,7 +15,7 @@ from tablectl.delta.names import TableName, parse_table
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
 from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.rights import TableRights
-from tablectl.storage.access import TemporaryCredentials
+from tablectl.storage.object_stores import TemporaryCredentials
 
 START = datetime(2026, 11, 22, 8, tzinfo=UTC)
 ORDERS = parse_table("unity.sales.orders")

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.attributes.policy import ATTRIBUTES, OWNED_KEYS
+from tablectl.commands.schema import plan_schema
 from tablectl.delta.client_families import FAMILIES
 from tablectl.delta.databricks_runtimes import CAPABILITIES, SERVERLESS
 from tablectl.delta.dialects import DIALECTS
@@ -25,13 +25,13 @@ from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import PlanFileError, TablectlError
 from tablectl.model.json_records import read_record
 from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
+from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.model.table_options import CONSENTS
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.plan_file import _canonical, _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
 from tablectl.planning.protocol import added_features
 from tablectl.policies.schemas import policy_schema
-from tablectl.reports.schema import plan_schema
 from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 from tests.commands.log_lake import Logged
 

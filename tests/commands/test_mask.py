@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 import tablectl
-from tablectl.attributes.masked_values import SECRET_KEYS, MaskedKeys
+from tablectl.attributes.policy import SECRET_KEYS, MaskedKeys
 from tablectl.delta.dialects import EVERY_DIALECT
 from tablectl.delta.properties import known_keys
 from tests.commands.conftest import Cli, FakeSpark, Repository, Result

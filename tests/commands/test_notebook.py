@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import tablectl
-from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.insight.advice.facts import LakeAdvice, TableAdvice
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.report_methods import ReportMethods
+from tablectl.model.run_report import RunOutcome, RunReport, TableRun
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import load_plan
 from tablectl.reports.status import LakeStatus, TableStatus

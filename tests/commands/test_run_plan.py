@@ -10,7 +10,6 @@ from unittest.mock import ANY
 import pytest
 
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.policy import Policy
 from tablectl.commands.make_plan import make_plan
 from tablectl.commands.project import EngineSource, Project
@@ -20,6 +19,7 @@ from tablectl.delta.names import parse_table
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import EngineError, LiveError, PlanFileError
 from tablectl.model.plan import Phase, Plan
+from tablectl.model.run_report import RunOutcome
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config import Config

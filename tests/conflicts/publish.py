@@ -15,14 +15,14 @@ from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
 from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
+from tablectl.documents.document import Paragraph
+from tablectl.documents.style import Style
 from tablectl.insight.matrix.conflicts_document import in_words, pairs_texts, reason_blocks
 from tablectl.insight.matrix.context import VECTORS, ConflictContext
 from tablectl.insight.matrix.matrix import STATEMENTS, CellVerdict, Matrix, MatrixCell, compare, matrix, row_levels
 from tablectl.insight.matrix.operations import OPERATIONS, OperationGroup, TableOperation
 from tablectl.model.operations import ClusterBy, SetProperties
-from tablectl.reports.document import Paragraph
 from tablectl.reports.document_text import block_lines
-from tablectl.reports.style import Style
 from tests.conflicts.delta_rs_races import COMMITTED, CURRENT, RACES, Race
 from tests.conflicts.delta_rs_races import measured as races_measured
 from tests.conflicts.interleavings import CASES, Case, cell_of, measured

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.attributes.plan_basis import basis_of
+from tablectl.attributes.policy import basis_of
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import Conflict
 from tablectl.delta.names import TableName

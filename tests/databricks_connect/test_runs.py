@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.applying.run_report import RunOutcome
 from tablectl.commands.command_line import run_cli
 from tablectl.commands.run_plan import Control
+from tablectl.model.run_report import RunOutcome
 from tests.scenarios.test_kill import PassingClock
 
 Commits = Callable[[], list[dict[str, Any]]]

@@ -15,8 +15,8 @@ import pytest
 
 from tablectl.commands.project import CatalogEngine
 from tablectl.delta.names import TableName, parse_table
-from tablectl.engine.session_settings import STAMP_KEY
 from tablectl.engine.spark import wrap_spark
+from tablectl.engine.sql_catalog import STAMP_KEY
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.errors import EngineError, LiveError, WindowError
 from tablectl.model.operations import ClusterBy, SetProperties, UnsetProperties

@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.attributes.plan_basis import basis_of
-from tablectl.attributes.policy import Policy, declarable_keys
+from tablectl.attributes.policy import Policy, basis_of, declarable_keys
 from tablectl.delta import keys
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import TableName

@@ -99,7 +99,7 @@ def test_the_kind_of_a_session_is_its_class_and_not_the_names_of_its_methods(spa
 THEIRS = """
 import json, threading
 from pyspark.sql import SparkSession
-from tablectl.engine.session_settings import STAMP_KEY
+from tablectl.engine.sql_catalog import STAMP_KEY
 from tablectl.engine.spark import SparkOptions, local_conf, open_spark
 builder = SparkSession.builder
 for key, value in {**local_conf({"spark.master": "local[1]"}), "spark.sql.shuffle.partitions": "7"}.items():
@@ -184,7 +184,7 @@ def test_catalogs_of_the_second_kind(spark: Any, other_catalog: str) -> None:
 CONNECT_SCRIPT = """
 import json, os, sys
 from pyspark.sql import SparkSession
-from tablectl.engine.session_settings import STAMP_KEY
+from tablectl.engine.sql_catalog import STAMP_KEY
 from tablectl.engine.spark import SparkOptions, open_spark, wrap_spark
 from tablectl.model.errors import EngineError
 url, table, stamp = sys.argv[1:]

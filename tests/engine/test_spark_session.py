@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.engine.session_settings import STAMP_KEY
 from tablectl.engine.spark import SessionFacts, SparkEngine, _own
+from tablectl.engine.sql_catalog import STAMP_KEY
 
 
 class Conf:

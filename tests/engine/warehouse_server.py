@@ -22,7 +22,7 @@ from databricks.sql.thrift_api.TCLIService import TCLIService, ttypes
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TTransport import TMemoryBuffer
 
-from tablectl.engine.session_settings import STAMP_KEY
+from tablectl.engine.sql_catalog import STAMP_KEY
 
 ID = "1234567890abcdef"
 _MARK = "statement "

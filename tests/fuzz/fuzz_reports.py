@@ -20,12 +20,12 @@ from xml.etree import ElementTree as ET
 
 from markdown_it import MarkdownIt
 
-from tablectl.model.output_escapes import escape_output
+from tablectl.documents.style import Style
 from tablectl.model.plan import Plan
+from tablectl.model.text import escape_output
 from tablectl.reports.context import Context
-from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.style import Style
+from tablectl.reports.render import ReportFormat
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.subject import Subject
 from tests.output_commands import obeyed

@@ -19,8 +19,7 @@ from tablectl.delta.protocol import Client, Protocol
 from tablectl.log import disk_cache
 from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
 from tablectl.log.disk_cache import FILE, DiskCache, cache_directory
-from tablectl.log.state import State
-from tablectl.log.table_cache import KnownState
+from tablectl.log.state import KnownState, State
 from tablectl.model.table import AppTransaction, Commit
 
 ONE = Commit(

@@ -15,7 +15,7 @@ from tablectl.log import state
 from tablectl.log.blame import BlameQuery, BlameQuestion, blame
 from tablectl.log.disk_cache import DiskCache
 from tablectl.log.reader import ReadRequest, read_each, read_many
-from tablectl.log.table_cache import NoCache, TableCache
+from tablectl.log.state import NoCache, TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.storage import object_log

@@ -15,7 +15,7 @@ from tablectl.delta.protocol import Client
 from tablectl.log import write_history as write_history_module
 from tablectl.log.disk_cache import DiskCache
 from tablectl.log.reader import ReadRequest, read_many, read_table
-from tablectl.log.table_cache import NoCache, TableCache
+from tablectl.log.state import NoCache, TableCache
 from tablectl.log.write_history import MOST_COMMITS
 from tablectl.model.table import Commit, Depth, LiveTable, WriteHistory
 from tablectl.storage.object_stores import StoreOptions

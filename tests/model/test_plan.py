@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from tablectl.attributes.plan_basis import basis_of
+from tablectl.attributes.policy import basis_of
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.model.json_records import read_record

@@ -14,7 +14,6 @@ from itertools import count
 from typing import Any, Self
 
 from chaos.features import Feature
-from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
 from tablectl.leases.acquire import Blocked, Sighting, acquire_all
@@ -25,6 +24,7 @@ from tablectl.leases.lease_records import Gate, RunningStatement, tail
 from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import ExitCode, WindowError
 from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table_options import TableOptions
 from tablectl.model.upkeep import UpkeepPolicy

@@ -15,7 +15,7 @@ from chaos.features import Feature
 from tablectl.applying import lease_wait as lease_module
 from tablectl.applying import shared_window as together_module
 from tablectl.leases.lease import Lease
-from tablectl.planning import stream_stops
+from tablectl.planning import derive_statements
 from tests.pairs.features import ARRANGE
 from tests.pairs.scene import Scene, StepRenewer
 
@@ -55,7 +55,7 @@ def test_two_features_that_meet_keep_every_promise(
 
     monkeypatch.setattr(lease_module, "Renewer", stepped)
     monkeypatch.setattr(together_module, "_LOOK_EVERY", 0.01)
-    monkeypatch.setattr(stream_stops, "stops_of", lambda *_: ("a stop",))
+    monkeypatch.setattr(derive_statements, "stops_of", lambda *_: ("a stop",))
     for feature in features:
         ARRANGE[feature](scene)
     scene.play()

@@ -12,8 +12,7 @@ from tablectl.delta.protocol import Protocol
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import CatalogFacts, ClusteringState, FileGroup, LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.planning.catalog_managed import CONDITION
-from tablectl.planning.plan_table import plan_table
+from tablectl.planning.plan_table import CONDITION, plan_table
 
 READ = frozenset({"catalogManaged", "deletionVectors", "v2Checkpoint", "vacuumProtocolCheck"})
 MANAGED = Protocol(3, 7, READ, READ | {"clustering", "domainMetadata", "inCommitTimestamp", "rowTracking"})

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablectl.attributes.plan_basis import basis_of
-from tablectl.attributes.policy import Policy
+from tablectl.attributes.policy import Policy, basis_of
 from tablectl.model.operations import SetProperties, UnsetProperties
 from tablectl.model.table import LiveTable
-from tablectl.planning.change_operations import operations_for, refusals_for
+from tablectl.planning.derive_statements import operations_for, refusals_for
 from tablectl.planning.diff import diff
 
 Live = Callable[..., LiveTable]

@@ -10,8 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tablectl.attributes.base import PlannedOperation
-from tablectl.attributes.plan_basis import basis_of
-from tablectl.attributes.policy import ATTRIBUTES, CONTRADICTIONS, Policy
+from tablectl.attributes.policy import ATTRIBUTES, CONTRADICTIONS, Policy, basis_of
 from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.operations import (
@@ -29,8 +28,7 @@ from tablectl.model.operations import (
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import NOTHING_SET, ClusteringState, FileGroup, HistoryTruncation, LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.planning.change_operations import operations_for
-from tablectl.planning.derive_statements import derive_table
+from tablectl.planning.derive_statements import derive_table, operations_for
 from tablectl.planning.diff import ChangeState, change_state, current, diff
 from tablectl.planning.plan_table import plan_table
 from tests.applying.fake_lake import changed_properties, parse_sql

@@ -13,7 +13,7 @@ from tablectl.delta.protocol import Protocol
 from tablectl.model.errors import ExitCode, LimitError
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import LiveTable
-from tablectl.planning.plan_limits import PlanLimits
+from tablectl.planning.plan_file import PlanLimits
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.attributes.masked_values import SECRET_KEYS
+from tablectl.attributes.policy import SECRET_KEYS
 from tablectl.model.errors import InputError
 from tablectl.policies.branch import combined, ignored
 from tablectl.policies.config_file import ignored_keys, load_config

@@ -11,8 +11,7 @@ import pytest
 
 from tablectl.attributes.policy import Policy
 from tablectl.lint_rules.rule import table_subject
-from tablectl.model.table_lock import TableLock
-from tablectl.model.table_options import TableOptions
+from tablectl.model.table_options import TableLock, TableOptions
 from tablectl.planning.lint import lint
 from tablectl.planning.plan_table import plan_table
 from tablectl.policies.effective_policy import explain

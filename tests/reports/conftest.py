@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.run_report import (
+from tablectl.delta.schema import Field, Schema
+from tablectl.model.plan import Phase, Plan, TableFailure, TablePlan
+from tablectl.model.run_report import (
     CommitRun,
     GateRun,
     PossibleFailure,
@@ -23,8 +25,6 @@ from tablectl.applying.run_report import (
     TableRun,
     WriterRun,
 )
-from tablectl.delta.schema import Field, Schema
-from tablectl.model.plan import Phase, Plan, TableFailure, TablePlan
 from tablectl.model.table import LiveTable
 from tests.builders import CLUSTERED, VECTORS, live_table, planned_table
 

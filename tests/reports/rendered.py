@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from tablectl.applying.run_report import RunReport
+from tablectl.documents.style import Style
 from tablectl.model.plan import Plan
+from tablectl.model.run_report import RunReport
 from tablectl.planning.drift import Drift
 from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_drift, document_of_plan, document_of_run
-from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.render import render
-from tablectl.reports.style import Style
+from tablectl.reports.render import ReportFormat, render
 
 _SHOWN = Mask(())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tablectl.delta.protocol import Client
+from tablectl.documents.style import Style
 from tablectl.log.blame import Origin
 from tablectl.model.plan import Change, TableFailure
 from tablectl.model.table import Commit
@@ -15,8 +16,7 @@ from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.formats import ReportFormat
-from tablectl.reports.style import Style
+from tablectl.reports.render import ReportFormat
 from tests.builders import live_table
 from tests.reports.rendered import drift_text, render_drift
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
+from tablectl.documents.style import Style
 from tablectl.model.plan import TablePlan
 from tablectl.reports.context import Context
-from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.style import Style
+from tablectl.reports.render import ReportFormat
 from tests.reports.fleet import fleet
 from tests.reports.rendered import render_plan
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tablectl.attributes.policy import Policy
 from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.documents.style import Style
 from tablectl.model.plan import Finding, Plan, ProtocolFact, Rewrite, TableFailure, TablePlan
 from tablectl.model.table import ClusteringState, FileGroup, LiveTable
 from tablectl.model.table_options import TableOptions
@@ -25,7 +26,6 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.groups import Weight, failure_groups, plan_groups
 from tablectl.reports.markdown import LIMIT
-from tablectl.reports.style import Style
 from tests.builders import CLUSTERED, VECTORS
 from tests.reports.fleet import fleet, renamed
 from tests.reports.rendered import plan_markdown, plan_sarif, plan_text

@@ -12,8 +12,8 @@ from time import process_time
 
 import pytest
 
-from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun
 from tablectl.model.plan import Plan
+from tablectl.model.run_report import CommitRun, RunOutcome, RunReport, TableRun
 from tablectl.model.text import printable
 from tablectl.reports.context import Context
 from tests.reports.hostile import EVIL

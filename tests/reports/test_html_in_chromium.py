@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.run_report import RunReport
 from tablectl.model.plan import Plan
+from tablectl.model.run_report import RunReport
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tests.reports import chromium

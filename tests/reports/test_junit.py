@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given, settings
 
-from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.plan import Plan
+from tablectl.model.run_report import RunOutcome, RunReport, TableRun
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tests.reports.hostile import EVIL, TEXTS

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tablectl.delta.protocol import Client
+from tablectl.documents.style import Style
 from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.compare import Comparison, compare_statements
@@ -19,7 +20,6 @@ from tablectl.insight.statements.pair_document import document_of_pair
 from tablectl.model.table import LiveTable
 from tablectl.reports.document_markdown import document_markdown
 from tablectl.reports.document_text import document_text
-from tablectl.reports.style import Style
 from tablectl.support.json_text import write_json
 
 _MERGE = """MERGE INTO lake.sales.orders AS t

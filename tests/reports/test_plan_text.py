@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from tablectl.documents.style import Style
 from tablectl.model.plan import Backfill, Plan, Rewrite, TablePlan
-from tablectl.reports.style import Style
 from tablectl.reports.wording import backfill_text, commits_text, rewrite_text
 from tests.reports.rendered import plan_text
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, StatementRun, TableRun
+from tablectl.model.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import LIMIT
 from tests.reports.hostile import EVIL

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.applying.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, TableRun
+from tablectl.documents.style import Style
+from tablectl.model.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, TableRun
 from tablectl.model.text import natural_key
 from tablectl.reports.context import Context
-from tablectl.reports.formats import ReportFormat
 from tablectl.reports.markdown import LIMIT
 from tablectl.reports.mask import Mask
+from tablectl.reports.render import ReportFormat
 from tablectl.reports.results import run_cases, run_results
-from tablectl.reports.style import Style
 from tablectl.reports.wording import commit_text, late_text, outcome_text, run_verdict
 from tests.reports.rendered import render_run, run_text
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
-from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.lint_rules import RULES as CODES
 from tablectl.model.errors import Problem
 from tablectl.model.plan import Finding, Plan, Refusal
+from tablectl.model.run_report import RunOutcome, RunReport, TableRun
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.sarif import MOST, RULES, problems_sarif

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tablectl.documents.document import Card, Cell, Document, Fold, Grid, Names, Row
+from tablectl.documents.style import Style
 from tablectl.reports import short_names
-from tablectl.reports.document import Card, Cell, Document, Fold, Grid, Names, Row
 from tablectl.reports.document_text import document_text
 from tablectl.reports.short_names import shared_folder, with_short_names
-from tablectl.reports.style import Style
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tablectl.attributes.masked_values import HIDDEN
+from tablectl.attributes.policy import HIDDEN
+from tablectl.documents.style import Style
 from tablectl.model.errors import ExitCode
 from tablectl.reports.context import Context
 from tablectl.reports.document_html import document_html
@@ -14,7 +15,6 @@ from tablectl.reports.markdown import LIMIT
 from tablectl.reports.mask import Mask
 from tablectl.reports.status import LakeStatus, TableStatus
 from tablectl.reports.status_document import status_document
-from tablectl.reports.style import Style
 from tests.reports.test_html import Read
 
 ROW = TableStatus(

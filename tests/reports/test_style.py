@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tablectl.documents.style import Style, plural, printable_lines
 from tablectl.model.text import size_text
-from tablectl.reports.style import Style, plural, printable_lines
 
 
 def test_colours_only_where_they_are_taken() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tablectl.applying.run_report import CommitRun, GateRun, RunOutcome, StatementRun, TableRun
 from tablectl.model.plan import Phase
+from tablectl.model.run_report import CommitRun, GateRun, RunOutcome, StatementRun, TableRun
 from tablectl.reports.run_document import timeline
 
 START = 1_795_000_000_000

@@ -12,12 +12,12 @@ from deltalake import DeltaTable
 
 import tablectl.commands.run_plan
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import RunOutcome
 from tablectl.commands.run_plan import Control
 from tablectl.delta.names import parse_table
 from tablectl.engine.spark import wrap_spark
 from tablectl.engine.table_copy import DriverTableCopy
 from tablectl.log.reader import read_table
+from tablectl.model.run_report import RunOutcome
 from tests.scenarios.test_repartition import last, metadata, rich, rows
 
 pytestmark = pytest.mark.spark

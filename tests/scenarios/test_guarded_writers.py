@@ -18,9 +18,9 @@ import pytest
 
 import tablectl
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import RunReport
 from tablectl.commands.run_plan import Control
 from tablectl.log.reader import read_commits
+from tablectl.model.run_report import RunReport
 from tests.interleaving import TIMEOUT, Writer
 
 pytestmark = pytest.mark.spark

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.applying.run_report import RunOutcome
 from tablectl.commands.run_plan import Control
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_table
+from tablectl.model.run_report import RunOutcome
 from tests.scenarios.conftest import operations
 
 pytestmark = pytest.mark.spark

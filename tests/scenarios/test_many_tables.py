@@ -11,10 +11,10 @@ import pytest
 import tablectl
 from tablectl.applying import statement_turns
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import RunReport
 from tablectl.commands.run_plan import Control
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_commits, read_table
+from tablectl.model.run_report import RunReport
 from tablectl.model.stamp import read_stamp
 
 pytestmark = pytest.mark.spark

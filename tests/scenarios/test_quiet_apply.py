@@ -15,9 +15,9 @@ import pytest
 
 import tablectl
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import RunOutcome
 from tablectl.commands.run_plan import Control
 from tablectl.leases.clock import SystemClock
+from tablectl.model.run_report import RunOutcome
 from tests.conflicts.log_records import Log
 from tests.interleaving import Writer
 

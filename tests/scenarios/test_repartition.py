@@ -15,13 +15,13 @@ from deltalake import DeltaTable
 
 import tablectl.commands.run_plan
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import RunOutcome
 from tablectl.commands.run_plan import Control
 from tablectl.delta.names import parse_table, quote_name
 from tablectl.delta.schema import differences, own_metadata
 from tablectl.engine.spark import wrap_spark
 from tablectl.log.reader import read_table
 from tablectl.model.errors import EngineError
+from tablectl.model.run_report import RunOutcome
 from tests.interleaving import Hold, Writer
 
 pytestmark = pytest.mark.spark

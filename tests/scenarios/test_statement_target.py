@@ -10,12 +10,12 @@ import pytest
 
 import tablectl
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.commands.run_plan import Control
 from tablectl.engine import spark as engine_module
 from tablectl.engine.port import MaySend, always
 from tablectl.engine.spark import SparkEngine
 from tablectl.model.errors import EngineError
+from tablectl.model.run_report import RunOutcome, RunReport
 
 pytestmark = pytest.mark.spark
 

@@ -23,9 +23,9 @@ import pytest
 import tablectl
 from chaos.server import Server
 from tablectl.applying.events import RELEASED, RunEvent
-from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.commands.run_plan import Control
 from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.model.stamp import read_stamp
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from tablectl.applying.context import RunContext
 from tablectl.applying.gate import GATES
-from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
 from tablectl.attributes.policy import Policy
 from tablectl.leases.acquire import Claim, Held
@@ -25,6 +24,7 @@ from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
 from tablectl.model.json_records import read_record
 from tablectl.model.plan import TablePlan
+from tablectl.model.run_report import TableRun
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import Depth
 from tablectl.planning.plan_table import plan_table

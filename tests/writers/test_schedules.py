@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from tablectl.applying import drain as drain_module
-from tablectl.applying.run_report import RunOutcome
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease_records import LeaseRecord
+from tablectl.model.run_report import RunOutcome
 from tablectl.writers.gate_entry import StoredGuard
 from tests.writers.stepping import Actor, Apply, World, Writer
 

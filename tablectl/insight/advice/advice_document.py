@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tablectl.insight.advice.facts import Advice, LakeAdvice, TableAdvice
-from tablectl.model.text import Code, size_text, time_text
-from tablectl.reports.document import (
+from tablectl.documents.document import (
     Block,
     Card,
     Cell,
@@ -20,9 +18,11 @@ from tablectl.reports.document import (
     Names,
     Row,
     Verdict,
+    unread_title,
 )
-from tablectl.reports.style import plural
-from tablectl.reports.wording import unread_title
+from tablectl.documents.style import plural
+from tablectl.insight.advice.facts import Advice, LakeAdvice, TableAdvice
+from tablectl.model.text import Code, size_text, time_text
 
 _HEAD = ("Table", "Advice", "Benefit", "Confidence")
 

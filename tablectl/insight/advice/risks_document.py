@@ -6,12 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
-from tablectl.insight.advice.facts import Declared
-from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks
-from tablectl.lint_rules.rule import HARMS, Harm
-from tablectl.model.text import natural_key, size_text
-from tablectl.policies.yaml_text import write_key, write_value
-from tablectl.reports.document import (
+from tablectl.documents.document import (
     Block,
     Card,
     Cell,
@@ -23,10 +18,15 @@ from tablectl.reports.document import (
     Row,
     Tone,
     Verdict,
+    group_names,
+    unread_title,
 )
-from tablectl.reports.plan_document import name_lines
-from tablectl.reports.style import plural
-from tablectl.reports.wording import unread_title
+from tablectl.documents.style import plural
+from tablectl.insight.advice.facts import Declared
+from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks
+from tablectl.lint_rules.rule import HARMS, Harm
+from tablectl.model.text import natural_key, size_text
+from tablectl.policies.yaml_text import write_key, write_value
 
 _TONES: dict[Harm, Tone] = {
     "data or history at risk": "bad",
@@ -115,7 +115,7 @@ def _unread(table: TableRisks) -> Card:
 
 
 def _unread_row(table: TableRisks, at: int) -> Row:
-    return Row((name_lines((table.table,), "not readable", "bad"), (Cell(table.error, tone="bad"),), ()), at)
+    return Row((group_names((table.table,), "not readable", "bad"), (Cell(table.error, tone="bad"),), ()), at)
 
 
 def _card(group: _Group) -> Card:
@@ -161,7 +161,7 @@ def lines_of(declare: Sequence[Declared]) -> Iterator[str]:
 def _row(group: _Group, card: Card, at: int) -> Row:
     risk = group[0][1]
     policy = tuple(Cell(line, code=True) for line in lines_of(risk.declare)) or (Cell(risk.do),)
-    cells = (name_lines(card.names, card.state, card.tone), (Cell(said(risk), tone=card.tone),), policy)
+    cells = (group_names(card.names, card.state, card.tone), (Cell(said(risk), tone=card.tone),), policy)
     return Row(cells, at, card.names)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tablectl.attributes.plan_basis import basis_of
-from tablectl.attributes.policy import Policy
+from tablectl.attributes.policy import Policy, basis_of
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import NO_ASSUMPTION, Assumption, ConflictContext
@@ -13,7 +12,7 @@ from tablectl.insight.matrix.matrix import Matrix, matrix
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.planning.change_operations import operations_for, refusals_for
+from tablectl.planning.derive_statements import operations_for, refusals_for
 from tablectl.planning.diff import diff
 from tablectl.support.frozen import frozen
 

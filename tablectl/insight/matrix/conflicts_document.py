@@ -10,6 +10,23 @@ from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, strea
 from tablectl.conflicts.transactions import Conflict, ConflictOutcome
 from tablectl.delta.dialects import dialect_for
 from tablectl.delta.protocol import Client
+from tablectl.documents.document import (
+    Block,
+    Card,
+    Cell,
+    ChangeRow,
+    Changes,
+    CommentEnd,
+    Document,
+    Facts,
+    Grid,
+    Heading,
+    Paragraph,
+    Row,
+    Tone,
+    Verdict,
+)
+from tablectl.documents.style import plural
 from tablectl.insight.matrix.conflict_report import ConflictReport, ContextComparison
 from tablectl.insight.matrix.context import ConflictContext
 from tablectl.insight.matrix.matrix import (
@@ -26,23 +43,6 @@ from tablectl.insight.matrix.matrix import (
 )
 from tablectl.insight.matrix.operations import OperationGroup, TableOperation
 from tablectl.model.text import value_text
-from tablectl.reports.document import (
-    Block,
-    Card,
-    Cell,
-    ChangeRow,
-    Changes,
-    CommentEnd,
-    Document,
-    Facts,
-    Grid,
-    Heading,
-    Paragraph,
-    Row,
-    Tone,
-    Verdict,
-)
-from tablectl.reports.style import plural
 from tablectl.support.frozen import frozen
 
 _TONES: Mapping[CellVerdict, Tone] = {

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from sqlglot import exp, maybe_parse
 from sqlglot.dialects import Databricks
 
-from tablectl.attributes.plan_basis import basis_of
+from tablectl.attributes.policy import basis_of
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.delta.client_families import FAMILIES, UNKNOWN

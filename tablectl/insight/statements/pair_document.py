@@ -10,6 +10,7 @@ from typing import Any
 
 from tablectl.conflicts.transactions import ConflictResult
 from tablectl.delta.protocol import Client
+from tablectl.documents.document import Block, Card, Document, Facts, Heading, Paragraph, Tone
 from tablectl.insight.matrix.matrix import BY_APPLY, IN_TURN
 from tablectl.insight.statements.compare import (
     ClientComparison,
@@ -23,7 +24,6 @@ from tablectl.insight.statements.footprint import Footprint
 from tablectl.insight.statements.pair import EVERYWHERE, PairOutcome, StatementPair, main_footprint, region_text
 from tablectl.insight.statements.regions import Region
 from tablectl.insight.statements.target import StatementTable
-from tablectl.reports.document import Block, Card, Document, Facts, Heading, Paragraph, Tone
 
 _TONES: dict[ConflictResult, Tone] = {
     ConflictResult.COMMITS: "good",

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult
+from tablectl.documents.document import Block, Document, Facts, Heading, Paragraph, page
 from tablectl.insight.matrix.conflicts_document import in_words, pairs_texts
 from tablectl.insight.matrix.matrix import CellVerdict, matrix
 from tablectl.insight.terms.explain_term import AnomalyExample, TermContext, TermExplanation
 from tablectl.insight.terms.facts import Fact
 from tablectl.insight.terms.page_rows import PageRow
-from tablectl.reports.document import Block, Document, Facts, Heading, Paragraph, page
 
 
 def document_of_fact(fact: Fact) -> Document:

@@ -11,9 +11,8 @@ from tablectl.model.operations.clustering import ClusterBy, OptimizeData
 from tablectl.model.operations.constraints import AddConstraint, DropConstraint, DropNotNull, SetNotNull
 from tablectl.model.operations.drop_feature import DropFeature
 from tablectl.model.operations.partitions import Repartition, ReplacePartitions
-from tablectl.model.operations.reorg import Purge, UpgradeUniform
+from tablectl.model.operations.reorg import Purge, UpgradeUniform, VacuumFiles
 from tablectl.model.operations.table_properties import RemoveMapping, SetProperties, UnsetProperties
-from tablectl.model.operations.vacuum import VacuumFiles
 from tablectl.model.plan import Verb
 from tablectl.model.rights import Right
 

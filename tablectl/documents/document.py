@@ -6,7 +6,7 @@ No renderer splits text into lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Literal
 
@@ -384,3 +384,16 @@ def _listings(blocks: tuple[Block, ...]) -> Iterator[Listing]:
             yield block
         elif isinstance(block, Fold):
             yield from _listings(block.blocks)
+
+
+def group_names(names: Sequence[str], state: str, tone: Tone) -> Lines:
+    """The cell with the names of a group: the state, three or four names, and the number of the others."""
+    most = 4 if len(names) == 4 else 3  # a line for one more name says no less than that there is one
+    shown = [Cell(each, code=True) for each in names[:most]]
+    more = [Cell(f"and {len(names) - most:,} more")] if len(names) > most else []
+    return (Cell(state, tone=tone, badge=True), *shown, *more)
+
+
+def unread_title(looked_at: object) -> str:
+    """The title of a report with failures. One that looked at no table at all must not pass for a small trouble."""
+    return "Not all tables can be read" if looked_at else "⚠ No table was looked at"

@@ -1,0 +1,1 @@
+"""What every result is shown as: documents, from which `reports/` renders every format."""
