@@ -9,7 +9,7 @@ from typing import ClassVar
 from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.keys import CLUSTERING_DOMAIN
-from tablectl.delta.names import ColumnPath, TableName, column_sql
+from tablectl.delta.names import TableName, column_sql, parse_column
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
@@ -58,7 +58,8 @@ _OPTIMIZE_FULL = StatementForm(
 class ClusterBy(Operation):
     """Writes the clustering domain; data files stay. No columns means ``CLUSTER BY NONE``."""
 
-    columns: tuple[ColumnPath, ...]
+    columns: tuple[str, ...]
+    """As policies write them: ``address.city``."""
     automatic: bool = False
     """``CLUSTER BY AUTO``: Databricks chooses the columns, and changes them by itself."""
     verb: ClassVar[Verb] = "CLUSTER BY"
@@ -138,9 +139,9 @@ class OptimizeData(Operation):
         return Rewrite(clusters=True, vectors=None, everything=self.full, files_at_most=None, bytes_at_most=None)
 
 
-def clustering_sql(columns: tuple[ColumnPath, ...], *, automatic: bool) -> str:
+def clustering_sql(columns: tuple[str, ...], *, automatic: bool) -> str:
     """The columns of ``CLUSTER BY``, or ``AUTO``; empty if there are none."""
-    names = ", ".join(column_sql(column) for column in columns)
+    names = ", ".join(column_sql(parse_column(column)) for column in columns)
     return "AUTO" if automatic else f"({names})" if names else ""
 
 

@@ -10,7 +10,7 @@ from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import CLUSTERING_DOMAIN
-from tablectl.delta.names import ColumnPath, TableName
+from tablectl.delta.names import TableName
 from tablectl.delta.workspace_runs import DOCUMENTED, RUN_HERE
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import (
@@ -133,7 +133,7 @@ class ReplacePartitions(Operation):
     change, which fails every concurrent write there (D15).
     """
 
-    columns: tuple[ColumnPath, ...]
+    columns: tuple[str, ...]
     automatic: bool = False
     verb: ClassVar[Verb] = "REPLACE PARTITIONED BY"
     word: ClassVar[str] = "replace-partitions"
