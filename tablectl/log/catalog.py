@@ -12,8 +12,7 @@ from itertools import chain, islice
 
 from tablectl.delta.names import TableName, find_name
 from tablectl.engine.port import SIMPLE_NAME, Catalog
-from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
-from tablectl.model.one_table import of_table
+from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError, of_table
 from tablectl.model.patterns import CatalogPattern, index_globs, index_patterns, literal_text
 from tablectl.support.frozen import frozen
 

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 from tablectl.delta.names import LOG, NameSyntaxError, TableName, canonical_location, is_local, parse_table
 from tablectl.log.catalog import PatternMatches
-from tablectl.model.errors import LiveError, TablectlError
-from tablectl.model.one_table import of_table, one_table
+from tablectl.model.errors import LiveError, TablectlError, of_table, one_table
 from tablectl.model.patterns import PathPattern, PatternIndex, index_globs, literal_text, step_matches
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions

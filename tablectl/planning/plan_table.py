@@ -15,6 +15,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.workspace_runs import DOCUMENTED
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.lint_rules.rule import RuleFinding, table_subject
+from tablectl.model.catalog_answers import CATALOG_FEATURES
 from tablectl.model.expected_loss import (
     DAYS,
     StatementLoss,
@@ -23,7 +24,6 @@ from tablectl.model.expected_loss import (
     lost_seconds,
     quietest_hour,
 )
-from tablectl.model.managed_table import CATALOG_FEATURES
 from tablectl.model.operations import Operation, Repartition
 from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Refusal, Statement, TablePlan
 from tablectl.model.table import LiveTable

@@ -16,7 +16,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from tablectl.applying.rewrite import checksums
+from tablectl.applying.row_sums import checksums
 from tablectl.attributes.policy import attribute
 from tablectl.delta.names import ColumnPath, TableName, column_text, parse_column
 from tablectl.delta.properties import columns_text

@@ -10,10 +10,10 @@ from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import TableName, column_sql, parse_column
+from tablectl.model.catalog_answers import Right
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
-from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 CLUSTERING_FEATURES = ("clustering", "domainMetadata")

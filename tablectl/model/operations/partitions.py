@@ -12,6 +12,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import TableName
 from tablectl.delta.workspace_runs import DOCUMENTED, RUN_HERE
+from tablectl.model.catalog_answers import Right
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import (
     DATABRICKS_DOCS,
@@ -24,7 +25,6 @@ from tablectl.model.operations.base import (
 )
 from tablectl.model.operations.clustering import CLUSTERING_FEATURES, clustering_sql, new_features
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
-from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 _BY_COLUMNS = StatementForm(
