@@ -60,8 +60,6 @@ class ValueType:
     name: str
     description: str
     words: tuple[str, ...] = ()
-    later_words: tuple[str, ...] = ()
-    """Words that are planned but not implemented."""
     columns: bool = False
     keyed: bool = False
     """Whether the value is a map whose keys are properties."""

@@ -32,7 +32,7 @@ from tablectl.policies.suggestions import nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_document import parse_document
-from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
+from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 
 FILE = "tablectl.yaml"
 ENV = "TABLECTL_ENV"
@@ -190,14 +190,11 @@ def as_node(value: Any, places: Places, place: SourceFile, keys: Keys = ()) -> N
     here = places.get(keys, place)
     match value:
         case dict():
-            entries = ((*keys, key) for key in value)
-            return MapNode(
-                tuple(
-                    Entry(path[-1], places.get(path, here), as_node(value[path[-1]], places, here, path))
-                    for path in entries
-                ),
-                here,
-            )
+            paths = {key: (*keys, key) for key in value}
+            entries = {
+                key: (places.get(path, here), as_node(value[key], places, here, path)) for key, path in paths.items()
+            }
+            return MapNode(entries, here)
         case list():
             items = (as_node(item, places, here, (*keys, str(number))) for number, item in enumerate(value, 1))
             return ListNode(tuple(items), here)
@@ -209,12 +206,12 @@ def as_node(value: Any, places: Places, place: SourceFile, keys: Keys = ()) -> N
 
 def _plain_map(node: MapNode, keys: Keys, places: Places, reading: ValueReader) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for entry in node.entries:
-        path = (*keys, entry.key)
-        places[path] = entry.source
-        value = _plain(entry.value, path, places, reading)
+    for key, (source, inner) in node.entries.items():
+        path = (*keys, key)
+        places[path] = source
+        value = _plain(inner, path, places, reading)
         if value is not _WRONG:
-            values[entry.key] = value
+            values[key] = value
     return values
 
 

@@ -36,7 +36,7 @@ from tablectl.policies.suggestions import cut, did_you_mean, nearest, shown
 from tablectl.policies.upkeep_fields import UPKEEP
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE
-from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile
+from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile
 from tablectl.support.frozen import frozen
 
 DRAIN = whole(0, 86_400, "Seconds that writers have to finish each time the gate becomes stricter.")
@@ -113,10 +113,7 @@ class ColumnsField(YamlField):
         text = reading.expand(scalar)
         if text is None or text in words.words:
             return text
-        if text in words.later:
-            hint = f"for now {name} takes {self.takes}"
-            reading.report(scalar.source, f"`{self.name}: {text}` is not supported yet", hint)
-        elif scalar.tag == "str" and text.casefold() not in words.words:
+        if scalar.tag == "str" and text.casefold() not in words.words:
             short = len(text) <= 60 and text.isprintable()
             hint = f"did you mean [{text}]?" if short else name.hint
             reading.report(scalar.source, f"{name} takes {self.takes}, and {shown(text)} is neither", hint)
@@ -209,30 +206,30 @@ class NamedValuesField(YamlField):
             return None
         read: dict[str, str] = {}
         folded: dict[str, SourceFile] = {}
-        for entry in node.entries:
-            text = self._text(entry, name.key(entry.key), reading)
-            first = folded.setdefault(entry.key.lower(), entry.source)
-            if first is not entry.source:
-                message = f"{name.key(entry.key)} is declared twice: first on line {first.line}"
-                reading.report(entry.source, message, "keep one of them")
+        for key, (source, inner) in node.entries.items():
+            text = self._text(key, source, inner, name.key(key), reading)
+            first = folded.setdefault(key.lower(), source)
+            if first is not source:
+                message = f"{name.key(key)} is declared twice: first on line {first.line}"
+                reading.report(source, message, "keep one of them")
             elif text is not None:
-                read[entry.key] = text
+                read[key] = text
         return read
 
-    def _text(self, entry: Entry, name: FieldName, reading: ValueReader) -> str | None:
-        if isinstance(entry.value, Scalar) and entry.value.is_null:
+    def _text(self, key: str, source: SourceFile, node: Node, name: FieldName, reading: ValueReader) -> str | None:
+        if isinstance(node, Scalar) and node.is_null:
             words = " or ".join(f"`{each}`" for each in self.named.words)
-            reading.report(entry.source, f"{name} has no value", f"write {words}" if words else "")
+            reading.report(source, f"{name} has no value", f"write {words}" if words else "")
             return None
-        text = reading.text(entry.value, str(name), "")
+        text = reading.text(node, str(name), "")
         if text is None:
             return None
-        reason, hint = self.named.why_not(entry.key, text)
+        reason, hint = self.named.why_not(key, text)
         if not reason:
             return text
-        if self.named.names and entry.key not in self.named.names and (near := nearest(entry.key, self.named.names)):
+        if self.named.names and key not in self.named.names and (near := nearest(key, self.named.names)):
             hint = f"did you mean `{near}`?"
-        reading.report(entry.source, cut(reason) if reason.isprintable() else shown(reason), hint)
+        reading.report(source, cut(reason) if reason.isprintable() else shown(reason), hint)
         return None
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
@@ -257,7 +254,7 @@ def field_of(value_type: ValueType) -> YamlField:
     """The field of an attribute."""
     name, about = value_type.name, value_type.description
     example = value_type.example.strip("`").removeprefix(f"{name}: ")
-    word = Word(words=value_type.words, later=value_type.later_words, description=about, example=example)
+    word = Word(words=value_type.words, description=about, example=example)
     if value_type.keyed:
         return PropertiesField(description=about, example=example)
     if value_type.named:
@@ -501,38 +498,29 @@ OF_A_TABLE: Mapping[str, YamlField] = MappingProxyType({**INHERITED, **OF_A_PATT
 """The fields of a table and of a pattern. ``entries`` refuses what only the other one has."""
 
 
-def read_field(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
-    """The values of one entry of a policy, by its key or, for a map, ``<key>.<key in the map>``."""
-    if entry.key in ATTRIBUTE_FIELDS:
-        return _read_attribute(entry, reading)
-    about = (
-        reading if entry.key == "location" else reading.about(entry.key, entry.value)
-    )  # names hide variables themselves
-    value = OF_A_TABLE[entry.key].read(entry.value, FieldName((entry.key,)), about)
-    return _flat(entry, value, GivenValue)
-
-
-def _read_attribute(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
-    field = ATTRIBUTE_FIELDS[entry.key]
-    if not isinstance(field, PropertiesField):  # each property has a reader of its own
-        reading = reading.of_value(entry.key, "", entry.value)
-    if isinstance(entry.value, Scalar) and entry.value.is_null:
-        hint = f"leave it out: absent means not managed; `unmanaged: [{entry.key}]` cancels an inherited value"
-        reading.report(entry.source, f"`{entry.key}` has no value", hint)
-        return {}
-    return _flat(entry, field.read(entry.value, FieldName((entry.key,)), reading), reading.given)
-
-
-def _flat(entry: Entry, value: Any, given: Callable[[Any, SourceFile], GivenValue]) -> dict[str, GivenValue]:
+def read_field(key: str, source: SourceFile, node: Node, reading: ValueReader) -> dict[str, GivenValue]:
+    """The values under one key of a policy, by the key or, for a map, ``<key>.<key in the map>``."""
+    field = OF_A_TABLE[key]
+    given: Callable[[Any, SourceFile], GivenValue] = GivenValue
+    if key in ATTRIBUTE_FIELDS:
+        if not isinstance(field, PropertiesField):  # each property has a reader of its own
+            reading = reading.of_value(key, "", node)
+        if isinstance(node, Scalar) and node.is_null:
+            hint = f"leave it out: absent means not managed; `unmanaged: [{key}]` cancels an inherited value"
+            reading.report(source, f"`{key}` has no value", hint)
+            return {}
+        given = reading.given
+    elif key != "location":  # names hide variables themselves
+        reading = reading.about(key, node)
+    value = field.read(node, FieldName((key,)), reading)
     if value is None:
         return {}
     if not isinstance(value, dict):
-        return {entry.key: given(value, entry.source)}
-    assert isinstance(entry.value, MapNode)
-    sources = {each.key: each.source for each in entry.value.entries}
+        return {key: given(value, source)}
+    assert isinstance(node, MapNode)
     return {
-        f"{entry.key}.{key}": each if isinstance(each, GivenValue) else given(each, sources[key])
-        for key, each in value.items()
+        f"{key}.{name}": each if isinstance(each, GivenValue) else given(each, node.entries[name][0])
+        for name, each in value.items()
     }
 
 

@@ -14,7 +14,7 @@ from tablectl.policies.fields import TEXT, FieldName, Schema, YamlField
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import cut, nearest, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
-from tablectl.policies.yaml_nodes import Entry, MapNode, Node, Scalar
+from tablectl.policies.yaml_nodes import MapNode, Node, Scalar, SourceFile
 from tablectl.support.frozen import frozen
 
 _EXAMPLE = "`owner.team: payments`, or `null` to unset it"
@@ -70,44 +70,38 @@ def read_properties(node: MapNode, reading: ValueReader) -> dict[str, GivenValue
     Keys and values are not changed, except for variables in values.
     """
     given: dict[str, GivenValue] = {}
-    for entry in node.entries:
-        engine = _engine_of(entry, reading)
-        if engine is None or not _check_key(entry, reading, engine):
+    for name, (source, inner) in node.entries.items():
+        engine = _engine_of(name, inner, reading)
+        if engine is None or not _check_key(name, source, reading, engine):
             continue
-        key = canonical_key(entry.key, reading.dialect)
+        key = canonical_key(name, reading.dialect)
         if key in given:
-            message = f"{shown(entry.key)} is declared twice: first on line {given[key].source.line}"
-            reading.report(entry.source, message, "Delta folds the case of its own keys: keep one")
+            message = f"{shown(name)} is declared twice: first on line {given[key].source.line}"
+            reading.report(source, message, "Delta folds the case of its own keys: keep one")
             continue
-        meant = entry.value.find("value") if isinstance(entry.value, MapNode) and engine else None
-        plain = Entry(entry.key, entry.source, meant.value) if meant else entry
-        value = _read_value(plain, key, reading.of_value("properties", key, plain.value))
+        plain = inner.entries.get("value", (source, inner))[1] if engine and isinstance(inner, MapNode) else inner
+        value = _read_value(name, source, plain, key, reading.of_value("properties", key, plain))
         if value is not None:
             given[key] = replace(value, engine=engine) if is_foreign(key, reading.dialect) else value
     return given
 
 
-def _engine_of(entry: Entry, reading: ValueReader) -> str | None:
+def _engine_of(name: str, node: Node, reading: ValueReader) -> str | None:
     """The engine that reads a property, as the entry or a pattern of `engine.extra_properties` says; empty if neither
     does, ``None`` after a problem was reported.
     """
-    node = entry.value
-    if not isinstance(node, MapNode) or node.find("engine") is None:
-        extra = is_foreign(entry.key, reading.dialect) and any(
-            fnmatchcase(entry.key.lower(), each.lower()) for each in reading.extra_properties
+    if not isinstance(node, MapNode) or "engine" not in node.entries:
+        extra = is_foreign(name, reading.dialect) and any(
+            fnmatchcase(name.lower(), each.lower()) for each in reading.extra_properties
         )
         return EXTRA if extra else ""
-    keys = {each.key for each in node.entries}
-    if keys != {"value", "engine"}:
-        reading.report(
-            node.source, f"{shown(entry.key)} takes a map with `value` and `engine`", f"for example {_MEANT}"
-        )
+    if node.entries.keys() != {"value", "engine"}:
+        reading.report(node.source, f"{shown(name)} takes a map with `value` and `engine`", f"for example {_MEANT}")
         return None
-    found = node.find("engine")
-    assert found is not None
-    text = reading.text(found.value, f"the engine of {shown(entry.key)}", _MEANT)
+    source, engine = node.entries["engine"]
+    text = reading.text(engine, f"the engine of {shown(name)}", _MEANT)
     if text is not None and _ENGINE.fullmatch(text) is None:
-        reading.report(found.source, f"{shown(text)} is not the name of an engine", f"for example {_MEANT}")
+        reading.report(source, f"{shown(text)} is not the name of an engine", f"for example {_MEANT}")
         return None
     return text
 
@@ -120,30 +114,29 @@ def refused_hint(key: str, hint: str, dialect: str) -> str:
     return f"did you mean `{near}`?" if near else f"check its spelling; {how_to_declare(key)}"
 
 
-def _check_key(entry: Entry, reading: ValueReader, engine: str) -> bool:
-    refused = why_refused(entry.key, reading.dialect)
-    if refused is not None and not (engine and is_foreign(entry.key, reading.dialect)):
+def _check_key(name: str, source: SourceFile, reading: ValueReader, engine: str) -> bool:
+    refused = why_refused(name, reading.dialect)
+    if refused is not None and not (engine and is_foreign(name, reading.dialect)):
         reason, hint = refused
-        hint = refused_hint(entry.key, hint, reading.dialect) if reading.hints else hint
-        named = shown(entry.key) + reason.removeprefix(entry.key) if reason.startswith(f"{entry.key} ") else reason
-        reading.report(entry.source, named, hint)
+        hint = refused_hint(name, hint, reading.dialect) if reading.hints else hint
+        named = shown(name) + reason.removeprefix(name) if reason.startswith(f"{name} ") else reason
+        reading.report(source, named, hint)
         return False
-    unusable = why_unusable(entry.key)
+    unusable = why_unusable(name)
     if unusable:
-        reading.report(entry.source, f"{shown(entry.key)} cannot be a property key: {unusable}")
+        reading.report(source, f"{shown(name)} cannot be a property key: {unusable}")
     return not unusable
 
 
-def _read_value(entry: Entry, key: str, reading: ValueReader) -> GivenValue | None:
-    node = entry.value
+def _read_value(name: str, source: SourceFile, node: Node, key: str, reading: ValueReader) -> GivenValue | None:
     if isinstance(node, Scalar) and node.is_null:
-        return reading.given(None, entry.source)
+        return reading.given(None, source)
     if isinstance(node, MapNode):
-        inner = node.entries[0].key if node.entries else "team"
-        hint = f"write whole keys, such as {shown(f'{entry.key}.{inner}')}"
-        reading.report(node.source, f"the property {shown(entry.key)} takes text or null, not a map", hint)
+        inner = next(iter(node.entries), "team")
+        hint = f"write whole keys, such as {shown(f'{name}.{inner}')}"
+        reading.report(node.source, f"the property {shown(name)} takes text or null, not a map", hint)
         return None
-    text = reading.text(node, f"the property {shown(entry.key)}", _EXAMPLE)
+    text = reading.text(node, f"the property {shown(name)}", _EXAMPLE)
     if text is None:
         return None
     known = find_known(key, reading.dialect)
@@ -153,4 +146,4 @@ def _read_value(entry: Entry, key: str, reading: ValueReader) -> GivenValue | No
         except ValueError as error:
             reading.report(node.source, f"{shown(text)} is not a value of {key}: it {cut(str(error))}")
             return None
-    return reading.given(text, entry.source)
+    return reading.given(text, source)

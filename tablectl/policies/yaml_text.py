@@ -11,6 +11,7 @@ from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.delta.names import NameSyntaxError, TableName, join_parts
 from tablectl.model.text import printable
 from tablectl.policies.identifiers import read_table_key
+from tablectl.policies.value_reader import is_text
 from tablectl.policies.variables import Variables, escape_variables
 from tablectl.policies.yaml_document import implicit_tag
 from tablectl.policies.yaml_nodes import Scalar, SourceFile
@@ -30,7 +31,7 @@ def write_key(text: str, *, flow: bool = False) -> str:
 def write_text(text: str, *, flow: bool = False) -> str:
     """A value that policies read as this text, with variables escaped. ``true`` and ``60`` need no quotes."""
     escaped = escape_variables(text)
-    bare = _is_bare(escaped, flow=flow) and Scalar(escaped, implicit_tag(escaped), _NOWHERE).is_text
+    bare = _is_bare(escaped, flow=flow) and is_text(Scalar(escaped, implicit_tag(escaped), _NOWHERE))
     return escaped if bare else _quoted(escaped)
 
 

@@ -17,7 +17,11 @@ def read(text: str) -> tuple[dict[str, GivenValue], list[str]]:
     reading = ValueReader(Variables({"SIZE": "2 TB"}, {}), "oss", "spark_catalog", [])
     root = parse_document(text.encode(), "p.yaml", reading.problems)
     assert isinstance(root, MapNode)
-    given = {name: each for entry in root.entries for name, each in read_field(entry, reading).items()}
+    given = {
+        name: each
+        for key, (source, node) in root.entries.items()
+        for name, each in read_field(key, source, node, reading).items()
+    }
     return given, [str(problem) for problem in reading.problems]
 
 
