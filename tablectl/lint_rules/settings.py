@@ -255,7 +255,7 @@ INDEXED_COUNT_IGNORED = LintRule(
 
 
 def _time_travel_shorter_than_log(table: LintedState) -> Found:
-    declared = table.declared.declared().get("retention")
+    declared = table.declared.retention
     if not isinstance(declared, Mapping) or "log" not in declared:
         return
     log, files = log_kept(table), files_kept(table)

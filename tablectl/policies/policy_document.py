@@ -145,9 +145,9 @@ def _read_file(file: str, data: bytes, reading: ValueReader) -> _Document:
         if key not in KEYS:
             reading.refuse(key, source, KEYS, _ELSEWHERE)
     defaults = _read_defaults(*root.entries["defaults"], reading) if "defaults" in root.entries else None
-    entries = _entries(root, "tables", "lake.sales.orders", reading)
+    entries = _map_of(root, "tables", "lake.sales.orders", reading).entries
     tables = [_read_table(key, source, node, defaults, reading) for key, (source, node) in entries.items()]
-    profiles = _entries(root, "profiles", "gold", reading)
+    profiles = _map_of(root, "profiles", "gold", reading).entries
     return _Document(
         tuple(each for each in tables if each is not None),
         tuple(_read_profile(name, source, node, reading) for name, (source, node) in profiles.items()),
@@ -155,16 +155,15 @@ def _read_file(file: str, data: bytes, reading: ValueReader) -> _Document:
     )
 
 
-def _entries(root: MapNode, key: str, example: str, reading: ValueReader) -> Mapping[str, tuple[SourceFile, Node]]:
+def _map_of(root: MapNode, key: str, example: str, reading: ValueReader) -> MapNode:
     """The tables or the profiles of a file; none if it has none, or if they are not a map."""
-    if key not in root.entries:
-        return {}
-    _, node = root.entries[key]
+    nothing = MapNode({}, root.source)
+    _, node = root.entries.get(key, (root.source, nothing))
     if isinstance(node, MapNode):
-        return node.entries
+        return node
     hint = f"for example `{key}: {{{example}: {{isolation: Serializable}}}}`"
     reading.report(node.source, f"`{key}` takes a map of {key}, not {kind_of(node)}", hint)
-    return {}
+    return nothing
 
 
 def _check_version(root: MapNode, reading: ValueReader) -> bool:

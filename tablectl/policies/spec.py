@@ -115,7 +115,7 @@ def effect_of(spec: TableSpec, *, located: bool = True) -> dict[str, object]:
 def _effective(spec: TableSpec) -> dict[str, object]:
     return {
         "table": spec.name.key,
-        "policy": spec.policy.declared(),
+        "policy": spec.policy.declared,
         "options": json_form(spec.options),
         "location": spec.location,
         "tags": spec.tags,

@@ -41,7 +41,7 @@ tables:
 def test_the_example_of_the_design(read: Read) -> None:
     events, orders = read(EXAMPLE, variables={"LAKE": "/lake"}).tables
     assert orders.name == TableName("lake", ("sales", "orders"))
-    assert orders.policy.declared() == {
+    assert orders.policy.declared == {
         "isolation": "Serializable",
         "deletion_vectors": "enabled",
         "clustering": ("customer_id", "order_date"),
