@@ -291,7 +291,7 @@ class Project:
 
     def policies_about(self, name: TableName, paths: Paths = None) -> Specs:
         """The policies in the files that can concern one table. Raises as ``policies``."""
-        from tablectl.policies.find_files import relevant_files  # noqa: PLC0415  # see the module docstring
+        from tablectl.policies.repository import relevant_files  # noqa: PLC0415  # see the module docstring
 
         choose = partial(relevant_files, tables=(name,))
         try:

@@ -14,9 +14,8 @@ from tablectl.policies.adopt import Adoption
 from tablectl.policies.config_file import FILE
 from tablectl.policies.effective_policy import parse_name
 from tablectl.policies.fields import Text, flag
-from tablectl.policies.find_files import read_bytes
 from tablectl.policies.rename import Renamer
-from tablectl.policies.repository import Paths
+from tablectl.policies.repository import Paths, read_bytes
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.reports.render import ReportFormat
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
+from tablectl.attributes.base import policy_line
 from tablectl.attributes.clustering import CLUSTERED_DATA
-from tablectl.attributes.feature_steps import policy_line
 from tablectl.attributes.features import Features, dropped_features
 from tablectl.attributes.policy import Policy, attribute
 from tablectl.delta import keys

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from datetime import date
 
-from tablectl.attributes.column_lists import STATS_KEYS, has_statistics, names_statistics
 from tablectl.attributes.policy import declaration_of
+from tablectl.attributes.value_types import STATS_KEYS, has_statistics, names_statistics
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, written_text

@@ -27,7 +27,7 @@ from tablectl.policies.fields import (
     own_keys,
     single_values,
 )
-from tablectl.policies.find_files import read_bytes, shown_path
+from tablectl.policies.repository import read_bytes, shown_path
 from tablectl.policies.suggestions import nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from tablectl.attributes.policy import OWNED, VALUE_TYPES
-from tablectl.delta.dialects import DEFAULT_DIALECT
-from tablectl.delta.names import DEFAULT_CATALOG, TableName
+from tablectl.delta.names import TableName
 from tablectl.delta.properties import canonical_key, find_known
-from tablectl.model.errors import InputError, Problem
-from tablectl.policies.find_files import read_files, shown_path
-from tablectl.policies.identifiers import read_table_key
+from tablectl.model.errors import InputError
 from tablectl.policies.layers import Cancelled, Declarations, Layer, LayerKind
-from tablectl.policies.policy_fields import INHERITED, OF_A_PATTERN, OF_A_TABLE, is_profile_name, read_field
-from tablectl.policies.property_values import refused_hint
+from tablectl.policies.option_fields import is_profile_name
+from tablectl.policies.policy_fields import INHERITED, OF_A_PATTERN, OF_A_TABLE, read_field, refused_hint
 from tablectl.policies.spec import Specs, check_patterns, find_repeated_patterns, find_repeats, resolve
 from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
-from tablectl.policies.variables import Variables
+from tablectl.policies.variables import read_table_key
 from tablectl.policies.yaml_document import parse_document
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 from tablectl.support.frozen import frozen
@@ -52,26 +48,8 @@ _OF_A_PROFILE: Mapping[str, str] = MappingProxyType(
 )
 
 
-def load_specs(
-    paths: Sequence[Path],
-    *,
-    variables: Mapping[str, str],
-    environ: Mapping[str, str],
-    dialect: str = DEFAULT_DIALECT,
-    catalog: str = DEFAULT_CATALOG,
-) -> Specs:
-    """The policies in files and directories.
-
-    ``variables`` are the ``--var`` values, ``environ`` the environment, with lower precedence. Raises ``InputError``
-    with all errors in all files.
-    """
-    problems: list[Problem] = []
-    reading = ValueReader(Variables(variables, environ), dialect, catalog, problems)
-    return read_specs(((shown_path(path), data) for path, data in read_files(paths, problems).items()), reading)
-
-
 def read_specs(files: Iterable[tuple[str, bytes]], reading: ValueReader) -> Specs:
-    """The policies in the bytes of named files. Raises as ``load_specs``."""
+    """The policies in the bytes of named files. Raises ``InputError`` with all errors in all files."""
     documents = [_read_file(file, data, reading) for file, data in files]
     profiles = _unique_profiles(chain.from_iterable(each.profiles for each in documents), reading)
     declarations = Declarations.of(chain.from_iterable(each.declarations for each in documents), profiles)

@@ -10,9 +10,8 @@ from dataclasses import replace
 from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.delta.names import NameSyntaxError, TableName, join_parts
 from tablectl.model.text import printable
-from tablectl.policies.identifiers import read_table_key
 from tablectl.policies.value_reader import is_text
-from tablectl.policies.variables import Variables, escape_variables
+from tablectl.policies.variables import Variables, escape_variables, read_table_key
 from tablectl.policies.yaml_document import implicit_tag
 from tablectl.policies.yaml_nodes import Scalar, SourceFile
 from tablectl.support.frozen import frozen

@@ -50,7 +50,7 @@ from tablectl.planning.explain_property import explain_property
 from tablectl.planning.import_table import policy_of_table
 from tablectl.planning.plan_table import plan_table
 from tablectl.policies.effective_policy import explain
-from tablectl.policies.policy_document import load_specs
+from tablectl.policies.repository import load_specs
 from tablectl.policies.schemas import policy_schema
 from tests.builders import live_table
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tablectl.model.table_options import TableOptions
-from tablectl.policies.policy_fields import options_of, read_field
+from tablectl.policies.option_fields import options_of
+from tablectl.policies.policy_fields import read_field
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_document import parse_document

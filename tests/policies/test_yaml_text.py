@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablectl.delta.names import NameSyntaxError, TableName
-from tablectl.policies.identifiers import read_table
 from tablectl.policies.value_reader import is_text
-from tablectl.policies.variables import Variables, escape_variables, variables_of
+from tablectl.policies.variables import Variables, escape_variables, read_table, variables_of
 from tablectl.policies.yaml_document import parse_document
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Scalar
 from tablectl.policies.yaml_text import table_key, write_key, write_text, write_value
