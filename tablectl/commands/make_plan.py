@@ -109,7 +109,9 @@ def plan_located(
 
 def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | tuple[str, ...]:
     """The plan of a table; if it needs no change, what keeps clients of its policy away from it."""
-    severities = with_own_rules(project.config.severities, project.own_rules, spec)
+    severities = project.config.severities
+    if project.own_rules:
+        severities = with_own_rules(severities, project.own_rules, spec)
     options = spec.options.on(today())
     table = plan_table(spec.policy, reading.table, project.dialect, options, severities, project.runtime)
     if table is None:

@@ -23,7 +23,16 @@ from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageE
 from tablectl.policies.branch import BASE, check_merged
 from tablectl.policies.config import THRIFT, WAREHOUSE, Config, EngineConfig, with_settings
 from tablectl.policies.config_file import ENV, FILE, load_config
-from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
+from tablectl.policies.repository import (
+    Paths,
+    Repository,
+    has_policies,
+    open_repository,
+    relevant_files,
+    requested_tables,
+    variables_for,
+    whole_catalog,
+)
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.variables import Variables
 from tablectl.support.frozen import frozen
@@ -291,8 +300,6 @@ class Project:
 
     def policies_about(self, name: TableName, paths: Paths = None) -> Specs:
         """The policies in the files that can concern one table. Raises as ``policies``."""
-        from tablectl.policies.repository import relevant_files  # noqa: PLC0415  # see the module docstring
-
         choose = partial(relevant_files, tables=(name,))
         try:
             return open_repository(paths, self.config, self.directory, self.variables, choose)[1]
@@ -328,8 +335,6 @@ class Project:
         """Specs without policies for named tables and patterns, and for the whole catalog with ``everything``; ``None``
         if nothing is requested. Raises ``UsageError`` for text that is not a name.
         """
-        from tablectl.policies.repository import requested_tables, whole_catalog  # noqa: PLC0415  # as above
-
         texts = list(map(self._asked, tables))
         texts += [whole_catalog(self.catalog)] if everything else []
         return requested_tables(texts, self.catalog, self.variables) if texts else None

@@ -240,16 +240,9 @@ class Repository:
 
     def read(self, texts: Mapping[str, str]) -> Specs:
         """Parses the policies in texts, with the variables of the repository. Raises ``InputError``."""
-        engine = self.config.engine
-        reading = ValueReader(
-            self.variables,
-            engine.dialect,
-            engine.catalog,
-            [],
-            MaskedKeys(self.config.reports.mask),
-            engine.extra_properties,
+        return read_specs(
+            ((file, text.encode()) for file, text in texts.items()), _reader(self.config, self.variables, [])
         )
-        return read_specs(((file, text.encode()) for file, text in texts.items()), reading)
 
     def bytes_of(self, texts: Mapping[str, str]) -> dict[Path, bytes]:
         """The bytes to write to each path so that the files contain ``texts``."""
@@ -260,24 +253,17 @@ class Repository:
         }
 
 
-def _all(files: dict[Path, bytes]) -> dict[Path, bytes]:
-    return files
+def _reader(config: Config, variables: Variables, problems: list[Problem]) -> ValueReader:
+    engine, masked = config.engine, MaskedKeys(config.reports.mask)
+    return ValueReader(variables, engine.dialect, engine.catalog, problems, masked, engine.extra_properties)
 
 
 def parse_files(
     files: Mapping[Path, bytes], config: Config, variables: Variables, problems: Sequence[Problem] = ()
 ) -> Specs:
     """The policies in the bytes of files. Raises ``InputError`` with all errors in them, and with ``problems``."""
-    engine = config.engine
-    reading = ValueReader(
-        variables,
-        engine.dialect,
-        engine.catalog,
-        list(problems),
-        MaskedKeys(config.reports.mask),
-        engine.extra_properties,
-    )
-    return read_specs(((shown_path(path), data) for path, data in files.items()), reading)
+    named = ((shown_path(path), data) for path, data in files.items())
+    return read_specs(named, _reader(config, variables, [*problems]))
 
 
 def open_repository(
@@ -285,14 +271,15 @@ def open_repository(
     config: Config,
     directory: str | Path,
     variables: Variables,
-    choose: Callable[[dict[Path, bytes]], dict[Path, bytes]] = _all,
+    choose: Callable[[dict[Path, bytes]], dict[Path, bytes]] | None = None,
 ) -> tuple[Repository, Specs]:
     """The files in ``paths`` and the policies in them. Raises ``InputError`` with all errors in them.
 
     ``choose`` leaves files out before they are parsed, so errors in these are not found.
     """
     problems: list[Problem] = []
-    files = choose(read_files(policy_paths(paths, config, directory), problems, config.confined_to))
+    found = read_files(policy_paths(paths, config, directory), problems, config.confined_to)
+    files = choose(found) if choose else found
     return Repository(files, variables, config), parse_files(files, config, variables, problems)
 
 
