@@ -21,7 +21,7 @@ from tablectl.engine.port import Engine
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
-from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp

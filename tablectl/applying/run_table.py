@@ -48,8 +48,7 @@ from tablectl.engine.port import MaySend
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.model.errors import EngineError, TablectlError, is_conflict
-from tablectl.model.one_table import error_of, no_panic
+from tablectl.model.errors import EngineError, TablectlError, error_of, is_conflict, no_panic
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.model.stamp import read_stamp

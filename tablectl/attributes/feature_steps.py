@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from tablectl.attributes.base import ChangeTarget, PlannedOperation
 from tablectl.delta import keys
-from tablectl.delta.protocol import PROTECTION
-from tablectl.delta.table_features import TableFeature, dependents, find_feature
+from tablectl.delta.protocol import PROTECTION, TableFeature, dependents, find_feature
 from tablectl.model.operations import DropFeature, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal
 from tablectl.model.table import LiveTable

@@ -15,8 +15,7 @@ from tablectl.attributes.value_types import Declared, NamedValues, ValueType
 from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
-from tablectl.delta.protocol import PROTECTION
-from tablectl.delta.table_features import FEATURES, SUPPORT, TableFeature, find_feature, leaves, with_needed
+from tablectl.delta.protocol import FEATURES, PROTECTION, SUPPORT, TableFeature, find_feature, leaves, with_needed
 from tablectl.model.operations import DropConstraint, DropFeature, Operation, SetProperties
 from tablectl.model.operations.drop_feature import WIDENED
 from tablectl.model.plan import Basis, Change, Refusal, Value

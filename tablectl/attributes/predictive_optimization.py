@@ -21,7 +21,7 @@ from tablectl.attributes.base import (
 )
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta.dialects import DATABRICKS, dialect_of
-from tablectl.model.managed_table import CATALOG_FEATURES
+from tablectl.model.catalog_answers import CATALOG_FEATURES
 from tablectl.model.operations import Operation, OptimizationWord, SetOptimization
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable

@@ -17,7 +17,7 @@ from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import MANIFEST
 from tablectl.delta.names import column_text
-from tablectl.delta.table_features import with_needed
+from tablectl.delta.protocol import with_needed
 from tablectl.model.operations import (
     Operation,
     SetProperties,

@@ -13,8 +13,7 @@ from click.shell_completion import shell_complete
 
 from tablectl.commands.list import COMMANDS, FIRST
 from tablectl.commands.output import Output, flush_streams
-from tablectl.model.errors import ExitCode, TablectlError
-from tablectl.model.one_table import error_of
+from tablectl.model.errors import ExitCode, TablectlError, error_of
 from tablectl.version import __version__
 
 _COMPLETE = "_TABLECTL_COMPLETE"

@@ -19,8 +19,7 @@ from tablectl.insight.matrix.conflict_report import conflict_report as report_co
 from tablectl.insight.matrix.conflicts_document import document_of_conflicts
 from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.matrix.operations import OPERATIONS
-from tablectl.model.errors import ExitCode, UsageError
-from tablectl.model.one_table import one_table
+from tablectl.model.errors import ExitCode, UsageError, one_table
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import Paths

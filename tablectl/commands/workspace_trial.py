@@ -1,6 +1,6 @@
 """``tablectl doctor --workspace``: runs every form of statement in a scratch schema, and makes a sheet without names.
 
-The schema is made and dropped here; nothing else is changed. ``delta.workspace_runs`` reads the sheet.
+The schema is made and dropped here; nothing else is changed. ``delta.databricks_runtimes`` reads the sheet.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
 from tablectl.commands.workspace_trial_runs import Commands, try_runs
+from tablectl.delta.databricks_runtimes import SHEET, WORKS
 from tablectl.delta.names import NameSyntaxError, TableName, quote_name, split_parts
-from tablectl.delta.workspace_runs import SHEET, WORKS
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.operations import OPERATIONS, StatementForm
 

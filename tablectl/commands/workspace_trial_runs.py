@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import tablectl
+from tablectl.delta.databricks_runtimes import WORKS
 from tablectl.delta.names import TableName
-from tablectl.delta.workspace_runs import WORKS
 from tablectl.model.errors import ExitCode
 from tablectl.policies.branch import BASE
 from tablectl.policies.config_file import ENV, FILE, read_values

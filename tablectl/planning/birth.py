@@ -27,7 +27,7 @@ from tablectl.model.operations import (
     UnsetManaged,
 )
 from tablectl.model.operations.base import clauses
-from tablectl.model.operations.clustering import clustering_sql
+from tablectl.model.operations.layout import clustering_sql
 from tablectl.model.plan import Refusal
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions

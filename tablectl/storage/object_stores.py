@@ -18,7 +18,7 @@ from tablectl.storage.failures import Failure, explain
 if TYPE_CHECKING:
     from obstore.store import MemoryStore, ObjectStore
 
-    from tablectl.model.managed_table import CatalogEntry, ManagedTable  # writers do without it
+    from tablectl.model.catalog_answers import CatalogEntry, ManagedTable  # writers do without it
 
 
 Provider = Callable[[], Any]

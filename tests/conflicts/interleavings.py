@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from tablectl.conflicts.rules.decide import decide_all
+from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import ConflictOutcome, CurrentTransaction, Level, Reads
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.protocol import Client

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.delta_spark_rules import RELEASES
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
 from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tablectl.attributes.policy import basis_of
-from tablectl.conflicts.rules.decide import decide_all
+from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import Conflict
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_table

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath, TableName, column_sql, quote_name
+from tablectl.model.catalog_answers import Right
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
-from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 _PAGE = "https://docs.delta.io/delta-constraints/"
