@@ -22,7 +22,6 @@ Function = tuple[str, str]
 """A file below ``tablectl/`` and the qualified name of a function in it."""
 
 EXEMPT = {
-    "model/one_table.py": "the mechanism",
     "model/errors.py": "the mechanism",
     "delta/names.py": "names the table that failed",
     "reports/short_names.py": "if it fails, names stay whole",

@@ -16,8 +16,7 @@ from tablectl.applying.observed_writers import is_writer, name_of
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, wait_here
 from tablectl.conflicts.past_writers import write_seconds
 from tablectl.leases.clock import StoppedError
-from tablectl.model.errors import ExitCode, LiveError, TablectlError, one_line
-from tablectl.model.one_table import of_table
+from tablectl.model.errors import ExitCode, LiveError, TablectlError, of_table, one_line
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import CanaryRun, CanaryTable, RunOutcome, TableRun
 from tablectl.model.stamp import read_stamp

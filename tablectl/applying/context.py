@@ -8,18 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event as Flag
 from typing import Protocol
+from uuid import uuid4
 
 from tablectl.applying.events import Notify
 from tablectl.applying.scheduler import Pace
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement_turns import Turns
 from tablectl.applying.waits import End
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.engine.port import Engine
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
-from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp
@@ -30,6 +32,10 @@ from tablectl.storage.records import RecordStore
 from tablectl.storage.table_log import DataFile
 from tablectl.support.frozen import frozen
 from tablectl.support.processes import Invocation, ProcessLimits, run_lines
+
+TAG = "tablectl-"
+"""The prefix of the tags of our operations. Operations without it are never interrupted, whatever a lease record
+says."""
 
 
 class RunHook(Protocol):
@@ -231,6 +237,20 @@ class RunContext:
     def addressed(self, table: TableName, location: str) -> TableName:
         """The table as statements name it. Raises as ``where``."""
         return TableName("", (self.opened_at(table, location),)) if self.resolves(table) else table
+
+    def target(self, plan: TablePlan) -> TableName:
+        """A planned table by location, which no rename changes. By name, if the dialect accepts no paths of tables in
+        its catalog. Raises as ``where``.
+        """
+        return TableName("", (self.opened_at(plan.table, plan.location),)) if self.by_location(plan) else plan.table
+
+    def by_location(self, plan: TablePlan) -> bool:
+        """Whether ``target`` is a location and not the table's name."""
+        return not plan.table.is_path and dialect_of(self.engine.dialect).path_names
+
+    def new_tag(self) -> str:
+        """A new tag for one statement of this run."""
+        return f"{TAG}{self.stamp.run}-{uuid4().hex[:8]}"
 
     def opened_at(self, table: TableName, location: str) -> str:
         """A planned location with the scheme by which the engine opens the table. Raises as ``where``.

@@ -14,20 +14,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from tablectl.applying.context import StopTableError, interrupted
+from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.copy_journal import CopiedPart, delete_part, delete_parts, save_part, saved_parts
-from tablectl.applying.rewrite import RowSum, row_sums, unlike
+from tablectl.applying.events import RunEvent
+from tablectl.applying.row_sums import RowSum, row_sums, unlike
 from tablectl.applying.scheduler import HOUR, LIMIT
-from tablectl.applying.statement import new_tag, target
-from tablectl.applying.table_session import TableSession
 from tablectl.engine.port import CopiesTables, FollowedFile, MaySend, TableCopy
 from tablectl.leases.clock import milliseconds
+from tablectl.leases.lease import Lease
 from tablectl.model.errors import EngineError, LiveError, is_conflict
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.table import LiveTable
 from tablectl.model.text import size_text
-from tablectl.storage.records import RecordStore
 from tablectl.support.json_text import read_json
 
 _LARGEST_PART = 1 << 30
@@ -76,9 +75,10 @@ class _Round:
 class BesideCopy:
     """The copy of one table, from its first part to its commit."""
 
-    session: TableSession
+    window: RunContext
+    plan: TablePlan
+    lease: Lease
     copy: TableCopy
-    store: RecordStore
     sums: tuple[RowSum, ...]
     began: float
     """Seconds since the epoch."""
@@ -103,7 +103,7 @@ class BesideCopy:
         features have changed.
         """
         found = self.copy.follow()
-        if found.table_id != self.session.plan.table_id:
+        if found.table_id != self.plan.table_id:
             message = "the table was replaced since the plan: it has a new table id"
             raise StopTableError(RunOutcome.STALE, message, "plan again")
         layout = hashlib.sha256(found.layout.encode()).hexdigest()
@@ -134,7 +134,7 @@ class BesideCopy:
         for keys in self._slices():
             part = self._written(keys)
             self._compare(part)
-            save_part(self.store, self._written_under, part)
+            save_part(self.lease.store, self._written_under, part)
             self._keep(part)
             yield part.size
 
@@ -155,8 +155,7 @@ class BesideCopy:
         """Give up the parts with a new file that is gone: a VACUUM with a short retention deletes files that no commit
         names. Raises ``LiveError`` if the folder of the table cannot be listed.
         """
-        plan = self.session.plan
-        listed = self.session.window.reader.unnamed(plan.location, after=self.version, since=0)
+        listed = self.window.reader.unnamed(self.plan.location, after=self.version, since=0)
         there = {each.path for each in listed}
         for part in list(self.parts.values()):
             if any(_path(add) not in there for add in part.adds):
@@ -168,22 +167,26 @@ class BesideCopy:
         wrong = (unlike(self.sums, self.copy.compare(each.keys, each.adds, sums)) for each in self.unproven)
         return ", ".join(dict.fromkeys(filter(None, wrong)))
 
+    def tell(self, step: str, words: str) -> None:
+        """Emit an event of the table."""
+        self.window.notify(RunEvent(self.plan.name, step, words))
+
     def delete_records(self) -> None:
         """The copy is the table now: nothing is left to go on with."""
-        delete_parts(self.store)
+        delete_parts(self.lease.store)
 
     def _start(self, layout: str, files: Sequence[FollowedFile]) -> None:
         for part in list(self.parts.values()):
             self._give_up(part)
         self.layout, self.rounds, self.changes = layout, [], {}
         live = {each.key for each in files}
-        for part in saved_parts(self.store, self._written_under):
+        for part in saved_parts(self.lease.store, self._written_under):
             self.number = max(self.number, int(part.id.rpartition("-")[2]) + 1)
             used = live.issuperset(part.keys) and self.part_of.keys().isdisjoint(part.keys)
             if used and self._is_whole(part):
                 self._keep(part)
             else:
-                delete_part(self.store, part)
+                delete_part(self.lease.store, part)
 
     @property
     def _written_under(self) -> str:
@@ -227,7 +230,7 @@ class BesideCopy:
         for key in part.keys:
             self.part_of.pop(key, None)
             self.changes[key] = min(self.changes.get(key, 0) + 1, _SMALLEST)
-        delete_part(self.store, part)
+        delete_part(self.lease.store, part)
 
     def _slices(self) -> list[list[str]]:
         """The missing files in parts: files of one folder together, those that change often in small parts."""
@@ -248,17 +251,38 @@ def _path(add: str) -> str:
     return unquote(read_json(add)["add"]["path"])
 
 
-def catch_up(session: TableSession, statement: Statement, live: LiveTable) -> None:
+def begin_copy(window: RunContext, plan: TablePlan, lease: Lease, statement: Statement, live: LiveTable) -> BesideCopy:
+    """The copy that a statement takes. Raises ``StopTableError`` if it cannot be made."""
+    if window.together is not None:
+        message = "a copy beside the table may take hours, and tables that share a window wait for each other"
+        raise StopTableError(RunOutcome.REFUSED, message, "take the table out of `window.together`")
+    check_room(window, plan, live)
+    check_copies(window.engine, plan)
+    assert isinstance(window.engine, CopiesTables)
+    place, partitions = window.target(plan), statement.repartition or ()
+    location = place.parts[0] if place.is_path else plan.location
+    copy = window.engine.table_copy(location, partitions, window.new_tag())
+    began = milliseconds(window.clock.utc()) / 1000
+    return BesideCopy(window, plan, lease, copy, row_sums(live.schema.text, partitions), began)
+
+
+def check_room(window: RunContext, plan: TablePlan, live: LiveTable) -> None:
+    """Raise ``StopTableError`` if the disk of a table has no room for its files a second time."""
+    free = window.reader.free(plan.location)
+    if free is not None and live.bytes is not None and free < live.bytes:
+        message = f"the table's {live.bytes:,} bytes are written a second time, and its disk has {free:,} bytes left"
+        raise StopTableError(RunOutcome.REFUSED, message, "make room, and run the same command again")
+
+
+def catch_up(copying: BesideCopy) -> None:
     """Copy the table while everybody writes, until what is left takes less than ``window.cutover``.
 
     Raises ``StopTableError`` if writers outrun the copy, and ``WindowError`` if the lease is lost.
     """
-    copying = session.copying or _begun(session, statement, live)
-    session.copying = copying
-    clock, cutover = session.window.clock, session.window.terms.cutover
+    clock, cutover = copying.window.clock, copying.window.terms.cutover
     checked, stuck = False, 0
     while True:
-        _check(session)
+        _check(copying)
         copying.follow()
         left = copying.seconds_for(copying.outstanding)
         if copying.rounds or not copying.missing:
@@ -272,27 +296,26 @@ def catch_up(session: TableSession, statement: Statement, live: LiveTable) -> No
             if stuck >= _STUCK:
                 raise _outrun(copying, left, cutover)
         started, size = clock.monotonic(), copying.outstanding
-        session.tell("copy", f"copy beside the table: {size_text(size)} to go, {len(copying.missing):,} files")
+        copying.tell("copy", f"copy beside the table: {size_text(size)} to go, {len(copying.missing):,} files")
         for done in copying.copy_missing():
-            _pace(session, copying, done)
-            _check(session)
+            _pace(copying, done)
+            _check(copying)
         copying.rounds.append(_Round(size, clock.monotonic() - started))
     copying.copy.prepare()
 
 
-def cut_over(session: TableSession, may_send: MaySend) -> None:
+def cut_over(copying: BesideCopy, may_send: MaySend) -> int:
     """Behind the closed gate: follow the last versions, and commit. Goes on as long as ``window.cutover`` allows if a
-    writer without a guard commits first.
+    writer without a guard commits first. Returns the version of the commit.
 
     Raises ``EngineError``, and ``StopTableError`` if too much has changed while the gate shut.
     """
-    copying, clock = session.copying, session.window.clock
-    assert copying is not None
-    until, tries = clock.monotonic() + 2 * session.window.terms.cutover, 0
+    clock, longest = copying.window.clock, 2 * copying.window.terms.cutover
+    until, tries = clock.monotonic() + longest, 0
     while True:
         copying.follow()
         left = copying.seconds_for(copying.outstanding)
-        if left > 2 * session.window.terms.cutover:
+        if left > longest:
             raise _grown(copying, left)
         copying.copy_last(hurry=tries > 0)
         may_send()
@@ -303,40 +326,22 @@ def cut_over(session: TableSession, may_send: MaySend) -> None:
                 raise
             tries += 1
             if clock.monotonic() > until:
-                raise _beaten(session, tries) from error
+                raise _beaten(copying, tries) from error
             continue
         if wrong := copying.prove():
-            back = f"`RESTORE TABLE {session.plan.table.sql} TO VERSION AS OF {version - 1}` brings it back"
+            back = f"`RESTORE TABLE {copying.plan.table.sql} TO VERSION AS OF {version - 1}` brings it back"
             message = f"version {version} is not what version {version - 1} was: {wrong}"
             raise StopTableError(RunOutcome.UNVERIFIED, message, back)
-        session.copied = version
-        return
+        return version
 
 
-def _begun(session: TableSession, statement: Statement, live: LiveTable) -> BesideCopy:
-    window, plan, partitions = session.window, session.plan, statement.repartition or ()
-    if window.together is not None:
-        message = "a copy beside the table may take hours, and tables that share a window wait for each other"
-        raise StopTableError(RunOutcome.REFUSED, message, "take the table out of `window.together`")
-    free = window.reader.free(plan.location)
-    if free is not None and live.bytes is not None and free < live.bytes:
-        message = f"the table's {live.bytes:,} bytes are written a second time, and its disk has {free:,} bytes left"
-        raise StopTableError(RunOutcome.REFUSED, message, "make room, and run the same command again")
-    check_copies(window.engine, plan)
-    assert isinstance(window.engine, CopiesTables)
-    place = target(window, plan)
-    location = place.parts[0] if place.is_path else plan.location
-    copy = window.engine.table_copy(location, partitions, new_tag(window.stamp.run))
-    began = milliseconds(window.clock.utc()) / 1000
-    return BesideCopy(session, copy, session.lease.store, row_sums(live.schema.text, partitions), began)
-
-
-def _check(session: TableSession) -> None:
+def _check(copying: BesideCopy) -> None:
     """Raise if the copy may not go on: the run was stopped, the lease is lost, or the engine is gone."""
-    if session.window.stop.is_set():
+    window = copying.window
+    if window.stop.is_set():
         raise interrupted()
-    session.lease.prove(session.window.budget)
-    if not session.window.engine.alive():
+    copying.lease.prove(window.budget)
+    if not window.engine.alive():
         message = "the engine does not answer"
         raise StopTableError(RunOutcome.FAILED, message, "run the same command again when it does")
 
@@ -349,16 +354,16 @@ def _check_files(copying: BesideCopy) -> None:
         raise StopTableError(RunOutcome.FAILED, message, error.hint) from error
 
 
-def _pace(session: TableSession, copying: BesideCopy, done: int) -> None:
+def _pace(copying: BesideCopy, done: int) -> None:
     """Wait after a part, so that no hour has more bytes than ``window.max_bytes_per_hour``."""
-    limit = session.window.pace.limit
+    limit = copying.window.pace.limit
     left = done / limit * HOUR if limit else 0.0
     if left >= _SLICE:
-        session.tell("paced", f"waiting for {LIMIT}; {size_text(copying.copied)} copied so far")
+        copying.tell("paced", f"waiting for {LIMIT}; {size_text(copying.copied)} copied so far")
     while left > 0:
-        session.window.clock.sleep(min(left, _SLICE))
+        copying.window.clock.sleep(min(left, _SLICE))
         left -= _SLICE
-        _check(session)
+        _check(copying)
 
 
 def _worth_another(copying: BesideCopy, left: float) -> bool:
@@ -381,10 +386,10 @@ def _outrun(copying: BesideCopy, left: float, cutover: float) -> StopTableError:
     return StopTableError(RunOutcome.NO_WINDOW, message, hint)
 
 
-def _beaten(session: TableSession, tries: int) -> StopTableError:
+def _beaten(copying: BesideCopy, tries: int) -> StopTableError:
     message = (
         f"writers without a guard committed first, {tries} times within twice `window.cutover` "
-        f"({session.window.terms.cutover:.0f} s)"
+        f"({copying.window.terms.cutover:.0f} s)"
     )
     hint = "guard or pause them, or raise `window.cutover`; the same command goes on with the copy"
     return StopTableError(RunOutcome.NO_WINDOW, message, hint)

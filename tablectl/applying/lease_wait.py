@@ -12,10 +12,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Protocol
 
-from tablectl.applying.context import RunContext, TableJob
+from tablectl.applying.context import TAG, RunContext, TableJob
 from tablectl.applying.events import most_text
 from tablectl.applying.gate import with_gate
-from tablectl.applying.statement import TAG, has_committed, may_renew
+from tablectl.applying.statement import has_committed, may_renew
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.delta.names import canonical_location
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Sighting, acquire_all

@@ -19,8 +19,7 @@ from tablectl.delta.names import parse_table
 from tablectl.leases.acquire import Claim
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease_records import tail
-from tablectl.model.errors import BrokenTableError, TablectlError
-from tablectl.model.one_table import of_table
+from tablectl.model.errors import BrokenTableError, TablectlError, of_table
 from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.storage.records import RecordStore
 from tablectl.support.frozen import frozen

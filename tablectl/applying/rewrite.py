@@ -7,10 +7,10 @@ the statement that restores it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 from tablectl.applying.context import StopTableError
-from tablectl.applying.statement import target
+from tablectl.applying.copy_beside import check_room
+from tablectl.applying.row_sums import TEXTS, checksums
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.names import column_sql
 from tablectl.delta.schema import columns_of, differences
@@ -20,12 +20,8 @@ from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
-from tablectl.support.frozen import frozen
 
 _log = logging.getLogger(__name__)
-_NO_HASH = ("map", "variant")
-"""Types that ``xxhash64`` does not accept at any depth: such columns are compared as JSON."""
-_TEXTS = ("string", "char", "varchar")
 
 
 def check_rewritable(session: TableSession, statement: Statement, live: LiveTable) -> None:
@@ -35,15 +31,12 @@ def check_rewritable(session: TableSession, statement: Statement, live: LiveTabl
     if statement.repartition is None or session.copying is not None:
         return  # a copy beside the table has checked both, without the gate
     window, plan = session.window, session.plan
-    free = window.reader.free(plan.location)
-    if free is not None and live.bytes is not None and free < live.bytes:
-        message = f"the table's {live.bytes:,} bytes are written a second time, and its disk has {free:,} bytes left"
-        raise StopTableError(RunOutcome.REFUSED, message, "make room, and run the same command again")
+    check_room(window, plan, live)
     texts = [name for name in statement.repartition if _is_text(live, name)]
     if not texts:
         return
     counts = ", ".join(f"count_if({column_sql((name,))} = '')" for name in texts)
-    found = window.engine.row(f"SELECT {counts}\nFROM {target(window, plan).sql} VERSION AS OF {live.version}")
+    found = window.engine.row(f"SELECT {counts}\nFROM {window.target(plan).sql} VERSION AS OF {live.version}")
     for name, count in zip(texts, found, strict=True):
         if count != "0":
             message = f"column {name} holds {count} empty texts, and Delta stores those as NULL in a partition column"
@@ -54,7 +47,7 @@ def check_rewritable(session: TableSession, statement: Statement, live: LiveTabl
 
 def _is_text(live: LiveTable, name: str) -> bool:
     found = live.schema.find((name,))
-    return found is not None and found[1].type.startswith(_TEXTS)
+    return found is not None and found[1].type.startswith(TEXTS)
 
 
 def check_rewrites(session: TableSession) -> None:
@@ -133,7 +126,7 @@ def _compared(session: TableSession, version: int) -> str:
     if wrong:
         return ", ".join(wrong)
     names = [column_sql(column.path) for column in columns_of(before.schema.text) if len(column.path) == 1]
-    place = target(session.window, session.plan).sql
+    place = session.window.target(session.plan).sql
     sums = [session.window.engine.row(checksums(each, place)) for each in (before, after)]
     pairs = list(zip(*sums, strict=True))
     if pairs[0][0] != pairs[0][1]:
@@ -143,68 +136,3 @@ def _compared(session: TableSession, version: int) -> str:
     if columns:
         return f"other values in {', '.join(columns)}"
     return "the same values in other rows" if different else ""
-
-
-@frozen
-class RowSum:
-    """An aggregate that is the same for the same rows in any order."""
-
-    label: str
-    """What differs if it does."""
-    sql: str
-    refused: bool = False
-    """Whether it counts rows that no copy can hold."""
-
-
-def row_sums(schema: str, partitions: Sequence[str] = ()) -> tuple[RowSum, ...]:
-    """The number of rows, a checksum of whole rows, and for each top-level column the number of its values and their
-    checksum; before them, the empty texts in text columns of ``partitions``, which Delta would store as NULL.
-
-    ``schema`` is the schema of the log as JSON. Raises ``ValueError`` for one that cannot be read.
-    """
-    columns = columns_of(schema)
-    top = [column for column in columns if len(column.path) == 1]
-    hashed = {
-        column_sql(each.path): _hashable(
-            column_sql(each.path), [column.type for column in columns if column.path[0] == each.path[0]]
-        )
-        for each in top
-    }
-    folded = {name.casefold() for name in partitions}
-    texts = [each for each in top if each.path[0].casefold() in folded and each.type.startswith(_TEXTS)]
-    return (
-        *(
-            RowSum(
-                f"empty texts in {name}, which a partition column cannot hold", f"count_if({name} = '')", refused=True
-            )
-            for name in (column_sql(each.path) for each in texts)
-        ),
-        RowSum("the number of rows", "count(*)"),
-        RowSum("whole rows", _sum(", ".join(hashed.values()))),
-        *(
-            RowSum(f"values in {name}", sql)
-            for name, expression in hashed.items()
-            for sql in (f"count({name})", _sum(expression))
-        ),
-    )
-
-
-def unlike(sums: Sequence[RowSum], sides: Sequence[Sequence[str]]) -> str:
-    """What differs between two sides, in words; empty if nothing does."""
-    pairs = zip(sums, *sides, strict=True)
-    return ", ".join(dict.fromkeys(each.label for each, one, other in pairs if one != other))
-
-
-def checksums(live: LiveTable, table: str) -> str:
-    """The query of ``row_sums`` over one version of a table."""
-    parts = ", ".join(each.sql for each in row_sums(live.schema.text))
-    return f"SELECT {parts}\nFROM {table} VERSION AS OF {live.version}"
-
-
-def _hashable(column: str, types: list[str]) -> str:
-    return f"to_json(struct({column}))" if any(kind in _NO_HASH for kind in types) else column
-
-
-def _sum(expressions: str) -> str:
-    # A sum of hashes counts each row as often as it occurs; XOR would not.
-    return f"sum(CAST(xxhash64({expressions}) AS DECIMAL(38, 0)))"

@@ -33,8 +33,7 @@ from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.model.errors import ExitCode, PlanFileError, TablectlError
-from tablectl.model.one_table import no_panic, of_table
+from tablectl.model.errors import ExitCode, PlanFileError, TablectlError, no_panic, of_table
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.run_report import CanaryRun, RunOutcome, RunReport, TableRun
 from tablectl.model.text import minutes_text

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.copy_beside import catch_up, copies_beside, cut_over
+from tablectl.applying.copy_beside import BesideCopy, begin_copy, catch_up, copies_beside, cut_over
 from tablectl.applying.remaining import (
     check_allowed,
     error_text,
@@ -35,22 +35,20 @@ from tablectl.applying.statement import (
     check_target,
     check_took_effect,
     ends_with_commit,
-    new_tag,
     send,
     settle_statement,
     statement_over,
-    target,
 )
 from tablectl.applying.statement_turns import Lane, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
 from tablectl.attributes.constraints import violated_by
 from tablectl.delta.names import canonical_location
 from tablectl.delta.schema import Schema, own_metadata
+from tablectl.engine.port import MaySend
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.model.errors import EngineError, TablectlError, is_conflict
-from tablectl.model.one_table import error_of, no_panic
+from tablectl.model.errors import EngineError, TablectlError, error_of, is_conflict, no_panic
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.model.stamp import read_stamp
@@ -72,7 +70,7 @@ def check_violations(session: TableSession, missing: Sequence[Statement], live: 
     if not rows:
         return
     session.tell("count", f"count the rows in the way of {', '.join(change.id for change, _ in rows)}")
-    place = f"{target(window, plan).sql} VERSION AS OF {live.version}"
+    place = f"{window.target(plan).sql} VERSION AS OF {live.version}"
     found = window.engine.row(f"SELECT {', '.join(f'count_if({condition})' for _, condition in rows)}\nFROM {place}")
     wrong = [
         (each, condition, int(count or 0)) for (each, condition), count in zip(rows, found, strict=True) if count != "0"
@@ -257,7 +255,8 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
     if not window.engine.alive():
         raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
     if copies_beside(statement) and not session.gate.closed:
-        catch_up(session, statement, live)
+        session.copying = session.copying or begin_copy(window, session.plan, session.lease, statement, live)
+        catch_up(session.copying)
         session.check_calendar()  # the copy may have taken hours
     if not session.gate.admit(statement, planned_phase(session.plan, statement)):
         return False
@@ -283,7 +282,7 @@ def _run_statement(session: TableSession, statement: Statement, live: LiveTable,
     """
     session.lease.prove(session.window.budget)
     check_target(session, statement, live.table_id)
-    tag, rewrites = new_tag(session.window.stamp.run), statement.repartition is not None
+    tag, rewrites = session.window.new_tag(), statement.repartition is not None
     sent = Sent(tag, live.version, rewrites, ends_with_commit(statement))
     error = _send(session, statement, sent, live)
     ends = last and error is None
@@ -397,8 +396,8 @@ def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTab
     if partitions is None:
         return send(session, statement, sent, lambda may_send: engine.execute(statement.sql, sent.tag, may_send))
     if session.copying is not None:
-        return _cut_over(session, statement, sent)
-    place, columns = target(session.window, session.plan), own_metadata(live.schema.text)
+        return _cut_over(session, session.copying, statement, sent)
+    place, columns = session.window.target(session.plan), own_metadata(live.schema.text)
     return send(
         session,
         statement,
@@ -407,14 +406,17 @@ def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTab
     )
 
 
-def _cut_over(session: TableSession, statement: Statement, sent: Sent) -> EngineError | None:
+def _cut_over(session: TableSession, copying: BesideCopy, statement: Statement, sent: Sent) -> EngineError | None:
+    def commit(may_send: MaySend) -> None:
+        session.copied = cut_over(copying, may_send)
+
     try:
-        error = send(session, statement, sent, lambda may_send: cut_over(session, may_send))
+        error = send(session, statement, sent, commit)
     except StopTableError:  # before the commit
         statement_over(session)
         raise
-    if error is None and session.copying is not None:
-        session.copying.delete_records()
+    if error is None:
+        copying.delete_records()
     return error
 
 

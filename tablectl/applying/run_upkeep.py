@@ -25,7 +25,6 @@ from tablectl.applying.statement import (
     UnknownOutcome,
     check_bound,
     check_target,
-    new_tag,
     send,
     settle_statement,
 )
@@ -331,7 +330,7 @@ def _send_slice(
     window = session.window
     session.lease.prove(window.budget)
     check_target(session, statement, live.table_id)
-    sent = Sent(new_tag(window.stamp.run), live.version, rewrites=False, single=False)
+    sent = Sent(window.new_tag(), live.version, rewrites=False, single=False)
     with _ended_after(session, sent.tag, seconds) as ended:
         error = send(session, statement, sent, lambda may: window.engine.execute(statement.sql, sent.tag, may))
     answer = settle_statement(session, sent, error)
@@ -461,7 +460,7 @@ def _vacuum(session: TableSession, statement: Statement) -> None:
         raise _failed(session, statement, wrong, "VACUUM DRY RUN: ") from wrong
     session.tell("note", f"VACUUM would delete {files:,} files and directories")
     session.lease.prove(window.budget)
-    sent = Sent(new_tag(window.stamp.run), live.version, rewrites=False, single=False)
+    sent = Sent(window.new_tag(), live.version, rewrites=False, single=False)
     error = send(session, statement, sent, lambda may: window.engine.execute(statement.sql, sent.tag, may))
     answer = settle_statement(session, sent, error)
     if isinstance(answer, UnknownOutcome):

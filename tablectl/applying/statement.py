@@ -11,13 +11,11 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from uuid import uuid4
 
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.remaining import error_text, is_missing, is_too_young, planned_phase, separate_commits
 from tablectl.applying.table_session import TableSession
-from tablectl.delta.dialects import dialect_of
-from tablectl.delta.names import TableName, canonical_location
+from tablectl.delta.names import canonical_location
 from tablectl.engine.port import Engine, MaySend
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
@@ -30,9 +28,6 @@ from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit
 from tablectl.support.frozen import frozen
 
-TAG = "tablectl-"
-"""The prefix of the tags of our operations. Operations without it are never interrupted, whatever a lease record
-says."""
 ANNOUNCE_EVERY = 60.0
 """Seconds between two announcements of a running statement's bound."""
 _LOOK_EVERY = 1.0
@@ -100,22 +95,6 @@ class UnknownOutcome:
 
 
 Answer = Landed | LandedElsewhere | NotLanded | UnknownOutcome
-
-
-def new_tag(run: str) -> str:
-    """A new tag for one statement of a run."""
-    return f"{TAG}{run}-{uuid4().hex[:8]}"
-
-
-def target(window: RunContext, plan: TablePlan) -> TableName:
-    """The planned table by location, which no rename changes. By name, if the dialect accepts no paths of tables in
-    its catalog. Raises as ``RunContext.where``.
-    """
-    return TableName("", (window.opened_at(plan.table, plan.location),)) if _by_location(window, plan) else plan.table
-
-
-def _by_location(window: RunContext, plan: TablePlan) -> bool:
-    return not plan.table.is_path and dialect_of(window.engine.dialect).path_names
 
 
 def check_name(window: RunContext, plan: TablePlan) -> None:
@@ -306,7 +285,7 @@ def _elsewhere(session: TableSession, sent: Sent) -> LandedElsewhere | None:
     """
     plan, window = session.plan, session.window
     try:
-        found = plan.location if sent.rewrites and _by_location(window, plan) else _where(window, plan)
+        found = plan.location if sent.rewrites and window.by_location(plan) else _where(window, plan)
         live = window.reader.read(plan.table, found)
         if live.table_id == plan.table_id:
             return None

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from tablectl.applying.context import RunContext, TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
-from tablectl.model.errors import LiveError, TablectlError, one_line
-from tablectl.model.one_table import of_table
+from tablectl.model.errors import LiveError, TablectlError, of_table, one_line
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import RunOutcome, StreamRun, TableRun
 from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream

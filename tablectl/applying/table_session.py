@@ -6,10 +6,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from tablectl.applying.calendar_check import outside
 from tablectl.applying.context import RunContext, StopTableError
+from tablectl.applying.copy_beside import BesideCopy
 from tablectl.applying.events import RunEvent
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.hooks import HookStreams, TableHooks, distinct
@@ -26,9 +26,6 @@ from tablectl.model.text import value_text
 from tablectl.planning.derive_statements import stopped_streams
 from tablectl.planning.diff import ChangeState, change_state, current, found_value
 from tablectl.planning.plan_table import changes_depend_on_writers
-
-if TYPE_CHECKING:
-    from tablectl.applying.copy_beside import BesideCopy
 
 _log = logging.getLogger(__name__)
 

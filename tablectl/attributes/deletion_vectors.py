@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
 from tablectl.attributes.base import ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true, put_back
-from tablectl.attributes.features import LOST, drop_step
+from tablectl.attributes.feature_steps import LOST, drop_step
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST

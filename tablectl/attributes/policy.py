@@ -32,8 +32,8 @@ from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.properties import canonical_key, find_known, known_keys, why_never_declared
 from tablectl.delta.properties import why_refused as why_refused_by_delta
+from tablectl.delta.protocol import SWITCHES
 from tablectl.delta.schema import TYPE_CHANGES
-from tablectl.delta.table_features import SWITCHES
 from tablectl.model.plan import Basis, Change, ProtocolFact, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions

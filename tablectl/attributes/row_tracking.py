@@ -22,7 +22,7 @@ from tablectl.attributes.base import (
     is_true,
     put_back,
 )
-from tablectl.attributes.features import against_drop, drop_step
+from tablectl.attributes.feature_steps import against_drop, drop_step
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.model.operations import SetProperties, UnsetProperties

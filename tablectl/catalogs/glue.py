@@ -12,14 +12,12 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Protocol
 
-from tablectl.catalogs.port import CatalogTable, Listed, Operation
+from tablectl.catalogs.registry import CatalogTable, Listed, Operation
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import TableName, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
-from tablectl.model.errors import LiveError, MissingError, TablectlError
-from tablectl.model.managed_table import CatalogEntry
-from tablectl.model.one_table import of_table
-from tablectl.model.rights import TableRights
+from tablectl.model.catalog_answers import CatalogEntry, TableRights
+from tablectl.model.errors import LiveError, MissingError, TablectlError, of_table
 from tablectl.storage.object_stores import TemporaryCredentials
 from tablectl.support.frozen import frozen
 

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 from tablectl.catalogs.glue import GlueCatalog
 from tablectl.catalogs.http_client import HttpClient, token_of, why_no_url
-from tablectl.catalogs.port import CatalogReader
-from tablectl.catalogs.registry import Catalogs, SparkCatalog
+from tablectl.catalogs.registry import CatalogReader, Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.engine.databricks_login import LOGIN, log_in
 from tablectl.engine.port import Catalog

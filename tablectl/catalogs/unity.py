@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from tablectl.catalogs.http_client import AnswerError, HttpClient, OversizeAnswerError, segment
-from tablectl.catalogs.port import CatalogTable, Listed, Operation
+from tablectl.catalogs.registry import CatalogTable, Listed, Operation
 from tablectl.catalogs.unity_tables import (
     catalog_entry,
     identities,
@@ -27,10 +27,8 @@ from tablectl.catalogs.unity_tables import (
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import TableName, canonical_location, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
-from tablectl.model.errors import LiveError, MissingError, TablectlError
-from tablectl.model.managed_table import CatalogEntry
-from tablectl.model.one_table import of_table
-from tablectl.model.rights import TableRights
+from tablectl.model.catalog_answers import CatalogEntry, TableRights
+from tablectl.model.errors import LiveError, MissingError, TablectlError, of_table
 from tablectl.storage.object_stores import TemporaryCredentials
 from tablectl.support.frozen import frozen
 

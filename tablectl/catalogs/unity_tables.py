@@ -17,8 +17,8 @@ from tablectl.log.actions import (
     expect_texts,
     parse_json,
 )
+from tablectl.model.catalog_answers import CATALOG_FEATURES, CatalogEntry, ManagedTable
 from tablectl.model.errors import LiveError
-from tablectl.model.managed_table import CATALOG_FEATURES, CatalogEntry, ManagedTable
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 

@@ -8,8 +8,7 @@ import sys
 from tablectl.ci.job import CiJob
 from tablectl.ci.steps import STEPS, run_step
 from tablectl.commands.output import print_debug_log
-from tablectl.model.errors import ExitCode
-from tablectl.model.one_table import DEBUG
+from tablectl.model.errors import DEBUG, ExitCode
 
 
 def main(args: list[str]) -> int:

@@ -31,8 +31,7 @@ from tablectl.commands.project import Project
 from tablectl.commands.report_files import below_root
 from tablectl.commands.written_files import write_file
 from tablectl.documents.style import plural
-from tablectl.model.errors import ExitCode, InputError, LiveError, PlanFileError, TablectlError, UsageError
-from tablectl.model.one_table import error_of
+from tablectl.model.errors import ExitCode, InputError, LiveError, PlanFileError, TablectlError, UsageError, error_of
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.plan_file import check_environment, digest_of

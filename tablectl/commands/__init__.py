@@ -12,7 +12,7 @@ def main() -> None:
     # A command makes records that stay until it ends. By default, Python looks at them again for every 700 new ones.
     gc.set_threshold(100_000)
     from tablectl.commands.command_line import run_cli  # noqa: PLC0415  # the package must be importable without click
-    from tablectl.model.one_table import DEBUG  # noqa: PLC0415  # as above
+    from tablectl.model.errors import DEBUG  # noqa: PLC0415  # as above
 
     if os.environ.get(DEBUG):
         from tablectl.commands.output import print_debug_log  # noqa: PLC0415  # as above

@@ -27,8 +27,7 @@ from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.log.stream_checkpoint import read_streams
-from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
-from tablectl.model.one_table import of_table
+from tablectl.model.errors import ExitCode, TablectlError, UsageError, of_table, one_line
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable, WriteHistory
 from tablectl.model.text import natural_key
 from tablectl.policies.effective_policy import spec_for

@@ -16,8 +16,7 @@ import click
 from click.shell_completion import shell_complete
 
 from tablectl.commands.output import Output, flush_streams
-from tablectl.model.errors import ExitCode, TablectlError
-from tablectl.model.one_table import error_of
+from tablectl.model.errors import ExitCode, TablectlError, error_of
 from tablectl.version import __version__
 
 FIRST = ("check", "init", "import", "plan", "apply", "drift", "status", "conflicts", "doctor")

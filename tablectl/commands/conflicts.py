@@ -19,10 +19,7 @@ from tablectl.insight.matrix.conflict_report import conflict_report as report_co
 from tablectl.insight.matrix.conflicts_document import document_of_conflicts
 from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.matrix.operations import OPERATIONS
-from tablectl.insight.statements.compare import compare_statements
-from tablectl.insight.statements.pair_document import document_of_pair
-from tablectl.model.errors import ExitCode, UsageError
-from tablectl.model.one_table import one_table
+from tablectl.model.errors import ExitCode, UsageError, one_table
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import Paths
@@ -164,6 +161,8 @@ def _show(options: ConflictCommandOptions, out: Output) -> ExitCode:
 
 def _compare(options: ConflictCommandOptions, one: str, other: str, out: Output) -> ExitCode:
     # These load sqlglot, which takes longer than the rest of a short command.
+    from tablectl.insight.statements.compare import compare_statements  # noqa: PLC0415
+    from tablectl.insight.statements.pair_document import document_of_pair  # noqa: PLC0415
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
     if options.operation or options.everything:

@@ -15,8 +15,7 @@ from tablectl.commands.project import Project
 from tablectl.commands.selection import depth_for
 from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.schema import differences
-from tablectl.delta.schema_ddl import schema_of_columns
-from tablectl.delta.schema_sql import new_schema
+from tablectl.delta.schema_sql import new_schema, schema_of_columns
 from tablectl.delta.sql_tokens import SqlTextError
 from tablectl.leases.clock import today
 from tablectl.log.reader import ReadRequest, read_many

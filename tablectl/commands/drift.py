@@ -21,8 +21,7 @@ from tablectl.commands.selection import Selection, depth_for, failure_of
 from tablectl.commands.status import StatusOptions, collect_status
 from tablectl.log.blame import BlameQuery, Origin, blame
 from tablectl.log.reader import Reading
-from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
-from tablectl.model.one_table import of_table
+from tablectl.model.errors import ExitCode, TablectlError, UsageError, of_table, one_line
 from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, Depth, LiveTable

@@ -23,10 +23,10 @@ from tablectl.lint_rules.found_elsewhere import RIGHT_NOT_SHOWN
 from tablectl.lint_rules.products import CLIENT_STANDS_OUTSIDE
 from tablectl.lint_rules.rule import RuleFinding, table_subject
 from tablectl.log.reader import Reading
+from tablectl.model.catalog_answers import TableRights
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.operations import RIGHTS
 from tablectl.model.plan import Plan, ProtocolFact, TablePlan
-from tablectl.model.rights import TableRights
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.lint import graded, lint, refused_by, with_own_rules
 from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tablectl.commands.output import Output
-from tablectl.model.errors import TablectlError
-from tablectl.model.one_table import of_table
+from tablectl.model.errors import TablectlError, of_table
 from tablectl.model.text import printable
 from tablectl.policies.branch import BASE
 from tablectl.policies.config import Config, NotifyConfig

@@ -16,7 +16,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from tablectl.commands.command import CliCommand, options_of
-from tablectl.commands.project import Project
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.policies.config import OVERRIDDEN
 from tablectl.policies.fields import ListOf, MapOf, Text, Word, number_text
@@ -138,6 +137,8 @@ _TABLES = ("table", "tables", "places", "select", "exclude", "live", "old")
 
 def _tables(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """The tables that the policies name and that go on like this, as people call them if that is enough."""
+    from tablectl.commands.project import Project  # noqa: PLC0415  # no command but a completion needs it here
+
     with suppress(TablectlError):
         own = [each.table for each in Project.open().any_policies().declarations.named if each.table]
         counts = Counter(each.last for each in own)

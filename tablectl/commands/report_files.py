@@ -25,7 +25,7 @@ import logging
 from functools import cache
 
 from tablectl.documents.document import Document
-from tablectl.model.one_table import of_table
+from tablectl.model.errors import of_table
 from tablectl.model.plan import TableFailure
 
 Render = Callable[[ReportFormat, Style], str]

@@ -36,9 +36,8 @@ from tablectl.log.commit_files import newest_row_version, row_versions, unnamed_
 from tablectl.log.reader import read_commits, read_table
 from tablectl.log.state import MemoryCache
 from tablectl.log.stream_checkpoint import read_streams
-from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError
-from tablectl.model.managed_table import CatalogEntry
-from tablectl.model.one_table import of_table
+from tablectl.model.catalog_answers import CatalogEntry
+from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError, of_table
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
 from tablectl.model.stamp import LONGEST_REASON, Stamp

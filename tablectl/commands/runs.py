@@ -22,8 +22,7 @@ from tablectl.documents.document import Document
 from tablectl.leases.clock import SystemClock
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
-from tablectl.model.errors import BrokenTableError, ExitCode, TablectlError, UsageError, one_line
-from tablectl.model.one_table import of_table
+from tablectl.model.errors import BrokenTableError, ExitCode, TablectlError, UsageError, of_table, one_line
 from tablectl.model.patterns import escape_glob
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Commit, Depth

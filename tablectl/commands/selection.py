@@ -11,10 +11,8 @@ from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.delta.names import TableName, matches
 from tablectl.documents.style import plural
 from tablectl.engine.port import Catalog
-from tablectl.log.catalog import PatternMatches, find_tables, locate_tables
-from tablectl.log.directories import find_paths
-from tablectl.model.errors import EngineError, LiveError, MissingError, TablectlError, UsageError
-from tablectl.model.one_table import of_table
+from tablectl.log.find_tables import PatternMatches, find_paths, find_tables, locate_tables
+from tablectl.model.errors import EngineError, LiveError, MissingError, TablectlError, UsageError, of_table
 from tablectl.model.patterns import (
     CatalogPattern,
     GlobBeginnings,

@@ -30,9 +30,8 @@ from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import Reading, read_commits
 from tablectl.model.calendar import TableWindow
 from tablectl.model.commits import UnnamedFiles
-from tablectl.model.errors import ExitCode, UsageError
+from tablectl.model.errors import ExitCode, UsageError, of_table
 from tablectl.model.expected_loss import hour_of_week
-from tablectl.model.one_table import of_table
 from tablectl.model.plan import Plan, Refusal, TableFailure
 from tablectl.model.run_report import RunReport
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable

@@ -3,7 +3,7 @@
 The schema is made and dropped here; nothing else is changed. In it, whole commands run, too: an apply during guarded
 appends, one that is killed and continued, and an undo. Each is a process of its own, in a folder of its own, with the
 engine and the catalogs of the user's configuration and nothing else of it: no hook and no notification of the user
-runs. ``delta.workspace_runs`` reads the sheet.
+runs. ``delta.databricks_runtimes`` reads the sheet.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
 import tablectl
+from tablectl.delta.databricks_runtimes import SHEET, WORKS
 from tablectl.delta.names import NameSyntaxError, TableName, quote_name, split_parts
-from tablectl.delta.workspace_runs import SHEET, WORKS
 from tablectl.model.errors import EngineError, ExitCode, UsageError
 from tablectl.model.operations import OPERATIONS, StatementForm
 from tablectl.policies.branch import BASE

@@ -13,7 +13,7 @@ from statistics import median, median_low
 from types import MappingProxyType
 
 from tablectl.conflicts.expected_writers import ExpectedWriters, expected_writers
-from tablectl.conflicts.rules.decide import decide, decide_all
+from tablectl.conflicts.rules import decide, decide_all
 from tablectl.conflicts.transactions import CurrentTransaction
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.model.commits import CommittedTransaction, Kind

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from tablectl.conflicts.delta_spark_rules import RELEASES
 from tablectl.conflicts.expected_writers import (
     ExpectedWriters,
     WriterProfile,
@@ -18,8 +19,7 @@ from tablectl.conflicts.expected_writers import (
     expected_writers,
     expects_unknown,
 )
-from tablectl.conflicts.rules.decide import decide_all
-from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import ConflictOutcome
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of

@@ -1,8 +1,8 @@
 """The families of clients that write Delta tables: how a commit names them, and what holds for every version of one.
 
 Which protocol features a version supports is in ``clients.py``. Which concurrent commits make a client fail is in
-``conflicts/rules``, one file per family. No other module compares the name of a family: a difference between families
-is a field here.
+``conflicts/rules.py`` and, for Delta Spark and Databricks, in a file each. No other module compares the name of a
+family: a difference between families is a field here.
 """
 
 from __future__ import annotations

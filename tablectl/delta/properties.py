@@ -12,7 +12,7 @@ from types import MappingProxyType
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SOURCE
 from tablectl.delta.names import ColumnPath, fold_column, join_parts, split_parts
-from tablectl.delta.table_features import SUPPORT, find_feature, supported_by
+from tablectl.delta.protocol import SUPPORT, find_feature, supported_by
 from tablectl.support.frozen import frozen
 
 DEFAULT_LOG_RETENTION = "interval 30 days"

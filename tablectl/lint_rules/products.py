@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import date
 
 from tablectl.attributes.clustering import CLUSTERED_DATA
-from tablectl.attributes.features import Features, dropped_features, policy_line
+from tablectl.attributes.feature_steps import policy_line
+from tablectl.attributes.features import Features, dropped_features
 from tablectl.attributes.policy import Policy, attribute
 from tablectl.delta import keys
 from tablectl.delta.clients import (

@@ -13,7 +13,7 @@ from tablectl.delta.names import TableName
 from tablectl.log.actions import Metadata
 from tablectl.log.listing import commit_name
 from tablectl.log.state import check_protocol, frozen_properties, logical_columns, read_schema
-from tablectl.model.managed_table import ManagedTable
+from tablectl.model.catalog_answers import ManagedTable
 from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.table_log import LINE_BYTES, STAGED, FirstNames, ReadBudget, TableLog, VanishedError

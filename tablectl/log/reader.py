@@ -32,9 +32,8 @@ from tablectl.log.state import (
 from tablectl.log.truncation import find_truncation
 from tablectl.log.upkeep_facts import read_upkeep_facts
 from tablectl.log.write_history import read_write_history
-from tablectl.model.errors import LiveError, TablectlError
-from tablectl.model.managed_table import CatalogEntry, ManagedTable
-from tablectl.model.one_table import of_table
+from tablectl.model.catalog_answers import CatalogEntry, ManagedTable
+from tablectl.model.errors import LiveError, TablectlError, of_table
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.model.text import printable
 from tablectl.storage.log_stores import Stores

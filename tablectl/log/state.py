@@ -19,8 +19,8 @@ from tablectl.delta.schema import Schema, parse_schema
 from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata, parse_clustering
 from tablectl.log.commits import Checksum, ParsedCommit
 from tablectl.log.history import History
+from tablectl.model.catalog_answers import CATALOG_FEATURES
 from tablectl.model.errors import LiveError
-from tablectl.model.managed_table import CATALOG_FEATURES
 from tablectl.model.table import Commit
 from tablectl.model.text import cut
 from tablectl.storage.table_log import AHEAD

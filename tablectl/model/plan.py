@@ -10,8 +10,7 @@ from typing import Literal
 
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, parse_table
-from tablectl.delta.protocol import Client, Protocol
-from tablectl.delta.table_features import Leaves
+from tablectl.delta.protocol import Client, Leaves, Protocol
 from tablectl.model.calendar import TableWindow
 from tablectl.model.expected_loss import TableLoss
 from tablectl.model.report_methods import ReportMethods

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from tablectl.delta.names import ColumnPath, TableName
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Schema
-from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table_options import Optimize
 from tablectl.model.upkeep import UpkeepFacts, UpkeepPolicy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablectl.attributes.policy import OWNED, OWNED_KEYS, attribute, why_refused
-from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.delta_spark_rules import RELEASES
 from tablectl.conflicts.statement_phases import PhaseVerdict, phase_of
 from tablectl.delta.databricks_runtimes import CAPABILITIES, Capability
 from tablectl.delta.dialects import DIALECTS

@@ -10,11 +10,11 @@ from tablectl.attributes.properties import Properties
 from tablectl.conflicts.past_writers import PastWriters, known_jobs, loss_of, past_writers
 from tablectl.conflicts.statement_phases import depends_on_writers, phase_of
 from tablectl.delta import keys
-from tablectl.delta.databricks_runtimes import Capability, Runtime, can, for_property
+from tablectl.delta.databricks_runtimes import DOCUMENTED, Capability, Runtime, can, for_property
 from tablectl.delta.dialects import dialect_of
-from tablectl.delta.workspace_runs import DOCUMENTED
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.lint_rules.rule import RuleFinding, table_subject
+from tablectl.model.catalog_answers import CATALOG_FEATURES
 from tablectl.model.expected_loss import (
     DAYS,
     StatementLoss,
@@ -23,7 +23,6 @@ from tablectl.model.expected_loss import (
     lost_seconds,
     quietest_hour,
 )
-from tablectl.model.managed_table import CATALOG_FEATURES
 from tablectl.model.operations import Operation, Repartition
 from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Refusal, Statement, TablePlan
 from tablectl.model.table import LiveTable

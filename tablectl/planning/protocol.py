@@ -24,8 +24,7 @@ from tablectl.delta.clients import (
     parse_version,
     wrong_rows,
 )
-from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
-from tablectl.delta.table_features import leaves
+from tablectl.delta.protocol import READER_FEATURES, Client, Protocol, leaves
 from tablectl.lint_rules.rule import RuleFinding
 from tablectl.model.plan import Basis, Change, FeatureFact, Refusal, Statement
 from tablectl.model.writers import PartitionWriter

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.delta.names import is_environment
-from tablectl.model.errors import InputError, Problem, UsageError
-from tablectl.model.one_table import DEBUG
+from tablectl.model.errors import DEBUG, InputError, Problem, UsageError
 from tablectl.policies.branch import BASE, combined, ignored, is_unmerged
 from tablectl.policies.config import CONFIG, Config
 from tablectl.policies.fields import (

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablectl.attributes.policy import EXCLUSIVE
-from tablectl.policies.config import CONFIG
 from tablectl.policies.fields import Schema, YamlField
 from tablectl.policies.policy_fields import ATTRIBUTE_FIELDS, INHERITED, OF_A_TABLE
 
@@ -26,6 +25,8 @@ _UNMANAGED: Schema = {
 
 def config_schema() -> Schema:
     """The schema of ``tablectl.yaml`` as JSON Schema 2020-12."""
+    from tablectl.policies.config import CONFIG  # noqa: PLC0415  # loads a YAML parser
+
     return {"$schema": _DIALECT, "title": "tablectl.yaml", **CONFIG.schema()}
 
 

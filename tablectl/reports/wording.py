@@ -8,8 +8,8 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tablectl.delta.table_features import Leaves
-from tablectl.delta.workspace_runs import RUN_HERE
+from tablectl.delta.databricks_runtimes import RUN_HERE
+from tablectl.delta.protocol import Leaves
 from tablectl.documents.document import Verdict, unread_title
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode

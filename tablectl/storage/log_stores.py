@@ -18,7 +18,7 @@ from tablectl.support.compat import Self
 if TYPE_CHECKING:  # most commands need none of them, and writers never the records that only catalogs make
     from obstore.store import ObjectStore
 
-    from tablectl.model.managed_table import CatalogEntry, ManagedTable
+    from tablectl.model.catalog_answers import CatalogEntry, ManagedTable
     from tablectl.storage.object_log import LogBucket, ObjectLog
 
 _PATIENCE = RetryLimits(tries=5, seconds=30)

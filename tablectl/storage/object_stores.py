@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # writers do without it: only catalogs make such records
-    from tablectl.model.managed_table import CatalogEntry, ManagedTable
+    from tablectl.model.catalog_answers import CatalogEntry, ManagedTable
 
 
 Provider = Callable[[], Any]

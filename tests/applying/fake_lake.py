@@ -13,8 +13,8 @@ from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.engine.port import MaySend, always
+from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.errors import EngineError, LiveError
-from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.stamp import Stamp
 from tablectl.model.streams import StreamState
 from tablectl.model.table import (

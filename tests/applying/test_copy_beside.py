@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tablectl.applying.context import StopTableError
 from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another
 from tablectl.applying.copy_journal import CopiedPart, copy_text, delete_parts, save_part, saved_parts
-from tablectl.applying.rewrite import RowSum, row_sums, unlike
+from tablectl.applying.row_sums import RowSum, row_sums, unlike
 from tablectl.engine.port import FollowedFile, FollowedTable
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.table_options import TableOptions
@@ -74,8 +74,8 @@ def records(name: str) -> RecordStore:
 
 
 def copying(table: FakeCopy, store: RecordStore) -> BesideCopy:
-    session = SimpleNamespace(plan=SimpleNamespace(table_id="id"))
-    return BesideCopy(session=session, copy=table, store=store, sums=SUMS, began=1000.0)  # type: ignore[arg-type]
+    plan, lease = SimpleNamespace(table_id="id"), SimpleNamespace(store=store)
+    return BesideCopy(window=None, plan=plan, lease=lease, copy=table, sums=SUMS, began=1000.0)  # type: ignore[arg-type]
 
 
 _FILES = st.dictionaries(st.sampled_from([f"f{number}" for number in range(12)]), st.just(10), max_size=12)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
-from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.table import CatalogFacts
 from tablectl.model.table_options import TableOptions

@@ -6,7 +6,6 @@ import pytest
 
 from tablectl.applying.context import StopTableError, WindowSettings
 from tablectl.applying.preflight import ON_DISK, check_commits, check_scheme
-from tablectl.applying.statement import target
 from tablectl.model.errors import EngineError
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp
@@ -134,7 +133,7 @@ def test_a_rewrite_goes_to_the_scheme_of_the_catalog() -> None:
     run.lake.add("lake.sales.b", location="s3://lake/b").moved_to = "s3a://lake/b"
     context = run.context()
     planned = run.plan(isolation="Serializable").tables[0]
-    assert target(context, planned).parts == ("s3a://lake/b",)
+    assert context.target(planned).parts == ("s3a://lake/b",)
     assert context.opened_at(planned.table, "s3://lake/c") == "s3://lake/c", "the name leads elsewhere"
 
 

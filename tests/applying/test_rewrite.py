@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.rewrite import checksums
+from tablectl.applying.row_sums import checksums
 from tablectl.delta.schema import Schema, parse_schema
 from tablectl.model.errors import EngineError
 from tablectl.model.run_report import RunOutcome

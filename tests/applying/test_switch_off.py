@@ -16,6 +16,7 @@ import pytest
 from tablectl.applying import calendar_check, drain, gate, owed_hooks, statement
 from tablectl.applying import run_table as table
 from tablectl.applying import table_session as session
+from tablectl.applying.context import RunContext
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.lease_wait import DeadStatements
 from tablectl.applying.waits import GO
@@ -162,7 +163,7 @@ SWITCHES = {
         lambda: test_statement.test_a_statement_that_went_to_another_table_names_both_loudly(named()),
     ),
     "an overwrite goes to the location": Switch(
-        table,
+        RunContext,
         "target",
         lambda _window, plan: plan.table,
         lambda: test_statement.test_an_overwrite_is_written_to_the_location_and_never_to_a_name(named()),

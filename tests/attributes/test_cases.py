@@ -26,8 +26,8 @@ from tablectl.delta.databricks_runtimes import parse_runtime
 from tablectl.delta.names import parse_column
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
 from tablectl.delta.schema import Field, Schema, parse_schema
+from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.errors import InputError
-from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Change, Refusal, Statement
 from tablectl.model.table import ClusteringState, FileGroup, HistoryTruncation, LiveTable
 from tablectl.planning.plan_table import plan_table

@@ -57,7 +57,7 @@ def test_its_unified_login_opens_a_catalog(server: UnityServer, monkeypatch: pyt
 def test_settings_of_a_table_are_those_of_the_client(client: Any, server: UnityServer) -> None:
     """The field names of ``TableInfo`` are the contract: an SDK that renames one fails here."""
     from tablectl.catalogs.unity_tables import catalog_entry
-    from tablectl.model.managed_table import CatalogEntry
+    from tablectl.model.catalog_answers import CatalogEntry
 
     server.tables["sales.man"] |= {
         "enable_predictive_optimization": "INHERIT",

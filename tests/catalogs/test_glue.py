@@ -9,7 +9,7 @@ import pytest
 
 from tablectl.catalogs.glue import GlueCatalog
 from tablectl.catalogs.opening import open_catalogs
-from tablectl.catalogs.port import CatalogTable
+from tablectl.catalogs.registry import CatalogTable
 from tablectl.delta.names import parse_table
 from tablectl.model.errors import LiveError, TablectlError, UsageError
 from tablectl.policies.catalog_config import CatalogConfig

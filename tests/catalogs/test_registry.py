@@ -9,12 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tablectl.catalogs.port import CatalogTable, Listed, Operation
-from tablectl.catalogs.registry import Catalogs, SparkCatalog
+from tablectl.catalogs.registry import Catalogs, CatalogTable, Listed, Operation, SparkCatalog
 from tablectl.delta.names import TableName, parse_table
+from tablectl.model.catalog_answers import CatalogEntry, TableRights
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
-from tablectl.model.managed_table import CatalogEntry
-from tablectl.model.rights import TableRights
 from tablectl.storage.object_stores import TemporaryCredentials
 
 START = datetime(2026, 11, 22, 8, tzinfo=UTC)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tablectl.catalogs.http_client import OversizeAnswerError
-from tablectl.catalogs.port import CatalogTable
+from tablectl.catalogs.registry import CatalogTable
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.delta.names import TableName, parse_table
 from tablectl.model.errors import LiveError, TablectlError

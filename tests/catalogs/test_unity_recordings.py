@@ -19,8 +19,8 @@ from tablectl.catalogs.unity_tables import catalog_entry, managed_table, parse_l
 from tablectl.delta.names import parse_table
 from tablectl.log.catalog_managed import CatalogLog
 from tablectl.log.reader import ReadRequest, newest_version, read_commits, read_many, read_table
+from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.errors import LiveError, TablectlError
-from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.table import CatalogDifference, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions

@@ -16,7 +16,7 @@ import pytest
 
 import tablectl
 from tablectl.ci.__main__ import main
-from tablectl.model.one_table import DEBUG
+from tablectl.model.errors import DEBUG
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config_file import load_config
 from tests.ci.conftest import FakeGitHub, Runner, base_commit, git, zipped

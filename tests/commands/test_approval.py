@@ -15,7 +15,6 @@ import pytest
 
 import tablectl
 from tablectl.attributes.policy import ATTRIBUTES, OWNED_KEYS
-from tablectl.commands.schema import plan_schema
 from tablectl.delta.client_families import FAMILIES
 from tablectl.delta.databricks_runtimes import CAPABILITIES, SERVERLESS
 from tablectl.delta.dialects import DIALECTS
@@ -32,6 +31,7 @@ from tablectl.planning.plan_file import _canonical, _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
 from tablectl.planning.protocol import added_features
 from tablectl.policies.schemas import policy_schema
+from tablectl.reports.schema import plan_schema
 from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 from tests.commands.log_lake import Logged
 

@@ -16,7 +16,7 @@ import pytest
 
 from tablectl.commands import list as listed
 from tablectl.commands.options import Place
-from tablectl.model.one_table import DEBUG
+from tablectl.model.errors import DEBUG
 from tests.commands.conftest import Cli, FakeSpark, Repository, Result
 from tests.commands.log_lake import Logged, append
 from tests.injection import Function, InjectedError, Injector

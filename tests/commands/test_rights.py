@@ -12,8 +12,8 @@ from tablectl.catalogs.http_client import HttpClient
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.commands import doctor
 from tablectl.delta.names import TableName
+from tablectl.model.catalog_answers import TableRights
 from tablectl.model.operations import OPERATIONS, RIGHTS
-from tablectl.model.rights import TableRights
 from tests.catalogs.unity_server import UnityServer, send, serving
 from tests.commands.conftest import Cli, Repository
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tablectl.commands.workspace_trial import Commands, commands_in_a_folder, try_workspace
+from tablectl.delta.databricks_runtimes import FormRun, read_sheet, runs_of
 from tablectl.delta.names import TableName
-from tablectl.delta.workspace_runs import FormRun, read_sheet, runs_of
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.policies.config_file import load_config
 from tests.model.sql_forms import FORMS, form_of

@@ -22,7 +22,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from tablectl.conflicts.rules.decide import decide
+from tablectl.conflicts.rules import decide
 from tablectl.conflicts.transactions import ConflictOutcome, CurrentTransaction, Level, Reads
 from tablectl.engine.errors import engine_error
 from tablectl.model.commits import Kind, Partition

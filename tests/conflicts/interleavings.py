@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from tablectl.conflicts.rules.decide import decide_all
+from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import ConflictOutcome, CurrentTransaction, Level, Reads
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.protocol import Client
@@ -530,7 +530,7 @@ def remember(case: Case, happened: str) -> None:
 _SETTINGS: Mapping[str, ConflictContext] = {
     "plain": ConflictContext(client=DELTA),
     "partitioned": ConflictContext(client=DELTA, partitioned=True),
-    "clustered": ConflictContext(client=DELTA).after([ClusterBy((("id",),))]),
+    "clustered": ConflictContext(client=DELTA).after([ClusterBy(("id",))]),
     "vectors": ConflictContext(client=DELTA).after([SetProperties((("delta.enableDeletionVectors", "true"),))]),
     "identity": ConflictContext(client=DELTA, partitioned=True, identity=True),
     "weak": ConflictContext(client=DELTA).after([SetProperties((("delta.isolationLevel", "WriteSerializable"),))]),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.delta_spark_rules import RELEASES
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
 from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
@@ -116,7 +116,7 @@ def _layouts() -> Mapping[str, tuple[str, ConflictContext]]:
     return {
         "plain": ("Without partitions", plain),
         "partitioned": ("Partitioned", split),
-        "clustered": ("Clustered", plain.after([ClusterBy((("id",),))])),
+        "clustered": ("Clustered", plain.after([ClusterBy(("id",))])),
         "vectors": ("With deletion vectors", plain.with_property(VECTORS, "true")),
         "weak": ("With a stored WriteSerializable", plain.after([weak])),
         "weak partitioned": ("Partitioned, with a stored WriteSerializable", split.after([weak])),
@@ -224,7 +224,7 @@ def _databricks() -> Iterator[str]:
 def _tables() -> Iterator[tuple[str, ConflictContext]]:
     plain = ConflictContext(client=Client("databricks"))
     marked = plain.with_property(VECTORS, "true")
-    clustered = marked.after([ClusterBy((("id",),))])
+    clustered = marked.after([ClusterBy(("id",))])
     yield "no deletion vectors", plain
     yield "deletion vectors", marked
     yield "clustered", clustered

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tablectl.attributes.policy import basis_of
-from tablectl.conflicts.rules.decide import decide_all
+from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import Conflict
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_table
@@ -86,8 +86,8 @@ def test_one_idempotent_write_twice_at_once(lake: Lake, spark: Any, tmp_path: Pa
         ("plain", SetProperties((("delta.enableDeletionVectors", "true"),))),
         ("plain", SetProperties((("delta.checkpointPolicy", "v2"), ("owner.team", "x")))),
         ("plain", UnsetProperties(("owner.team",))),
-        ("plain", ClusterBy((("v",),))),
-        ("clustered", ClusterBy((("v",),))),
+        ("plain", ClusterBy(("v",))),
+        ("clustered", ClusterBy(("v",))),
         ("clustered", ClusterBy(())),
         ("vectors", Purge()),
     ],

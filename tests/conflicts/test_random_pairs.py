@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tablectl.conflicts.rules.decide import decide_all
+from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.model.commits import Kind, Partition
 from tests.conflicts.examples import EVERYTHING

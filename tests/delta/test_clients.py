@@ -28,8 +28,7 @@ from tablectl.delta.clients import (
     wrong_rows,
 )
 from tablectl.delta.databricks_runtimes import known_features
-from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
-from tablectl.delta.table_features import leaves
+from tablectl.delta.protocol import READER_FEATURES, Client, Protocol, leaves
 from tablectl.planning.protocol import added_features
 from tools.probe_clients import ENTRIES
 

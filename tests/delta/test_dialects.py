@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tablectl
-from tablectl.conflicts.rules.decide import RULES
+from tablectl.conflicts.rules import RULES
 from tablectl.delta.client_families import FAMILIES, UNKNOWN, client_in, family_of, find_family
 from tablectl.delta.clients import known_clients
 from tablectl.delta.dialects import DATABRICKS, DIALECTS, OPEN_SOURCE, dialect_for, dialect_of

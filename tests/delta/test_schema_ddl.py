@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.delta.schema_ddl import schema_of_columns
-from tablectl.delta.schema_sql import columns_sql, new_schema
+from tablectl.delta.schema_sql import columns_sql, new_schema, schema_of_columns
 
 MANY = """
 id BIGINT NOT NULL COMMENT 'it\\'s the "key"', who STRING COMMENT 'it''s', -- a comment

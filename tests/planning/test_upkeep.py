@@ -9,7 +9,7 @@ import pytest
 
 from tablectl.attributes.predictive_optimization import why_maintained
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.upkeep import (
     OptimizePolicy,

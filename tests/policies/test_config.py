@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tablectl.model.calendar import Calendar, Rule
-from tablectl.model.errors import InputError, UsageError
-from tablectl.model.one_table import DEBUG
+from tablectl.model.errors import DEBUG, InputError, UsageError
 from tablectl.policies.config import Config, EngineConfig, WindowConfig
 from tablectl.policies.config_file import FILE, load_config
 

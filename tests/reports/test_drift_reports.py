@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from tablectl.commands.schema import drift_schema
 from tablectl.delta.protocol import Client
 from tablectl.documents.style import Style
 from tablectl.log.blame import Origin
@@ -24,6 +23,7 @@ from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.schema import drift_schema
 from tests.builders import live_table
 from tests.reports.hostile import EVIL
 from tests.reports.rendered import render_drift

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tablectl.commands.schema import plan_schema, run_schema
 from tablectl.documents.style import Style
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
 from tablectl.reports.context import Context
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.schema import plan_schema, run_schema
 from tests.reports.rendered import render_plan, render_run
 
 Golden = Callable[[str, str], None]

@@ -8,7 +8,7 @@ import pytest
 
 import tablectl
 from tablectl.delta.names import TableName
-from tablectl.delta.table_features import FEATURES
+from tablectl.delta.protocol import FEATURES
 from tablectl.log.reader import read_table
 from tests.scenarios.test_dropped_and_clustered import a_day_later
 from tests.scenarios.test_feature_chains import Lake, lake  # noqa: F401  # the fixture

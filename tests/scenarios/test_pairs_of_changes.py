@@ -18,8 +18,8 @@ import pytest
 
 import tablectl
 from tablectl.delta.names import parse_table
+from tablectl.delta.protocol import leaves
 from tablectl.delta.schema import own_metadata
-from tablectl.delta.table_features import leaves
 from tablectl.engine.port import Engine
 from tablectl.engine.spark import SparkOptions, open_spark
 from tablectl.model.errors import InputError

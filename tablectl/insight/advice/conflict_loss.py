@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from tablectl.conflicts.rules.decide import decide
+from tablectl.conflicts.rules import decide
 from tablectl.conflicts.transactions import NOTHING, ConflictResult, CurrentTransaction, Reads
 from tablectl.insight.advice.jobs import Job, Jobs, Write
 from tablectl.insight.matrix.context import ConflictContext

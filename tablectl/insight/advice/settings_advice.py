@@ -11,8 +11,7 @@ from tablectl.conflicts.transactions import Level
 from tablectl.delta import keys
 from tablectl.delta.clients import newest_locked_out
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
-from tablectl.delta.protocol import PROTECTION, Protocol
-from tablectl.delta.table_features import TableFeature, find_feature
+from tablectl.delta.protocol import PROTECTION, Protocol, TableFeature, find_feature
 from tablectl.insight.advice.facts import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of
 from tablectl.model.commits import Kind
 from tablectl.model.streams import StreamPosition, UnknownStream

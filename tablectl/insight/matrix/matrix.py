@@ -12,8 +12,8 @@ from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from tablectl.conflicts.rules.databricks import NOT_DOCUMENTED, row_level, row_level_limits
-from tablectl.conflicts.rules.decide import decide_all, rules_of
+from tablectl.conflicts.databricks_rules import NOT_DOCUMENTED, row_level, row_level_limits
+from tablectl.conflicts.rules import decide_all, rules_of
 from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult, CurrentTransaction, Level
 from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
 from tablectl.insight.matrix.operations import (

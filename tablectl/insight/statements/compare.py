@@ -11,8 +11,8 @@ from sqlglot import exp, maybe_parse
 from sqlglot.dialects import Databricks
 
 from tablectl.attributes.policy import basis_of
+from tablectl.conflicts.delta_spark_rules import RELEASES
 from tablectl.conflicts.expected_writers import ExpectedWriters
-from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.delta.client_families import FAMILIES, UNKNOWN
 from tablectl.delta.names import join_parts
 from tablectl.delta.protocol import Client

@@ -14,8 +14,7 @@ from sqlglot import exp
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import canonical_location
-from tablectl.delta.protocol import Protocol
-from tablectl.delta.table_features import SUPPORT, supported_by, with_needed
+from tablectl.delta.protocol import SUPPORT, Protocol, supported_by, with_needed
 from tablectl.insight.matrix.context import ConflictContext
 from tablectl.insight.statements.actions import (
     Action,

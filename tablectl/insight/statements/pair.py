@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tablectl.conflicts.rules.databricks import row_level
-from tablectl.conflicts.rules.decide import decide_all
+from tablectl.conflicts.databricks_rules import row_level
+from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import NOTHING, Conflict, ConflictOutcome, ConflictResult, Reads
 from tablectl.delta.client_families import DATABRICKS
 from tablectl.insight.matrix.context import ConflictContext

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from tablectl.conflicts.rules.databricks import NEWEST_DOCUMENTED
-from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.databricks_rules import NEWEST_DOCUMENTED
+from tablectl.conflicts.delta_spark_rules import RELEASES
 from tablectl.conflicts.transactions import ConflictOutcome, Level
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_for

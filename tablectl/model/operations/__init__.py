@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from tablectl.model.catalog_answers import Right
 from tablectl.model.operations.base import PARTITIONS, Operation, StatementForm, TableState
 from tablectl.model.operations.catalog_settings import OptimizationWord, SetManaged, SetOptimization, UnsetManaged
-from tablectl.model.operations.clustering import ClusterBy, OptimizeData
 from tablectl.model.operations.constraints import AddConstraint, DropConstraint, DropNotNull, SetNotNull
 from tablectl.model.operations.drop_feature import DropFeature
-from tablectl.model.operations.partitions import Repartition, ReplacePartitions
+from tablectl.model.operations.layout import ClusterBy, OptimizeData, Repartition, ReplacePartitions
 from tablectl.model.operations.reorg import Purge, UpgradeUniform, VacuumFiles
 from tablectl.model.operations.table_properties import RemoveMapping, SetProperties, UnsetProperties
 from tablectl.model.plan import Verb
-from tablectl.model.rights import Right
 
 __all__ = [
     "OPERATIONS",

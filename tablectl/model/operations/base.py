@@ -8,16 +8,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
-from tablectl.delta.databricks_runtimes import Capability
+from tablectl.delta.databricks_runtimes import DOCUMENTED, RUN_HERE, Capability, databricks_evidence
 from tablectl.delta.dialects import DATABRICKS, OPEN_SOURCE
 from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
-from tablectl.delta.protocol import Protocol
-from tablectl.delta.table_features import supported_by, with_needed
-from tablectl.delta.workspace_runs import DOCUMENTED, RUN_HERE, databricks_evidence
+from tablectl.delta.protocol import Protocol, supported_by, with_needed
+from tablectl.model.catalog_answers import OWNERSHIP, Right
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
-from tablectl.model.rights import OWNERSHIP, Right
 from tablectl.support.frozen import frozen
 
 PARTITIONS = "(partitions)"

@@ -6,10 +6,10 @@ from typing import ClassVar, Literal, get_args
 
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.names import TableName
+from tablectl.model.catalog_answers import Right
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.operations.base import DATABRICKS_DOCS, NOWHERE, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
-from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 OptimizationWord = Literal["ENABLE", "DISABLE", "INHERIT"]

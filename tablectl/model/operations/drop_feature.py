@@ -14,8 +14,7 @@ from typing import ClassVar
 from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.names import TableName, quote_name
-from tablectl.delta.protocol import PROTECTION, READER_FEATURES, Protocol, needs_protection
-from tablectl.delta.table_features import find_feature
+from tablectl.delta.protocol import PROTECTION, READER_FEATURES, Protocol, find_feature, needs_protection
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import NO_PROPERTIES, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from tablectl.delta import keys
 from tablectl.delta.names import TableName
+from tablectl.model.catalog_answers import Right
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState
 from tablectl.model.operations.table_properties import mapped_schema
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
-from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 _VACUUM = StatementForm(

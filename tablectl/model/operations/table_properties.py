@@ -11,11 +11,11 @@ from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.properties import feature_of
-from tablectl.delta.table_features import supported_by, with_needed
+from tablectl.delta.protocol import supported_by, with_needed
+from tablectl.model.catalog_answers import Right
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState, alter, clauses
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
-from tablectl.model.rights import Right
 from tablectl.support.frozen import frozen
 
 _ROW_TRACKING_FEATURES = ("rowTracking", "domainMetadata")

@@ -17,7 +17,7 @@ from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.lint_rules import RULES, LintSetting, Severities
 from tablectl.lint_rules.rule import LintedState, Seen, table_subject
-from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.table import AppTransaction, Commit, LiveTable, PartitionLayout
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.diff import diff

@@ -8,7 +8,7 @@ from tablectl.attributes.policy import Policy
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Protocol
 from tablectl.lint_rules.rule import LintedState, table_subject
-from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.table import LiveTable
 from tablectl.model.upkeep import OptimizePolicy, UpkeepPolicy, VacuumPolicy
 from tablectl.planning.lint import lint

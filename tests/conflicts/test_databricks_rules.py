@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.conflicts.rules.databricks import row_level
-from tablectl.conflicts.rules.decide import decide
+from tablectl.conflicts.databricks_rules import row_level
+from tablectl.conflicts.rules import decide
 from tablectl.conflicts.transactions import Conflict, ConflictResult, CurrentTransaction, Level, Platform
 from tablectl.model.commits import CommittedTransaction, Kind, ProtocolChange
 from tests.conflicts.examples import (

@@ -11,9 +11,8 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
-from tablectl.log import directories
-from tablectl.log.catalog import PatternMatches
-from tablectl.log.directories import find_paths
+from tablectl.log import find_tables
+from tablectl.log.find_tables import PatternMatches, find_paths
 from tablectl.model import patterns as patterns_module
 from tablectl.model.errors import LiveError
 from tablectl.model.patterns import PathPattern, make_path_pattern
@@ -119,7 +118,7 @@ def test_a_table_that_two_patterns_find_is_one(lake: Lake) -> None:
 
 
 def test_a_pattern_that_leads_to_too_many_directories_is_a_failure(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directories, "MOST", 2)
+    monkeypatch.setattr(find_tables, "MOST", 2)
     lake.add("a", "b", "c")
     found = find_paths([pattern(f"{lake.root}/*")], lake.options)
     ((name, error),) = found.failures
@@ -300,7 +299,7 @@ def test_ten_thousand_patterns_list_each_directory_once(monkeypatch: pytest.Monk
         compared += 1
         return fnmatchcase(text, pattern)
 
-    monkeypatch.setattr(directories, "_Disk", Place)
+    monkeypatch.setattr(find_tables, "_Disk", Place)
     monkeypatch.setattr(patterns_module, "fnmatchcase", compare)
     found = find_paths([pattern(f"/lake/{glob.format(number)}") for number in range(10_000)])
     assert (len(found.tables), found.failures) == (10_000, ())
@@ -318,7 +317,7 @@ def test_directories_that_cannot_be_listed_do_not_multiply_failures(monkeypatch:
                 raise LiveError(f"{location}: cannot be listed")
             return [f"d{number}" for number in range(1_000)]
 
-    monkeypatch.setattr(directories, "_Disk", Locked)
+    monkeypatch.setattr(find_tables, "_Disk", Locked)
     patterns = [pattern(f"/lake/*/t{number}*") for number in range(1_000)]
     failures = find_paths(patterns).failures
     assert {name for name, _ in failures} == {each.text for each in patterns}

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.conflicts.rules.decide import decide, decide_all
-from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.delta_spark_rules import RELEASES
+from tablectl.conflicts.rules import decide, decide_all
 from tablectl.conflicts.transactions import NOTHING, ConflictResult, CurrentTransaction, Level, Reads
 from tablectl.delta.protocol import Client
 from tablectl.model.commits import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange

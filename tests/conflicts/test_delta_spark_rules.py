@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.conflicts.rules.decide import decide, decide_all
-from tablectl.conflicts.rules.delta_spark import level_used
+from tablectl.conflicts.delta_spark_rules import level_used
+from tablectl.conflicts.rules import decide, decide_all
 from tablectl.conflicts.transactions import Conflict, CurrentTransaction, Level, Reads
 from tablectl.model.commits import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 from tests.conflicts.examples import (

@@ -1,28 +1,186 @@
-"""Finds the tables that path patterns match: directories with a ``_delta_log``, listed level by level."""
+"""Finds tables: what patterns match and where names lead, in catalogs and in directories.
+
+In a catalog, one statement per schema expands any number of patterns and looks up any number of names. A path pattern
+matches directories with a ``_delta_log``, which are listed level by level.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tablectl.delta.names import LOG, NameSyntaxError, TableName, canonical_location, is_local, parse_table
-from tablectl.log.catalog import PatternMatches
-from tablectl.model.errors import LiveError, TablectlError
-from tablectl.model.one_table import of_table, one_table
-from tablectl.model.patterns import PathPattern, PatternIndex, index_globs, literal_text, step_matches
+from tablectl.delta.names import LOG, NameSyntaxError, TableName, canonical_location, find_name, is_local, parse_table
+from tablectl.engine.port import SIMPLE_NAME, Catalog
+from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError, of_table, one_table
+from tablectl.model.patterns import (
+    CatalogPattern,
+    PathPattern,
+    PatternIndex,
+    index_globs,
+    index_patterns,
+    literal_text,
+    step_matches,
+)
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import DENIED, VanishedError
 from tablectl.support.frozen import frozen
 
+_STATEMENTS = 8
+"""The maximum number of statements at the same time."""
+_AT_ONCE = 100
+"""The maximum number of names in one statement."""
+_BROKEN = (EngineError, BrokenTableError)
+_Schema = tuple[str, str]
+_Looked = dict[TableName, str | TablectlError]
+
+
+@frozen
+class PatternMatches:
+    """The live Delta tables that were found, and the failures."""
+
+    tables: Mapping[TableName, str] = field(default_factory=dict)
+    """Each table's location."""
+    failures: tuple[tuple[str, TablectlError], ...] = ()
+    """Failed lookups, by the name of a table or the text of a pattern."""
+
+    others: tuple[str, ...] = ()
+    """Why what matches is not a Delta table: a sentence for each view and each table of another format."""
+
+    @staticmethod
+    def all(parts: Iterable[PatternMatches]) -> PatternMatches:
+        """Merges several results."""
+        every = tuple(parts)
+        tables = {name: where for each in every for name, where in each.tables.items()}
+        failures = tuple(failure for each in every for failure in each.failures)
+        return PatternMatches(tables, failures, tuple(other for each in every for other in each.others))
+
+
+def find_tables(patterns: Sequence[CatalogPattern], catalog: Catalog) -> PatternMatches:
+    """The Delta tables that patterns match. A schema that cannot be listed is a failure of every pattern that needs it.
+
+    Patterns are grouped by their schema, so that neither tables nor schemas are compared with each pattern.
+    """
+    failures: list[tuple[str, TablectlError]] = []
+    groups: dict[tuple[str, str], list[CatalogPattern]] = {}
+    for pattern in patterns:
+        groups.setdefault((pattern.catalog, pattern.schema.casefold()), []).append(pattern)
+    schemas: dict[_Schema, list[list[CatalogPattern]]] = {}
+    catalogs: dict[str, list[list[CatalogPattern]]] = {}
+    for group in groups.values():
+        named = literal_text(group[0].schema)
+        if named is None:
+            catalogs.setdefault(group[0].catalog, []).append(group)
+        else:
+            schemas.setdefault((group[0].catalog, named), []).append(group)
+    for name, several in catalogs.items():
+        listed = of_table(name, partial(catalog.schemas, name))
+        if not isinstance(listed, TablectlError):
+            _file(name, listed, several, schemas)
+        else:
+            failures += [(pattern.text, listed) for group in several for pattern in group]
+    index = index_patterns(patterns)
+
+    def matches(name: TableName) -> bool:
+        return any(patterns[place].matches(name) for place in index.candidates(name))
+
+    def find(item: tuple[_Schema, list[list[CatalogPattern]]]) -> PatternMatches | TablectlError:
+        some = list(islice(chain.from_iterable(item[1]), _AT_ONCE + 1))
+        return of_table(".".join(item[0]), lambda: _find_in_schema(item[0], some, matches, catalog))
+
+    with ThreadPoolExecutor(_STATEMENTS) as pool:
+        found = list(pool.map(find, schemas.items()))
+    failed = set[tuple[str, str]]()
+    for several, result in zip(schemas.values(), found, strict=True):
+        if isinstance(result, TablectlError):
+            # Each pattern once, and a pattern for each schema: not each pattern for each schema.
+            new = [group for group in several if (group[0].catalog, group[0].schema.casefold()) not in failed]
+            failed |= {(group[0].catalog, group[0].schema.casefold()) for group in new}
+            failures += [(pattern.text, result) for pattern in (chain.from_iterable(new) if new else several[0][:1])]
+    tables = [result for result in found if isinstance(result, PatternMatches)]
+    return PatternMatches.all((PatternMatches(failures=tuple(failures)), *tables))
+
+
+def _file(
+    catalog: str,
+    names: Iterable[str],
+    groups: Sequence[list[CatalogPattern]],
+    schemas: dict[_Schema, list[list[CatalogPattern]]],
+) -> None:
+    """Adds the groups that a schema concerns to it."""
+    index = index_globs([group[0].schema.casefold() for group in groups])
+    for name in names:
+        for place in index.candidates_of(name.casefold()):
+            if groups[place][0].matches_schema(name):
+                schemas.setdefault((catalog, name), []).append(groups[place])
+
+
+def _find_in_schema(
+    schema: _Schema, some: Sequence[CatalogPattern], matches: Callable[[TableName], bool], catalog: Catalog
+) -> PatternMatches:
+    """The tables of a schema that match. ``some`` are the first patterns that concern it."""
+    like = _like([pattern.table for pattern in some]) if len(some) <= _AT_ONCE else "*"
+    looked = catalog.tables(schema[0], schema[1], like)
+    matched = {name: where for name, where in looked.items() if matches(name)}
+    # A pattern can only mean Delta tables, so others do not fail.
+    return PatternMatches(
+        {name: where for name, where in matched.items() if isinstance(where, str)},
+        tuple((name.text, where) for name, where in matched.items() if isinstance(where, _BROKEN)),
+        tuple(
+            where.message
+            for where in matched.values()
+            if isinstance(where, LiveError) and not isinstance(where, _BROKEN)
+        ),
+    )
+
+
+def locate_tables(names: Iterable[TableName], catalog: Catalog) -> _Looked:
+    """Each table's location, or the error of its lookup."""
+    schemas: dict[tuple[str, str, str], list[TableName]] = {}
+    for name in names:
+        # A name with special characters for LIKE is looked up separately.
+        alone = "" if SIMPLE_NAME.fullmatch(name.parts[1]) else name.parts[1]
+        schemas.setdefault((name.catalog, name.parts[0], alone), []).append(name)
+    groups = [
+        tables[start : start + _AT_ONCE] for tables in schemas.values() for start in range(0, len(tables), _AT_ONCE)
+    ]
+    with ThreadPoolExecutor(_STATEMENTS) as pool:
+        looked = pool.map(lambda group: _locate_in_schema(group, catalog), groups)
+        return {name: where for each in looked for name, where in each.items()}
+
+
+def _locate_in_schema(names: Sequence[TableName], catalog: Catalog) -> _Looked:
+    if len(names) == 1:
+        return {names[0]: _location(names[0], catalog)}
+    like = "|".join(name.parts[1] for name in names)
+    schema = names[0].catalog, names[0].parts[0]
+    looked = of_table(".".join(schema), lambda: catalog.tables(*schema, like))
+    if isinstance(looked, TablectlError):
+        return dict.fromkeys(names, looked)
+    return {name: find_name(looked, name) or _location(name, catalog) for name in names}
+
+
+def _location(name: TableName, catalog: Catalog) -> str | TablectlError:
+    return of_table(name.text, lambda: catalog.location(name))
+
+
+def _like(globs: Sequence[str]) -> str:
+    """The globs in the engine's syntax; everything if one of them cannot be expressed in it."""
+    simple = all(SIMPLE_NAME.fullmatch(part) for glob in globs for part in glob.split("*") if part)
+    return "|".join(globs) if simple else "*"
+
+
 MOST = 100_000
 """The maximum number of directories per level of one pattern. More indicate a mistake in the pattern."""
-_CONCURRENCY = 16
+_LISTINGS = 16
+"""The maximum number of prefixes of object stores that are listed at the same time."""
 _MOST_TOLD = 10_000
 """The number of failures above which a directory that cannot be listed is a failure of one pattern only."""
 _DEFAULT = StoreOptions()
@@ -40,7 +198,7 @@ def find_paths(patterns: Iterable[PathPattern], options: StoreOptions = _DEFAULT
     for pattern in patterns:
         groups.setdefault(pattern.base, []).append(pattern)
     disk = _Disk()
-    with Stores(options) as stores, ThreadPoolExecutor(_CONCURRENCY) as pool:
+    with Stores(options) as stores, ThreadPoolExecutor(_LISTINGS) as pool:
         buckets = _Buckets(stores)
         return PatternMatches.all(
             _Walk(tuple(group), disk, map).run() if is_local(base) else _Walk(tuple(group), buckets, pool.map).run()

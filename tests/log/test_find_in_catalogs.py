@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from tablectl.delta.names import TableName, parse_table
-from tablectl.log.catalog import find_tables, locate_tables
+from tablectl.log.find_tables import find_tables, locate_tables
 from tablectl.model import patterns as patterns_module
 from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tablectl.model.patterns import CatalogPattern

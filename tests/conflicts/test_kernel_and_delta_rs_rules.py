@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.conflicts.rules.decide import decide
+from tablectl.conflicts.rules import decide
 from tablectl.conflicts.transactions import Conflict, ConflictResult, CurrentTransaction
 from tablectl.model.commits import CommittedTransaction, Kind, ProtocolChange
 from tests.conflicts.examples import (

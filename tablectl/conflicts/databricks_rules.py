@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
-from tablectl.conflicts.rules.delta_spark import RELEASES, decide_spark
+from tablectl.conflicts.delta_spark_rules import RELEASES, decide_spark
 from tablectl.conflicts.transactions import (
     ClientRules,
     Conflict,

@@ -1,11 +1,14 @@
-"""Which transaction fails because of which commits, for every client of the current transaction."""
+"""Which transaction fails because of which commits, for every client of the current transaction.
+
+The rules of Delta Kernel and delta-rs are here. Those of Delta Spark and Databricks have a file each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tablectl.conflicts.rules import databricks, delta_spark
+from tablectl.conflicts import databricks_rules, delta_spark_rules
 from tablectl.conflicts.transactions import (
     ClientRules,
     Conflict,
@@ -92,7 +95,7 @@ KERNEL_RULES = ClientRules(family=KERNEL, decide=_one_by_one(decide_kernel), str
 DELTA_RS_RULES = ClientRules(family=DELTA_RS, decide=_one_by_one(decide_delta_rs), strictest=Client(DELTA_RS.name))
 
 
-RULES: tuple[ClientRules, ...] = (delta_spark.RULES, KERNEL_RULES, DELTA_RS_RULES, databricks.RULES)
+RULES: tuple[ClientRules, ...] = (delta_spark_rules.RULES, KERNEL_RULES, DELTA_RS_RULES, databricks_rules.RULES)
 """The rules of every family. Among equal outcomes for an unknown client, the first family gives the reason."""
 
 

@@ -1,1 +1,0 @@
-"""The conflict rules by client family: which transaction fails because of which commits."""
