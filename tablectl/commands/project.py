@@ -32,9 +32,9 @@ if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` a
     from tablectl.catalogs.registry import Catalogs
     from tablectl.commands.selection import ChangedSince
     from tablectl.log.state import TableCache
-    from tablectl.model.own_rules import OwnRule
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
+    from tablectl.policies.own_rules import OwnRule
     from tablectl.reports.mask import Mask
     from tablectl.storage.object_stores import StoreOptions
     from tablectl.storage.records import RecordStore
