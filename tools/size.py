@@ -57,7 +57,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "canary, quiet moments, streams": ("*canary*", "*quiet*", "*forecast*", "*stream*"),
     "several drivers, pace, shared windows": ("*drivers*", "*pace.py", "*shared_window*", "*turns*"),
     "many tables": (
-        "*cluster_plan*",
         "*executors*",
         "*merge_plans*",
         "*changed_policies*",

@@ -94,7 +94,7 @@ class UnknownOutcome:
     why: str
 
 
-Answer = Landed | LandedElsewhere | NotLanded | UnknownOutcome
+StatementResult = Landed | LandedElsewhere | NotLanded | UnknownOutcome
 
 
 def check_name(window: RunContext, plan: TablePlan) -> None:
@@ -211,7 +211,9 @@ def may_renew(engine: Engine) -> Callable[[Lease], bool]:
     return lambda lease: lease.record.gate is Gate.OPEN or engine.alive()
 
 
-def settle_statement(session: TableSession, sent: Sent, error: EngineError | None, *, opens: bool = False) -> Answer:
+def settle_statement(
+    session: TableSession, sent: Sent, error: EngineError | None, *, opens: bool = False
+) -> StatementResult:
     """Determine the result of a statement: the same code after a success, an error and a lost answer.
 
     Interrupts by its tag whatever may still run, and waits for its end, at most for the lease's ttl. Removes the

@@ -124,6 +124,10 @@ class Attribute(ABC):
 
     key_contradictions: ClassVar[tuple[tuple[str, str, str, str], ...]] = ()
     """The same of an attribute with several keys: key, value, the other attribute or property, its value."""
+    may_leave_out: ClassVar[tuple[tuple[str, Value], ...]] = ()
+    """The changes of other attributes that a plan leaves out where ``leaves_out`` says so: the id, and the value that
+    the change leads to; ``None`` for every value.
+    """
 
     @abstractmethod
     def read(self, live: LiveTable, key: str) -> Value:
@@ -143,11 +147,11 @@ class Attribute(ABC):
         del live, dialect
         return declared
 
-    def leaves_out(self, change: Change, declared: Declared | None, live: LiveTable) -> bool:
-        """Whether a plan leaves a change of another attribute out, under this declaration of the attribute (``None`` if
-        no policy declares it): the product makes it by itself, or it has to wait for another apply.
+    def leaves_out(self, declared: Declared | None, live: LiveTable) -> bool:
+        """Whether a plan leaves the changes in ``may_leave_out`` out, under this declaration of the attribute (``None``
+        if no policy declares it): the product makes them by itself, or they have to wait for another apply.
         """
-        del change, declared, live
+        del declared, live
         return False
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:

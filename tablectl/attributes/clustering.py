@@ -30,7 +30,6 @@ from tablectl.attributes.column_lists import (
     has_order,
     has_statistics,
     no_column,
-    paths_of,
     resolved,
 )
 from tablectl.attributes.value_types import Declared, ValueType
@@ -125,16 +124,9 @@ class Clustering(Attribute):
         """One ``CLUSTER BY``, which does not change data files; for ``data`` one ``OPTIMIZE``."""
         if change.key == DATA:
             return (_optimize(change, basis),)
-        auto = change.after == AUTO
         note = "" if basis.clustered else "writer protocol 7 with the features clustering and domainMetadata"
-        step = PlannedOperation(
-            change.id,
-            ClusterBy(paths_of(change.after), automatic=auto),
-            needs=(*STATS_KEYS, PARTITIONS),
-            undo=ClusterBy(paths_of(change.before), automatic=change.before == AUTO),
-            undo_note=note,
-        )
-        return (step,)
+        undo, needs = _cluster_by(change.before), (*STATS_KEYS, PARTITIONS)
+        return (PlannedOperation(change.id, _cluster_by(change.after), needs=needs, undo=undo, undo_note=note),)
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         found = self.read(live, "")
@@ -147,9 +139,7 @@ class Clustering(Attribute):
 
     def born(self, declared: Declared) -> Iterable[Operation]:
         """``CLUSTER BY``. Without it, no new table is clustered."""
-        if isinstance(declared, tuple):
-            return (ClusterBy(paths_of(declared)),)
-        return (ClusterBy((), automatic=True),) if declared == AUTO else ()
+        return (_cluster_by(declared),) if isinstance(declared, tuple) or declared == AUTO else ()
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """How the data is clustered, if it must follow the columns or if they change."""
@@ -170,6 +160,11 @@ class Clustering(Attribute):
             super().check_declarable(change)
         elif (change.before, change.after) != ("outdated", "clustered"):
             raise ValueError(f"no policy can ask for {change.id}")
+
+
+def _cluster_by(value: object) -> ClusterBy:
+    """The statement that makes a value of the attribute."""
+    return ClusterBy(value if isinstance(value, tuple) else (), automatic=value == AUTO)
 
 
 def _unpartitioned(target: ChangeTarget) -> bool:

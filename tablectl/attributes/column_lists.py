@@ -16,17 +16,12 @@ from tablectl.delta.schema import Field, Schema
 from tablectl.model.plan import ColumnFact, Value
 
 
-def paths_of(value: Value) -> tuple[ColumnPath, ...]:
-    """The columns of a value; empty for a word. Raises ``NameSyntaxError`` for text that is not a column."""
-    return tuple(parse_column(text) for text in value) if isinstance(value, tuple) else ()
-
-
-def folded(value: Value) -> object:
+def folded(value: Value) -> Value:
     """A form in which lists that Delta does not distinguish are equal: it ignores the case of column names."""
     if not isinstance(value, tuple):
         return value
     try:
-        return tuple(fold_column(path) for path in paths_of(value))
+        return tuple(column_text(fold_column(parse_column(text))) for text in value)
     except NameSyntaxError:
         return value
 

@@ -24,7 +24,7 @@ from tablectl.attributes.feature_steps import against_drop, drop_step
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
-from tablectl.delta.names import ColumnPath, column_text
+from tablectl.delta.names import ColumnPath, column_text, parse_column
 from tablectl.delta.schema import Schema
 from tablectl.model.operations import ClusterBy, RemoveMapping, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -148,7 +148,8 @@ def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> I
             fix="rename the column (ALTER TABLE … RENAME COLUMN), or leave the mapping on",
             condition="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
         )
-    planned = tuple(path for each in target.operations if isinstance(each, ClusterBy) for path in each.columns)
+    clusters = (each for each in target.operations if isinstance(each, ClusterBy))
+    planned = tuple(parse_column(column) for each in clusters for column in each.columns)
     for clustering, how, first in (
         (live.clustering or (), "the table is", "`clustering: none` first, then "),
         (planned, "this plan makes the table", ""),

@@ -120,12 +120,11 @@ class Constraints(Attribute):
         """A changed expression is dropped and added: Delta alters no constraint."""
         before, after = str(change.before), str(change.after)
         if after in _OF_COLUMNS:
-            column = parse_column(change.key)
             if after == NOT_NULL:
-                made, back = SetNotNull(column), DropNotNull(column)
+                made, back = SetNotNull(change.key), DropNotNull(change.key)
                 return (PlannedOperation(change.id, made, undo=back, id=f"not-null-{change.key}"),)
             stays = "the column nullable: Spark does not make it NOT NULL again, and a CHECK constraint does the same"
-            allow = DropNotNull(column)
+            allow = DropNotNull(change.key)
             return (PlannedOperation(change.id, allow, undo_note=stays, loses=True, id=f"nullable-{change.key}"),)
         steps = list[PlannedOperation]()
         if before not in WORDS:
@@ -160,7 +159,7 @@ class Constraints(Attribute):
             yield SetProperties(checks)
         for name, text in items:
             if text in _OF_COLUMNS:
-                yield SetNotNull(parse_column(name)) if text == NOT_NULL else DropNotNull(parse_column(name))
+                yield SetNotNull(name) if text == NOT_NULL else DropNotNull(name)
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         """The CHECK constraints. That a column is not null is part of the schema, which no import declares."""

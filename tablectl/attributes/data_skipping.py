@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back
-from tablectl.attributes.column_lists import folded, has_order, has_statistics, no_column, paths_of, resolved
+from tablectl.attributes.column_lists import folded, has_order, has_statistics, no_column, resolved
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
-from tablectl.delta.names import ColumnPath, column_text, fold_column
+from tablectl.delta.names import ColumnPath, column_text, fold_column, parse_column
 from tablectl.delta.properties import columns_text, split_columns
 from tablectl.model.operations import PARTITIONS, ClusterBy, Operation, Repartition, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -65,7 +65,7 @@ class DataSkipping(Attribute):
         """Sets or unsets one property. Files are not read again."""
         operation: Operation = UnsetProperties((keys.STATISTICS_COLUMNS,))
         if isinstance(change.after, tuple):
-            operation = SetProperties(((keys.STATISTICS_COLUMNS, columns_text(paths_of(change.after))),))
+            operation = SetProperties(((keys.STATISTICS_COLUMNS, _stored(change.after)),))
         undo = put_back(keys.STATISTICS_COLUMNS, basis)
         return (PlannedOperation(change.id, operation, needs=(PARTITIONS,), undo=undo, undo_note=_STAYS),)
 
@@ -74,7 +74,12 @@ class DataSkipping(Attribute):
             yield "", self.read(live, "")
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
-        return {keys.STATISTICS_COLUMNS: columns_text(paths_of(declared)) if isinstance(declared, tuple) else None}
+        return {keys.STATISTICS_COLUMNS: _stored(declared) if isinstance(declared, tuple) else None}
+
+
+def _stored(columns: tuple[str, ...]) -> str:
+    """The text of the property."""
+    return columns_text(map(parse_column, columns))
 
 
 _Problem = tuple[str, str, str]
@@ -82,10 +87,10 @@ _Problem = tuple[str, str, str]
 
 
 def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
-    paths = paths_of(change.after)
+    columns = change.after if isinstance(change.after, tuple) else ()
     partitions = {name.casefold() for name in _partitions(live, target)}
     seen: set[ColumnPath] = set()
-    for path in paths:
+    for path in map(parse_column, columns):
         text = column_text(path)
         found = live.schema.find(path)
         if found is None:

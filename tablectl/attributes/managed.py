@@ -21,7 +21,6 @@ from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
 ManagedValue = Literal["true", "false"]
-AUTOMATIC = ("clustering", "auto")
 _LOST = "the history of Iceberg reads"
 _STAYS = "the files at the old location, which nothing deletes; changes of the path in jobs"
 
@@ -36,6 +35,7 @@ class Managed(Attribute):
         words=get_args(ManagedValue),
         dialects=frozenset({DATABRICKS.name}),
     )
+    may_leave_out = (("predictive_optimization", None), ("clustering", "auto"))
 
     def read(self, live: LiveTable, key: str) -> Value:
         managed = live.entry.managed if live.entry else None
@@ -46,10 +46,9 @@ class Managed(Attribute):
         if isinstance(declared, str) and live.entry is not None and found != declared:
             yield Change(attribute=self.name, before=found, after=declared)
 
-    def leaves_out(self, change: Change, declared: Declared | None, live: LiveTable) -> bool:
+    def leaves_out(self, declared: Declared | None, live: LiveTable) -> bool:
         """What only managed tables have, until the table is one: it moves, so nothing can follow in the same run."""
-        waits = change.attribute == "predictive_optimization" or (change.attribute, change.after) == AUTOMATIC
-        return waits and declared == "true" and live.entry is not None and live.entry.managed is False
+        return declared == "true" and live.entry is not None and live.entry.managed is False
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Refuses what the documentation excludes. The table moves, so that nothing after it could be verified: it is

@@ -33,10 +33,6 @@ _WORDS: Mapping[Value, OptimizationWord] = MappingProxyType(
 )
 
 
-_OPTIMIZE = ("clustering", "data")
-"""The change that an OPTIMIZE makes: attribute and key."""
-
-
 class PredictiveOptimization(Attribute):
     """The attribute ``predictive_optimization``."""
 
@@ -48,6 +44,7 @@ class PredictiveOptimization(Attribute):
         words=get_args(PredictiveOptimizationValue),
         dialects=frozenset({DATABRICKS.name}),
     )
+    may_leave_out = (("clustering.data", None),)
 
     def read(self, live: LiveTable, key: str) -> Value:
         return (live.entry.optimization if live.entry else "") or UNKNOWN
@@ -57,10 +54,10 @@ class PredictiveOptimization(Attribute):
         if isinstance(declared, str) and live.entry is not None and found != declared:
             yield Change(attribute=self.name, before=found, after=declared)
 
-    def leaves_out(self, change: Change, declared: Declared | None, live: LiveTable) -> bool:
+    def leaves_out(self, declared: Declared | None, live: LiveTable) -> bool:
         """OPTIMIZE of a clustered table. A second one would cost without an effect."""
         on = live.entry is not None and live.entry.optimized is True
-        return (change.attribute, change.key) == _OPTIMIZE and declared != "disabled" and (declared == "enabled" or on)
+        return declared != "disabled" and (declared == "enabled" or on)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Only managed tables of Unity Catalog have the setting, and its catalog must tell the value."""

@@ -57,6 +57,7 @@ class Uniform(WordAttribute):
         words=get_args(UniformValue),
     )
     keys = (keys.UNIFORM_FORMATS, *keys.ICEBERG_COMPATS)
+    may_leave_out = (("row_tracking", None), ("column_mapping", None))
     contradictions = tuple(
         (version, *other)
         for version in ("iceberg_v1", "iceberg_v2", "iceberg_v3")
@@ -81,10 +82,9 @@ class Uniform(WordAttribute):
         between = () if declared == "none" else (f"{declared}{_BEGUN}",)
         return (f"{found}{_BEGUN}", *between) if (found, declared) == ("iceberg_v1", "iceberg_v2") else between
 
-    def leaves_out(self, change: Change, declared: Declared | None, live: LiveTable) -> bool:
+    def leaves_out(self, declared: Declared | None, live: LiveTable) -> bool:
         """V3 maps columns and turns row tracking on in its own statement: Delta refuses it after row tracking."""
-        by_v3 = change.id in {"row_tracking", "column_mapping"} and declared == "iceberg_v3"
-        return by_v3 and not is_true(live.property(keys.iceberg_compat(3)))
+        return declared == "iceberg_v3" and not is_true(live.property(keys.iceberg_compat(3)))
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         problems = _against_any(change, live) if change.after == "none" else _against_upgrade(change, live, target)

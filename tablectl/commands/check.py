@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tablectl.commands.advise import PastOptions, each_table, entry_of
 from tablectl.commands.command import command, function
-from tablectl.commands.linting import findings_on, state_of
+from tablectl.commands.lint import findings_on, state_of
 from tablectl.commands.options import Place, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tablectl.commands.cluster_plan import plan_on_cluster
 from tablectl.commands.command import command, function
-from tablectl.commands.make_plan import make_plan
+from tablectl.commands.make_plan import make_plan, plan_on_cluster
 from tablectl.commands.options import ChangedTables, PlanSize, Shown, path_list
 from tablectl.commands.output import Output
 from tablectl.commands.plan_files import new_plan, read_plan, saved_plan

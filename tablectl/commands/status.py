@@ -15,7 +15,7 @@ from tablectl.applying.copy_journal import copy_text
 from tablectl.applying.upkeep_records import due_by_records
 from tablectl.attributes.policy import attribute
 from tablectl.commands.command import command, function
-from tablectl.commands.linting import findings_on, state_of
+from tablectl.commands.lint import findings_on, state_of
 from tablectl.commands.options import LookBack, NewTables, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project

@@ -13,7 +13,7 @@ from tablectl.attributes.base import ChangeTarget
 from tablectl.attributes.column_mapping import why_needed
 from tablectl.attributes.policy import Policy, attribute, basis_of
 from tablectl.delta import keys
-from tablectl.delta.names import TableName, column_sql, quote_text
+from tablectl.delta.names import TableName, column_sql, parse_column, quote_text
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import parse_schema
 from tablectl.delta.schema_sql import columns_sql, new_schema, with_null
@@ -117,7 +117,7 @@ def plan_birth(
     birth, refused = birth_of(policy), tuple[Refusal, ...]()
     for each in birth.later:
         if isinstance(each, SetNotNull | DropNotNull):
-            text = with_null(text, each.column, allowed=isinstance(each, DropNotNull))
+            text = with_null(text, parse_column(each.column), allowed=isinstance(each, DropNotNull))
     columns = ",\n".join(f"  {each}" for each in columns_sql(text))
     sql = "\n".join((f"CREATE TABLE {name.sql} (", columns, ")", *birth_clauses(birth, location)))
     if UnsetManaged() in birth.later:

@@ -29,7 +29,9 @@ def diff(policy: Policy, live: LiveTable, dialect: str = DEFAULT_DIALECT) -> tup
 
 
 def _left_out(change: Change, policy: Policy, live: LiveTable) -> bool:
-    return any(entry.leaves_out(change, getattr(policy, entry.name), live) for entry in ATTRIBUTES)
+    kinds = {(change.id, None), (change.id, change.after)}
+    deciding = (entry for entry in ATTRIBUTES if not kinds.isdisjoint(entry.may_leave_out))
+    return any(entry.leaves_out(getattr(policy, entry.name), live) for entry in deciding)
 
 
 class ChangeState(Enum):

@@ -15,7 +15,7 @@ from tablectl.attributes.policy import OWNED
 from tablectl.delta import keys
 from tablectl.delta.clients import in_the_way, known_clients, newest_version
 from tablectl.delta.dialects import dialect_of
-from tablectl.delta.names import TableName, column_text
+from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of, find_anywhere, find_known
 from tablectl.delta.protocol import SUPPORT, Protocol, supported_by, with_needed
 from tablectl.model.errors import InputError, Problem
@@ -168,7 +168,7 @@ def _later(scope: BirthScope) -> Iterator[Left]:
 def _clustering(birth: Birth) -> tuple[str, ...]:
     if birth.clustering is None:
         return ()
-    return ("auto",) if birth.clustering.automatic else tuple(map(column_text, birth.clustering.columns))
+    return ("auto",) if birth.clustering.automatic else birth.clustering.columns
 
 
 def _name(key: str) -> str:

@@ -530,7 +530,7 @@ def remember(case: Case, happened: str) -> None:
 _SETTINGS: Mapping[str, ConflictContext] = {
     "plain": ConflictContext(client=DELTA),
     "partitioned": ConflictContext(client=DELTA, partitioned=True),
-    "clustered": ConflictContext(client=DELTA).after([ClusterBy((("id",),))]),
+    "clustered": ConflictContext(client=DELTA).after([ClusterBy(("id",))]),
     "vectors": ConflictContext(client=DELTA).after([SetProperties((("delta.enableDeletionVectors", "true"),))]),
     "identity": ConflictContext(client=DELTA, partitioned=True, identity=True),
     "weak": ConflictContext(client=DELTA).after([SetProperties((("delta.isolationLevel", "WriteSerializable"),))]),

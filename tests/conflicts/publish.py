@@ -116,7 +116,7 @@ def _layouts() -> Mapping[str, tuple[str, ConflictContext]]:
     return {
         "plain": ("Without partitions", plain),
         "partitioned": ("Partitioned", split),
-        "clustered": ("Clustered", plain.after([ClusterBy((("id",),))])),
+        "clustered": ("Clustered", plain.after([ClusterBy(("id",))])),
         "vectors": ("With deletion vectors", plain.with_property(VECTORS, "true")),
         "weak": ("With a stored WriteSerializable", plain.after([weak])),
         "weak partitioned": ("Partitioned, with a stored WriteSerializable", split.after([weak])),
@@ -224,7 +224,7 @@ def _databricks() -> Iterator[str]:
 def _tables() -> Iterator[tuple[str, ConflictContext]]:
     plain = ConflictContext(client=Client("databricks"))
     marked = plain.with_property(VECTORS, "true")
-    clustered = marked.after([ClusterBy((("id",),))])
+    clustered = marked.after([ClusterBy(("id",))])
     yield "no deletion vectors", plain
     yield "deletion vectors", marked
     yield "clustered", clustered

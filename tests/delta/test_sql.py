@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tablectl.delta.names import ColumnPath, TableName, quote_name, quote_text
+from tablectl.delta.names import ColumnPath, TableName, column_text, quote_name, quote_text
 from tablectl.model.operations import ClusterBy, SetProperties, UnsetProperties
 
 _NAMED_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
@@ -131,7 +131,7 @@ def test_no_statement_can_be_broken_out_of(values: dict[str, str], table: str, c
     for operation, inside in (
         (SetProperties(tuple(values.items())), pairs),
         (UnsetProperties(tuple(values)), list(values)),
-        (ClusterBy((path,)), []),
+        (ClusterBy((column_text(path),)), []),
     ):
         cut = tokens(operation.sql(where))
         assert [token.value for token in cut if token.kind == "text"] == inside

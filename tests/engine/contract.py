@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tablectl.commands.project import CatalogEngine
-from tablectl.delta.names import TableName, parse_table
+from tablectl.delta.names import TableName, column_text, parse_table
 from tablectl.engine.spark import wrap_spark
 from tablectl.engine.sql_catalog import STAMP_KEY
 from tablectl.log.reader import read_commits, read_table
@@ -105,7 +105,7 @@ class EngineContract:
         mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
         table = path_table(tmp_path / "t")
         session.sql(f"CREATE TABLE {table.sql} (`{quoted}` BIGINT, s STRUCT<`{quoted}`: BIGINT>) USING delta {mapped}")
-        engine.execute(ClusterBy(((column,), ("s", column))).sql(table))
+        engine.execute(ClusterBy((column_text((column,)), column_text(("s", column)))).sql(table))
         assert read_table(table, str(tmp_path / "t")).clustering == ((column,), ("s", column))
 
     def test_every_commit_carries_the_stamp_and_the_users_session_stays_as_it_was(

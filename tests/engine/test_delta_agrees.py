@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tablectl.attributes.policy import Policy
-from tablectl.delta.names import TableName, parse_column
+from tablectl.delta.names import TableName
 from tablectl.engine.spark import SparkEngine, wrap_spark
 from tablectl.log.reader import read_table
 from tablectl.model.errors import EngineError
@@ -71,7 +71,7 @@ def test_a_refused_clustering_is_refused_by_delta_too(
     assert planned is not None
     (refusal,) = planned.refusals
     with pytest.raises(EngineError) as caught:
-        engine.execute(ClusterBy((parse_column(column),)).sql(planned.table))
+        engine.execute(ClusterBy((column,)).sql(planned.table))
     assert caught.value.condition == refusal.condition
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tablectl.applying.row_sums import checksums
 from tablectl.attributes.policy import attribute
-from tablectl.delta.names import ColumnPath, TableName, column_text
+from tablectl.delta.names import ColumnPath, TableName, column_text, parse_column
 from tablectl.delta.properties import columns_text
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import parse_schema
@@ -85,12 +85,14 @@ def operation(random: Random) -> Operation:
     made: tuple[Operation, ...] = (
         SetProperties(tuple((key, text(random)) for key in keys)),
         UnsetProperties(tuple(keys)),
-        ClusterBy(columns),
+        ClusterBy(tuple(map(column_text, columns))),
         DropFeature(text(random), random.random() < 0.5),
         random.choice((Purge(), RemoveMapping(), UpgradeUniform(2), OptimizeData(), OptimizeData(full=True))),
         Repartition(tuple(text(random) for _ in range(random.randrange(4)))),
         random.choice((AddConstraint(text(random), "id > 0"), DropConstraint(text(random)))),
-        random.choice((SetNotNull((text(random),)), DropNotNull((text(random),)), VacuumFiles())),
+        random.choice(
+            (SetNotNull(column_text((text(random),))), DropNotNull(column_text((text(random),))), VacuumFiles())
+        ),
     )
     return random.choice(made)
 
@@ -133,7 +135,7 @@ def _check(asked: Operation, plan: Any) -> None:
         case ClusterBy(columns):
             spec = plan.clusterBySpec()
             found = _items(spec.get().columnNames()) if spec.isDefined() else []
-            assert [tuple(_sequence(each.fieldNames())) for each in found] == list(columns)
+            assert [tuple(_sequence(each.fieldNames())) for each in found] == list(map(parse_column, columns))
         case DropFeature(feature, truncate):
             assert (plan.featureName(), plan.truncateHistory()) == (feature, truncate)
         case OptimizeData(full):

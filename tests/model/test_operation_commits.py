@@ -49,7 +49,7 @@ def test_an_unset_removes_keys_and_never_a_feature() -> None:
 
 
 def test_clustering_writes_its_domain_and_brings_two_features_once() -> None:
-    first = ClusterBy((("id",),)).effect(_BASIS)
+    first = ClusterBy(("id",)).effect(_BASIS)
     assert first == CommitEffect(features=("clustering", "domainMetadata"), domains=("delta.clustering",))
     assert ClusterBy(()).effect(_MODERN) == CommitEffect(domains=("delta.clustering",))
 
@@ -96,7 +96,7 @@ def test_a_purge_rewrites_files_and_no_metadata() -> None:
 def test_every_alter_writes_the_metadata_but_a_clustering_of_a_clustered_table() -> None:
     (unset,) = UnsetProperties(("a",)).commits(_BASIS)
     assert (unset.kind, unset.metadata) == (Kind.UNSET_PROPERTIES, MetadataChange(removes=("a",)))
-    (first,) = ClusterBy((("id",),)).commits(_BASIS)
+    (first,) = ClusterBy(("id",)).commits(_BASIS)
     assert first.metadata == MetadataChange()
     assert first.protocol == ProtocolChange(adds=("clustering", "domainMetadata"))
     (again,) = ClusterBy(()).commits(_MODERN)

@@ -42,7 +42,7 @@ from tests.builders import make_basis
         ),
         (ClusterBy(()), "ALTER TABLE `lake`.`s`.`t`\nCLUSTER BY NONE"),
         (
-            ClusterBy((("id",), ("address", "city"), ("a.b",))),
+            ClusterBy(("id", "address.city", "`a.b`")),
             "ALTER TABLE `lake`.`s`.`t`\nCLUSTER BY (`id`, `address`.`city`, `a.b`)",
         ),
         (Purge(), "REORG TABLE `lake`.`s`.`t`\nAPPLY (PURGE)"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablectl.delta.expressions import why_refused
-from tablectl.delta.names import TableName
+from tablectl.delta.names import TableName, column_text
 from tablectl.model.operations import (
     OPERATIONS,
     AddConstraint,
@@ -62,15 +62,15 @@ TABLES = st.one_of(
     st.builds(lambda parts: TableName(parts[0], parts[1:]), st.tuples(HOSTILE, HOSTILE, HOSTILE)),
     st.builds(lambda path: TableName("", (f"/{path}",)), HOSTILE),
 )
-PATHS = st.lists(HOSTILE, min_size=1, max_size=3).map(tuple)
+COLUMNS = st.lists(HOSTILE, min_size=1, max_size=3).map(tuple).map(column_text)
 PAIRS = st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=3).map(tuple)
 EXAMPLES: dict[str, st.SearchStrategy[Operation]] = {
     "set properties": st.one_of(st.builds(SetProperties, PAIRS), st.just(RemoveMapping())),
     "unset properties": st.builds(UnsetProperties, st.lists(HOSTILE, min_size=1, max_size=3).map(tuple)),
-    "cluster by": st.builds(ClusterBy, st.lists(PATHS, min_size=1, max_size=4).map(tuple)),
+    "cluster by": st.builds(ClusterBy, st.lists(COLUMNS, min_size=1, max_size=4).map(tuple)),
     "cluster by none": st.just(ClusterBy(())),
     "cluster by auto": st.just(ClusterBy((), automatic=True)),
-    "replace partitions by columns": st.builds(ReplacePartitions, st.lists(PATHS, min_size=1, max_size=4).map(tuple)),
+    "replace partitions by columns": st.builds(ReplacePartitions, st.lists(COLUMNS, min_size=1, max_size=4).map(tuple)),
     "replace partitions by auto": st.just(ReplacePartitions((), automatic=True)),
     "enable predictive optimization": st.just(SetOptimization("ENABLE")),
     "disable predictive optimization": st.just(SetOptimization("DISABLE")),
@@ -87,8 +87,8 @@ EXAMPLES: dict[str, st.SearchStrategy[Operation]] = {
     "drop feature truncate history": st.builds(DropFeature, HOSTILE, st.just(True)),
     "add constraint": st.builds(AddConstraint, HOSTILE, HOSTILE.filter(lambda text: not why_refused(text))),
     "drop constraint": st.builds(DropConstraint, HOSTILE),
-    "set not null": st.builds(SetNotNull, PATHS),
-    "drop not null": st.builds(DropNotNull, PATHS),
+    "set not null": st.builds(SetNotNull, COLUMNS),
+    "drop not null": st.builds(DropNotNull, COLUMNS),
 }
 
 
@@ -186,4 +186,4 @@ def test_open_source_spark_parses_set_not_null_and_refuses_it(spark: Any, tmp_pa
     table = TableName("", (str(tmp_path / "orders"),))
     spark.sql(f"CREATE TABLE {table.sql} (id BIGINT) USING delta")
     with pytest.raises(Exception, match="Cannot change nullable column to non-nullable"):
-        spark.sql(SetNotNull(("id",)).sql(table))
+        spark.sql(SetNotNull("id").sql(table))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tablectl.delta.names import TableName
+from tablectl.delta.names import TableName, column_text
 from tablectl.model.operations import (
     ClusterBy,
     DropFeature,
@@ -25,10 +25,11 @@ _TEXT = st.text(min_size=1, max_size=12) | st.sampled_from(["it's", "a`b", "a'b\
 _TABLES = st.builds(lambda place: TableName("", (f"/{place}",)), _TEXT) | st.builds(
     lambda catalog, schema, table: TableName(catalog, (schema, table)), _TEXT, _TEXT, _TEXT
 )
+_PATHS = st.lists(_TEXT, min_size=1, max_size=2).map(tuple)
 _OPERATIONS: st.SearchStrategy[Operation] = st.one_of(
     st.builds(SetProperties, st.lists(st.tuples(_TEXT, _TEXT), min_size=1, max_size=3).map(tuple)),
     st.builds(UnsetProperties, st.lists(_TEXT, min_size=1, max_size=3).map(tuple)),
-    st.builds(ClusterBy, st.lists(st.lists(_TEXT, min_size=1, max_size=2).map(tuple), max_size=3).map(tuple)),
+    st.builds(ClusterBy, st.lists(_PATHS.map(column_text), max_size=3).map(tuple)),
     st.builds(Repartition, st.lists(_TEXT, max_size=3).map(tuple)),
     st.builds(DropFeature, _TEXT, st.booleans()),
     st.builds(OptimizeData, st.booleans()),
@@ -57,7 +58,7 @@ def test_a_name_cannot_break_a_line_of_a_statement(text: str, shown: tuple[str, 
 @settings(max_examples=400, deadline=None)
 @given(_OPERATIONS, _TABLES)
 @example(Repartition(("it's",)), TableName("", ("/it's a lake/clicks",)))
-@example(ClusterBy((("a\nb",),)), TableName("lake", ("s", "`'\n")))
+@example(ClusterBy(("a\nb",)), TableName("lake", ("s", "`'\n")))
 def test_the_text_of_a_statement_gives_its_lines_back(operation: Operation, table: TableName) -> None:
     assert read_code(operation.sql(table)).lines == operation.lines(table)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tablectl.attributes.base import PlannedOperation
 from tablectl.attributes.policy import ATTRIBUTES, CONTRADICTIONS, Policy, basis_of
 from tablectl.delta import keys
+from tablectl.delta.names import parse_column
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.operations import (
     ClusterBy,
@@ -193,9 +194,9 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
             return with_properties(table, _values(operation))
         case UnsetProperties(keys):
             return replace(table, properties={key: text for key, text in properties.items() if key not in keys})
-        case ClusterBy(paths):
+        case ClusterBy(columns):
             marks = table.marks and replace(table.marks, older=table.marks.unclustered())
-            return replace(table, clustering=paths, marks=marks)
+            return replace(table, clustering=tuple(map(parse_column, columns)), marks=marks)
         case Purge():
             return replace(table, vectors=0)
         case UpgradeUniform():

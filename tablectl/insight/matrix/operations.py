@@ -443,7 +443,7 @@ OPERATIONS: tuple[TableOperation, ...] = (
     ),
     TableOperation("mapping-off", "column mapping off", _SETTINGS, _ours(RemoveMapping()), _is(_MAPPING, "name")),
     TableOperation(
-        "cluster", "CLUSTER BY", _SETTINGS, _ours(ClusterBy((("c",),))), lambda setting: not setting.partitioned
+        "cluster", "CLUSTER BY", _SETTINGS, _ours(ClusterBy(("c",))), lambda setting: not setting.partitioned
     ),
     TableOperation("add-columns", "ADD COLUMNS", _SETTINGS, _alter(Kind.ADD_COLUMNS)),
     TableOperation("alter-column", "RENAME or DROP COLUMN", _SETTINGS, _alter(Kind.CHANGE_COLUMN)),

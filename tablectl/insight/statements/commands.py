@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from tablectl.delta.names import ColumnPath
+from tablectl.delta.names import ColumnPath, column_text
 from tablectl.insight.statements.actions import (
     Action,
     AddColumns,
@@ -303,8 +303,8 @@ def _cluster(reader: _Reader) -> Action:
     if reader.take("NONE"):
         return Send(ClusterBy(()))
     if reader.take("AUTO"):
-        return Send(ClusterBy((("AUTO",),)))
-    return Send(ClusterBy(_columns(reader)))
+        return Send(ClusterBy(("AUTO",)))
+    return Send(ClusterBy(tuple(map(column_text, _columns(reader)))))
 
 
 def _columns(reader: _Reader) -> tuple[ColumnPath, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tablectl.delta import keys
-from tablectl.delta.names import ColumnPath, TableName, column_sql, quote_name
+from tablectl.delta.names import TableName, column_sql, parse_column, quote_name
 from tablectl.model.catalog_answers import Right
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, TableState, alter
@@ -116,14 +116,14 @@ class DropConstraint(Operation):
 class SetNotNull(Operation):
     """Reads all rows, and fails if the column is null in one of them."""
 
-    column: ColumnPath
+    column: str
     verb: ClassVar[Verb] = "SET NOT NULL"
     right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "set-not-null"
     forms: ClassVar[tuple[StatementForm, ...]] = (_SET_NOT_NULL,)
 
     def lines(self, table: TableName) -> tuple[str, ...]:
-        return alter(table, f"ALTER COLUMN {column_sql(self.column)} SET NOT NULL")
+        return alter(table, f"ALTER COLUMN {column_sql(parse_column(self.column))} SET NOT NULL")
 
     def effect(self, basis: Basis) -> CommitEffect:
         return CommitEffect(features=self._features(basis), scans=True)
@@ -154,14 +154,14 @@ _INVARIANTS = "invariants"
 class DropNotNull(Operation):
     """Reads no row."""
 
-    column: ColumnPath
+    column: str
     verb: ClassVar[Verb] = "DROP NOT NULL"
     right: ClassVar[Right] = "MODIFY"
     word: ClassVar[str] = "drop-not-null"
     forms: ClassVar[tuple[StatementForm, ...]] = (_DROP_NOT_NULL,)
 
     def lines(self, table: TableName) -> tuple[str, ...]:
-        return alter(table, f"ALTER COLUMN {column_sql(self.column)} DROP NOT NULL")
+        return alter(table, f"ALTER COLUMN {column_sql(parse_column(self.column))} DROP NOT NULL")
 
     def effect(self, basis: Basis) -> CommitEffect:
         return CommitEffect()

@@ -10,7 +10,7 @@ from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import DOCUMENTED, RUN_HERE, capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import CLUSTERING_DOMAIN
-from tablectl.delta.names import ColumnPath, TableName, column_sql
+from tablectl.delta.names import TableName, column_sql, parse_column
 from tablectl.model.catalog_answers import Right
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import (
@@ -84,7 +84,8 @@ _REPLACE_BY_AUTO = StatementForm(
 class ClusterBy(Operation):
     """Writes the clustering domain; data files stay. No columns means ``CLUSTER BY NONE``."""
 
-    columns: tuple[ColumnPath, ...]
+    columns: tuple[str, ...]
+    """As policies write them: ``address.city``."""
     automatic: bool = False
     """``CLUSTER BY AUTO``: Databricks chooses the columns, and changes them by itself."""
     verb: ClassVar[Verb] = "CLUSTER BY"
@@ -252,7 +253,7 @@ class ReplacePartitions(Operation):
     change, which fails every concurrent write there (D15).
     """
 
-    columns: tuple[ColumnPath, ...]
+    columns: tuple[str, ...]
     automatic: bool = False
     verb: ClassVar[Verb] = "REPLACE PARTITIONED BY"
     word: ClassVar[str] = "replace-partitions"
@@ -292,9 +293,9 @@ class ReplacePartitions(Operation):
         return (PARTITIONS, CLUSTERING_DOMAIN)
 
 
-def clustering_sql(columns: tuple[ColumnPath, ...], *, automatic: bool) -> str:
+def clustering_sql(columns: tuple[str, ...], *, automatic: bool) -> str:
     """The columns of ``CLUSTER BY``, or ``AUTO``; empty if there are none."""
-    names = ", ".join(column_sql(column) for column in columns)
+    names = ", ".join(column_sql(parse_column(column)) for column in columns)
     return "AUTO" if automatic else f"({names})" if names else ""
 
 

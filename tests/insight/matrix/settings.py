@@ -15,7 +15,7 @@ def setting(
     """A table whose protocol supports what its properties and its clustering need."""
     operations = [SetProperties(((key, value),)) for key, value in (properties or {}).items()]
     return ConflictContext(client=client(who), **more).after(
-        [*operations, *([ClusterBy((("id",),))] if clustered else [])]
+        [*operations, *([ClusterBy(("id",))] if clustered else [])]
     )
 
 

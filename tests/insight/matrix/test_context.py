@@ -50,7 +50,7 @@ def test_operations_leave_their_marks() -> None:
         [
             SetProperties((("delta.APPENDonly", "false"), ("delta.enableDeletionVectors", "true"))),
             UnsetProperties(("owner",)),
-            ClusterBy((("a",),)),
+            ClusterBy(("a",)),
             Purge(),
         ]
     )

@@ -27,7 +27,7 @@ _PARTITIONED = StatementTable(
 _FLAT = replace(_PARTITIONED, partition_columns=())
 _SPARK = ConflictContext(client=Client("delta-spark", (4, 4, 0)))
 _OLD = ConflictContext(client=Client("delta-spark", (4, 0, 1)))
-_CLUSTERED = _SPARK.after([ClusterBy((("id",),))])
+_CLUSTERED = _SPARK.after([ClusterBy(("id",))])
 _VECTORS = _SPARK.with_property(VECTORS, "true")
 _RUNTIME = ConflictContext(client=Client("databricks", (15, 4)))
 _COMMITS, _FAILS, _MAY, _UNKNOWN = (
