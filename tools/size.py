@@ -60,7 +60,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "*executors*",
         "*merge_plans*",
         "*changed_policies*",
-        "*worker_processes*",
+        "log/parallel.py",
         "*pattern_index*",
     ),
     "CI, init, lock": ("ci/*", "*scaffold*", "*/init.py", "*install*", "*/lock.py"),

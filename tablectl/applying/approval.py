@@ -21,7 +21,6 @@ from tablectl.leases.clock import today
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import PlanFileError, TablectlError
-from tablectl.model.own_rules import OwnRule
 from tablectl.model.plan import Change, Plan, Statement, TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
@@ -31,6 +30,7 @@ from tablectl.planning.diff import depth_for
 from tablectl.planning.lint import with_own_rules
 from tablectl.planning.plan_file import rewritten_bytes
 from tablectl.planning.plan_table import plan_table, writers_matter
+from tablectl.policies.own_rules import OwnRule
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.support.frozen import frozen

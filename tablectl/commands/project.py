@@ -31,9 +31,9 @@ from tablectl.support.frozen import frozen
 if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
     from tablectl.catalogs.registry import Catalogs
     from tablectl.log.state import TableCache
-    from tablectl.model.own_rules import OwnRule
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
+    from tablectl.policies.own_rules import OwnRule
     from tablectl.reports.mask import Mask
     from tablectl.storage.object_stores import StoreOptions
     from tablectl.storage.records import RecordStore

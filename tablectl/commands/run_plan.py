@@ -16,6 +16,7 @@ from tablectl.applying.context import (
     CanaryTerms,
     QuietTerms,
     RunContext,
+    StopCondition,
     WindowSettings,
     approve_all,
     hook_runner,
@@ -41,7 +42,6 @@ from tablectl.model.errors import EngineError, PlanFileError, TablectlError, Usa
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
 from tablectl.model.stamp import LONGEST_REASON, Stamp
-from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import STATEMENT_ID, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.planning.plan_file import digest_of
