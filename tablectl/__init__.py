@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.commands.upkeep import run_upkeep as run_upkeep
     from tablectl.commands.upkeep import upkeep as upkeep
     from tablectl.model.errors import TablectlError as TablectlError
-    from tablectl.model.own_rules import TableToLint as TableToLint
+    from tablectl.policies.own_rules import TableToLint as TableToLint
     from tablectl.writers.gate_entry import GuardTimeout as GuardTimeout
     from tablectl.writers.guard import guard as guard
     from tablectl.writers.guard import guard_batch as guard_batch
@@ -88,7 +88,7 @@ def __getattr__(name: str) -> Any:
         "retry_on_conflict": "writers.retry",
         "GuardTimeout": "writers.gate_entry",
         "TablectlError": "model.errors",
-        "TableToLint": "model.own_rules",
+        "TableToLint": "policies.own_rules",
     }
     if name not in modules:
         raise AttributeError(f"module 'tablectl' has no attribute {name!r}")
