@@ -57,11 +57,10 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "canary, quiet moments, streams": ("*canary*", "*quiet*", "*forecast*", "*stream*"),
     "several drivers, pace, shared windows": ("*drivers*", "*pace.py", "*shared_window*", "*turns*"),
     "many tables": (
-        "*cluster_plan*",
         "*executors*",
         "*merge_plans*",
         "*changed_policies*",
-        "*worker_processes*",
+        "log/parallel.py",
         "*pattern_index*",
     ),
     "CI, init, lock": ("ci/*", "*scaffold*", "*/init.py", "*install*", "*/lock.py"),

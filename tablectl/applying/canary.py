@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 
-from tablectl.applying.context import CanaryTerms, LiveReader, RunContext
+from tablectl.applying.context import CanaryTerms, Count, Counts, LiveReader, RunContext, StopCondition, Term
 from tablectl.applying.observed_writers import is_writer, name_of
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, wait_here
 from tablectl.conflicts.past_writers import write_seconds
@@ -20,7 +20,6 @@ from tablectl.model.errors import ExitCode, LiveError, TablectlError, of_table, 
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import CanaryRun, CanaryTable, RunOutcome, TableRun
 from tablectl.model.stamp import read_stamp
-from tablectl.model.stop_condition import Count, Counts, StopCondition, Term
 from tablectl.model.streams import LATE, StreamPosition, StreamWriter, usual_gap
 from tablectl.model.table import Commit
 from tablectl.model.text import minutes_text

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event as Flag
-from typing import Protocol
+from typing import Literal, Protocol
 from uuid import uuid4
 
 from tablectl.applying.events import Notify
@@ -22,10 +22,10 @@ from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.catalog_answers import CatalogEntry
+from tablectl.model.errors import TablectlError
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import RunOutcome
-from tablectl.model.stamp import Stamp
-from tablectl.model.stop_condition import StopCondition
+from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.records import RecordStore
@@ -131,6 +131,51 @@ class QuietTerms:
     """Seconds from the start of the run in which a table must be started."""
     limit: float = 0.1
     """The expected number of failed writes below which a moment is quiet."""
+
+
+Term = Literal["failed", "silent"]
+"""A threshold of ``--canary``: of ``--stop-if-failed`` or of ``--stop-if-silent``."""
+
+
+@frozen
+class Count:
+    """How many of something were observed."""
+
+    number: int
+    unknown: bool = False
+    """Whether there may be more, because something could not be observed."""
+
+
+Counts = Mapping[Term, Count]
+"""What was observed of the tables that were changed first."""
+
+
+@frozen
+class StopCondition:
+    """Two thresholds, one of which must be reached for no further table to start. 0 switches a threshold off."""
+
+    failed: int = 1
+    """Tables that were not changed as planned, or on which something failed since."""
+    silent: int = 0
+    """Writers and streams that have not committed for twice their usual gap."""
+
+    @property
+    def text(self) -> str:
+        """``failed 1 or silent 3``; empty if both are off."""
+        return " or ".join(f"{term} {limit}" for term, limit in self._limits().items())
+
+    def reached(self, counts: Counts) -> tuple[Term, ...]:
+        """The thresholds that are reached."""
+        return tuple(term for term, limit in self._limits().items() if counts[term].number >= limit)
+
+    def unknown(self, counts: Counts) -> tuple[Term, ...]:
+        """The thresholds that may be reached: a count can only be higher than what was observed."""
+        reached = self.reached(counts)
+        return tuple(term for term in self._limits() if term not in reached and counts[term].unknown)
+
+    def _limits(self) -> Mapping[Term, int]:
+        limits: Mapping[Term, int] = {"failed": self.failed, "silent": self.silent}
+        return {term: limit for term, limit in limits.items() if limit}
 
 
 @frozen
@@ -251,6 +296,17 @@ class RunContext:
     def new_tag(self) -> str:
         """A new tag for one statement of this run."""
         return f"{TAG}{self.stamp.run}-{uuid4().hex[:8]}"
+
+    def has_committed(self, location: str, run: str, after: int | None) -> bool:
+        """Whether a run has committed above a version of a table; false if that is ``None``."""
+        if after is None:
+            return False
+        try:
+            commits = self.reader.commits(location, after=after)
+        except TablectlError:
+            return False
+        stamps = (read_stamp(each.user_metadata) for each in commits)
+        return any(stamp is not None and stamp.run == run for stamp in stamps)
 
     def opened_at(self, table: TableName, location: str) -> str:
         """A planned location with the scheme by which the engine opens the table. Raises as ``where``.

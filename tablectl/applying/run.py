@@ -20,12 +20,12 @@ from tablectl.applying.canary import STOPPED_HINT, choose, soak
 from tablectl.applying.context import RunContext, TableJob, table_key
 from tablectl.applying.drivers import Driver, DriverWait, Placement, expected_work, paced_bytes
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
+from tablectl.applying.hooks import OwedHookTable, run_owed_hooks, with_shared_windows
 from tablectl.applying.lease_wait import STATEMENT_LEFT, DeadStatements, LeaseWait
-from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks, with_shared_windows
 from tablectl.applying.preflight import Preflight, Rights, check_commit_drivers, check_places
 from tablectl.applying.quiet_moment import QuietWait
 from tablectl.applying.run_table import run_table, unexpected
-from tablectl.applying.scheduler import PACED, QueuedJob, Rules, Scheduler
+from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow, shares_window
 from tablectl.applying.streams import Positions, StreamWait, continued_streams, positions_of
 from tablectl.applying.waits import KEEP, Awaited, End, Later, Wait, first_answer
@@ -208,7 +208,11 @@ def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
         for task in tasks.values():
             stack.callback(task.leases.close)
         results = scheduler.run(queue, lambda job: tasks[job.key].step())
-    return {name: run for runs in results.values() for name, run in runs.items()}
+    return {
+        name: replace(run, paced_ms=round(scheduler.paced_for(key) * 1000))
+        for key, runs in results.items()
+        for name, run in runs.items()
+    }
 
 
 def _size(tables: Sequence[TablePlan], limit: int | None) -> int:
@@ -220,8 +224,8 @@ def _size(tables: Sequence[TablePlan], limit: int | None) -> int:
 class _Task:
     """The work on one table, or on the tables that share a window. Any worker takes one step at a time.
 
-    A step asks what the tables wait for. If that is nothing, it does the work, releases the leases, and asks whether
-    the tables are tried again.
+    A step asks what the tables wait for. If that is nothing, it makes an attempt: it does the work and releases the
+    leases. Then either the next attempt is waited for, or the task is finished.
     """
 
     def __init__(self, job: TableJob, placement: Placement, key: str) -> None:
@@ -232,49 +236,43 @@ class _Task:
         self.before_lease: tuple[Wait, ...] = (self.driver, *(wait(job) for wait in WAITS))
         self.under_lease: tuple[Wait, ...] = (self.leases, Rights(job, self.leases), self.dead)
         self.runs: dict[str, TableRun] = {}
-        """The results of earlier attempts."""
+        """The results of the attempts so far."""
         self.tries = 0
         self.sent = False
         """Whether its last step sent statements."""
         self.first: float | None = None
         """When its first step began."""
-        self.paced_since: float | None = None
-        self.paced_for = 0.0
-        """Seconds for which only the pace of rewrites held it back."""
 
     def step(self) -> Runs | Later:
         """Go as far as possible now. An unexpected error becomes the outcome of these tables only."""
-        now = self.job.window.clock.monotonic()
-        self.first = now if self.first is None else self.first
-        self.paced_for += 0.0 if self.paced_since is None else now - self.paced_since
-        self.paced_since, self.sent = None, False
+        self.first = self.job.window.clock.monotonic() if self.first is None else self.first
+        self.sent = False
         try:
             with no_panic(self.job.tables[0].name):
                 return self._step()
+        except LeaseLost:  # while the leases were held without a worker
+            self._end_attempt(self._without_leases())
         except Exception as error:  # noqa: BLE001  # see above
-            return self._finished([_failed(table.name, error) for table in self.job.tables])
+            self._end_attempt([_failed(table.name, error) for table in self.job.tables])
         except BaseException:
             self.leases.close()  # now: the steps of other tables, which finish first, may take hours
             raise
+        return self._finish()
 
     def _step(self) -> Runs | Later:
-        waits = self.under_lease if self.leases.held else (*self.before_lease, *self.under_lease)
         clock = self.job.window.clock
-        try:
-            answer = first_answer(waits, clock)
-        except LeaseLost:
-            return self._finished(self._without_leases())
+        answer = first_answer(self.under_lease if self.leases.held else (*self.before_lease, *self.under_lease), clock)
         if isinstance(answer, Later):
             return answer
         if isinstance(answer, End):
-            return self._finished(self._ended(answer))
+            self._end_attempt(self._ended(answer))
+            return self._finish()
         if self.dead.waited:
             # The leases were held without a worker: by now the moment may be busy, and all workers, too.
             self._release()
             return Later(clock.monotonic(), STATEMENT_LEFT, "the statement of a dead apply has ended")
-        runs = self._work()
-        self.sent = any(run.statements for run in runs)
-        return self._again(runs) or self._finished(())
+        self._end_attempt(self._work())
+        return self._next_attempt() or self._finish()
 
     def _work(self) -> list[TableRun]:
         """Run the statements under the leases."""
@@ -282,7 +280,9 @@ class _Task:
         for table in tables:
             window.notify(RunEvent(table.name, "leased"))
         leased = [(table, self.leases.of(table)) for table in tables]
-        return [run_table(window, *leased[0])] if len(leased) == 1 else _run_together(window, leased)
+        runs = [run_table(window, *leased[0])] if len(leased) == 1 else _run_together(window, leased)
+        self.sent = any(run.statements for run in runs)
+        return runs
 
     def _without_leases(self) -> list[TableRun]:
         """The end of tables whose leases, or some of them, were lost while they were held without a worker."""
@@ -302,10 +302,8 @@ class _Task:
             with suppress(Exception):
                 self.job.window.notify(RunEvent(table.name, RELEASED))
 
-    def _again(self, runs: Sequence[TableRun]) -> Later | None:
-        """The end of an attempt: the wait for the next one, if there is one."""
-        self._release()
-        self._merge(runs)
+    def _next_attempt(self) -> Later | None:
+        """The wait for the next attempt, if there is one."""
         now, outcomes = self.job.window.clock.monotonic(), {run.outcome for run in self.runs.values()}
         moves = self.driver.after(outcomes, now)
         if moves is not None or RunOutcome.NO_WINDOW not in outcomes:
@@ -320,10 +318,8 @@ class _Task:
         words = f"writers did not finish in time: trying again in {minutes_text(pause)}"
         return Later(now + pause, _ANOTHER_TRY, words, pause)
 
-    def _finished(self, runs: Sequence[TableRun]) -> Runs:
-        """The end of the job, with the runs of its last attempt if that brought any."""
-        self._release()
-        self._merge(runs)
+    def _finish(self) -> Runs:
+        """The result of the task."""
         self.driver.done()
         for run in self.runs.values():
             with suppress(Exception):  # as in ``_release``
@@ -335,13 +331,11 @@ class _Task:
         end = later.otherwise if later else End(RunOutcome.INTERRUPTED, reason, _AGAIN)
         if end is None and later is not None and (self.leases.held or not self.runs):
             end = End(RunOutcome.INTERRUPTED, f"stopped while it waited {later.awaited.what}", _AGAIN)
-        self._release()
-        self._merge(self._ended(end or KEEP))
+        self._end_attempt(self._ended(end or KEEP))
         return self._timed()
 
     def tell_wait(self, later: Later, since: float) -> None:
         """Emit an event for each table with what it waits for."""
-        self.paced_since = since if later.awaited is PACED else None
         for table in self.job.tables:
             self.job.window.notify(later.event(table.name, self.job.window.clock.monotonic() - since))
 
@@ -353,8 +347,11 @@ class _Task:
             for table in self.job.tables
         ]
 
-    def _merge(self, runs: Sequence[TableRun]) -> None:
-        """Add the runs of an attempt to those of earlier ones, with what the waits have to report of it."""
+    def _end_attempt(self, runs: Sequence[TableRun]) -> None:
+        """Release the leases, and add the runs of an attempt to those of earlier ones, with what the waits have to
+        report of it. Without runs, those of earlier attempts stay.
+        """
+        self._release()
         notes = [wait.note for wait in (*self.under_lease, *self.before_lease)]
         for note in (*notes, self._after_earlier):
             runs = [_noted(note, run) for run in runs]
@@ -367,8 +364,8 @@ class _Task:
         if self.first is None:
             return self.runs
         took = round((self.job.window.clock.monotonic() - self.first) * 1000)
-        driver, paced = self.driver.driver.name, round(self.paced_for * 1000)
-        return {name: replace(run, took_ms=took, driver=driver, paced_ms=paced) for name, run in self.runs.items()}
+        driver = self.driver.driver.name
+        return {name: replace(run, took_ms=took, driver=driver) for name, run in self.runs.items()}
 
 
 def _noted(note: Callable[[TableRun], TableRun], run: TableRun) -> TableRun:

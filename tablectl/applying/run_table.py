@@ -57,34 +57,6 @@ from tablectl.planning.diff import ChangeState, change_state, why_stale
 from tablectl.planning.upkeep import UpkeepTable
 from tablectl.support.frozen import frozen
 
-
-def check_violations(session: TableSession, missing: Sequence[Statement], live: LiveTable) -> None:
-    """Raise ``StopTableError`` if rows of this version violate a constraint that a statement adds. Each is counted once
-    in a run.
-    """
-    window, plan = session.window, session.plan
-    scanning = [each for each in missing if each.effect.scans and each.id not in session.counted]
-    ids = {change for statement in scanning for change in statement.serves}
-    rows = [(change, violated_by(change)) for change in plan.changes if change.id in ids]
-    session.counted |= {each.id for each in scanning}
-    if not rows:
-        return
-    session.tell("count", f"count the rows in the way of {', '.join(change.id for change, _ in rows)}")
-    place = f"{window.target(plan).sql} VERSION AS OF {live.version}"
-    found = window.engine.row(f"SELECT {', '.join(f'count_if({condition})' for _, condition in rows)}\nFROM {place}")
-    wrong = [
-        (each, condition, int(count or 0)) for (each, condition), count in zip(rows, found, strict=True) if count != "0"
-    ]
-    if wrong:
-        told = "; ".join(f"{count:,} rows violate {each.id} ({each.after})" for each, _, count in wrong)
-        condition = wrong[0][1]
-        raise StopTableError(
-            RunOutcome.REFUSED,
-            f"in version {live.version}, {told}",
-            f"find and correct them in {plan.table.sql}, where {condition}; or change the constraint, and plan again",
-        )
-
-
 _TRIES = 5
 """Attempts to send one statement if others commit at the same moment each time."""
 
@@ -195,6 +167,33 @@ def _check_metadata(session: TableSession, live: LiveTable) -> None:
         f"the metadata changed since the plan: its catalog names version {now}{who}, and the plan saw {planned}",
         "plan again",
     )
+
+
+def check_violations(session: TableSession, missing: Sequence[Statement], live: LiveTable) -> None:
+    """Raise ``StopTableError`` if rows of this version violate a constraint that a statement adds. Each is counted once
+    in a run.
+    """
+    window, plan = session.window, session.plan
+    scanning = [each for each in missing if each.effect.scans and each.id not in session.counted]
+    ids = {change for statement in scanning for change in statement.serves}
+    rows = [(change, violated_by(change)) for change in plan.changes if change.id in ids]
+    session.counted |= {each.id for each in scanning}
+    if not rows:
+        return
+    session.tell("count", f"count the rows in the way of {', '.join(change.id for change, _ in rows)}")
+    place = f"{window.target(plan).sql} VERSION AS OF {live.version}"
+    found = window.engine.row(f"SELECT {', '.join(f'count_if({condition})' for _, condition in rows)}\nFROM {place}")
+    wrong = [
+        (each, condition, int(count or 0)) for (each, condition), count in zip(rows, found, strict=True) if count != "0"
+    ]
+    if wrong:
+        told = "; ".join(f"{count:,} rows violate {each.id} ({each.after})" for each, _, count in wrong)
+        condition = wrong[0][1]
+        raise StopTableError(
+            RunOutcome.REFUSED,
+            f"in version {live.version}, {told}",
+            f"find and correct them in {plan.table.sql}, where {condition}; or change the constraint, and plan again",
+        )
 
 
 @frozen

@@ -15,7 +15,7 @@ has any of them left, rewrites leave one of its workers free. ``Pace`` says when
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -96,9 +96,7 @@ class QueuedJob:
     """A job before it starts."""
 
     key: str
-    """Unique in its run. Jobs that may start at the same moment start in the order of their keys."""
-    start: float = 0.0
-    """The earliest moment at which it starts, on the clock's ``monotonic``."""
+    """Unique in its run. Jobs start in the order of their keys."""
     driver: str = ""
     """The driver that runs its statements. Each driver has its own workers."""
     size: int = 0
@@ -127,7 +125,8 @@ STOPPED = "stopped before its turn"
 @frozen
 class _Waiting:
     job: QueuedJob
-    at: float
+    at: float = 0.0
+    """When its next step is due, on the clock's ``monotonic``."""
     later: Later | None = None
     """The answer of its last step; ``None`` before the first one."""
     since: float = 0.0
@@ -194,6 +193,7 @@ class Scheduler(Generic[T]):
         self._waiting: dict[str, _Waiting] = {}
         self._running: dict[Future[T | Later], _Waiting] = {}
         self._results: dict[str, T] = {}
+        self._paced: defaultdict[str, float] = defaultdict(float)
         self._told: Progress | None = None
 
     def run(self, jobs: Iterable[QueuedJob], step: Callable[[QueuedJob], T | Later]) -> Mapping[str, T]:
@@ -202,7 +202,7 @@ class Scheduler(Generic[T]):
         Whatever ``step`` or a callback raises ends the run and is raised, as is what a signal handler raises: ``stop``
         is set, and the running steps finish first.
         """
-        self._waiting = {job.key: _Waiting(job, job.start) for job in jobs}
+        self._waiting = {job.key: _Waiting(job) for job in jobs}
         drivers = len({each.job.driver for each in self._waiting.values()}) or 1
         # Threads are made when they are needed: one for each worker, and more only for jobs that hold leases.
         threads = self._workers * drivers + len(self._waiting)
@@ -215,6 +215,10 @@ class Scheduler(Generic[T]):
                 self._stop.set()
                 raise
         return self._results
+
+    def paced_for(self, key: str) -> float:
+        """Seconds for which only the pace of rewrites held back a job that then went on."""
+        return self._paced[key]
 
     def _advance(self, pool: ThreadPoolExecutor, step: Callable[[QueuedJob], T | Later]) -> None:
         if self._stop.is_set():
@@ -259,6 +263,8 @@ class Scheduler(Generic[T]):
                     continue
             if not each.holds:
                 load.add(each.job)
+            if each.paced is not None:
+                self._paced[each.job.key] += now - each.since
             del self._waiting[each.job.key]
             self._pace.start(each.job.key, each.job.size)
             self._running[pool.submit(step, each.job)] = replace(each, alone=alone, paced=None)

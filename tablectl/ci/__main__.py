@@ -7,7 +7,7 @@ import sys
 
 from tablectl.ci.job import CiJob
 from tablectl.ci.steps import STEPS, run_step
-from tablectl.commands.debug_log import print_debug_log
+from tablectl.commands.output import print_debug_log
 from tablectl.model.errors import DEBUG, ExitCode
 
 

@@ -15,7 +15,7 @@ def main() -> None:
     from tablectl.model.errors import DEBUG  # noqa: PLC0415  # as above
 
     if os.environ.get(DEBUG):
-        from tablectl.commands.debug_log import print_debug_log  # noqa: PLC0415  # as above
+        from tablectl.commands.output import print_debug_log  # noqa: PLC0415  # as above
 
         print_debug_log()
     sys.exit(run_cli(sys.argv[1:], os.environ))

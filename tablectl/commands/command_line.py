@@ -1,4 +1,7 @@
-"""The command line. The module of a command is loaded when the command is called."""
+"""The command line: every command and its module. A module is loaded when its command is called.
+
+A new command is a line of ``COMMANDS`` and its file.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,50 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from io import StringIO
+from types import MappingProxyType
 from typing import Any
 
 import click
 from click.shell_completion import shell_complete
 
-from tablectl.commands.list import COMMANDS, FIRST
 from tablectl.commands.output import Output, flush_streams
 from tablectl.model.errors import ExitCode, TablectlError, error_of
 from tablectl.version import __version__
+
+FIRST = ("check", "init", "import", "plan", "apply", "drift", "status", "conflicts", "doctor")
+"""The commands that most people need; ``--help`` shows them before the others."""
+
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "check": ("check", "Say what is wrong or risky in a lake, the worst first"),
+        "init": ("init", "Start a repository: policies, configuration, a CI workflow"),
+        "import": ("import_tables", "Write policies from live tables"),
+        "plan": ("plan", "Show the changes that the policies require"),
+        "apply": ("apply", "Run a plan in one protected window"),
+        "drift": ("drift", "Show what differs from the policies, and which commit did it"),
+        "status": ("status", "Show the state of every table"),
+        "conflicts": ("conflicts", "Show which concurrent operations on a table conflict"),
+        "doctor": ("doctor", "Check what plan and apply need here, and say what to do"),
+        "validate": ("validate", "Check policies without reading any table"),
+        "lint": ("lint", "Check tables for risky settings"),
+        "advise": ("advise", "Say which settings would save failed writes, bytes and files"),
+        "explain": ("explain", "Explain the effective policy of a table, or a word"),
+        "upkeep": ("upkeep", "Show or do what OPTIMIZE and VACUUM are due by the policies"),
+        "show": ("show", "Show a saved plan"),
+        "runs": ("runs", "List earlier applies from the tables' logs"),
+        "undo": ("runs", "Undo a run: put the values from before it into the policies"),
+        "rename": ("rename", "Give the policy of a table that moved its new name"),
+        "create": ("create", "Create a table with everything that its policy declares"),
+        "defaults": ("defaults", "Print what makers of tables must set, to create them as declared"),
+        "lock": ("lock", "Write the files from which CI installs this version of tablectl"),
+        "schema": ("schema", "Print the JSON Schema of policies or tablectl.yaml"),
+        "demo": ("demo", "Build a small lake and run plan, apply and plan on it"),
+        "window show": ("window", "Show who holds the lease on a table, and since when"),
+        "window break": ("window", "Release the lease on a table by force"),
+        "window clean": ("window", "Give up what is left of a copy beside a table"),
+    }
+)
+"""Every command: its module, and the first sentence of its help."""
 
 _COMPLETE = "_TABLECTL_COMPLETE"
 """Set by the script that the shell runs for a completion."""
@@ -124,7 +162,7 @@ class _Listed(click.Command):
     @cached_property
     def loaded(self) -> Any:
         """The command itself."""
-        from tablectl.commands.parameters import loaded_command  # noqa: PLC0415  # the list of commands needs no options
+        from tablectl.commands.parameters import loaded_command  # noqa: PLC0415  # `--help` needs no options, 0.1 s
 
         return loaded_command(self._path, f"tablectl.commands.{self._module}")
 

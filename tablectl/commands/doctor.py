@@ -21,8 +21,7 @@ from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.workspace_trial import try_workspace
-from tablectl.commands.workspace_trial_runs import commands_in_a_folder
+from tablectl.commands.workspace_trial import commands_in_a_folder, try_workspace
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName

@@ -13,13 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tablectl.commands.command import command, options_of
+from tablectl.commands.files import write_file
 from tablectl.commands.import_tables import Imported, import_policies
 from tablectl.commands.lock import CI, lock_files, recorded_source, wheel_hashes
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
+from tablectl.commands.read_tables import NO_TABLE
 from tablectl.commands.scaffold import CI_FILES, KEPT, POLICIES, scaffold
-from tablectl.commands.selection import NO_TABLE
-from tablectl.commands.written_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.model.text import listed

@@ -1,4 +1,4 @@
-"""``tablectl lint``: the findings on live tables in their planned state."""
+"""``tablectl lint``: the findings on live tables in their planned state. ``check`` and ``status`` tell them, too."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ from functools import partial
 from pathlib import Path
 
 from tablectl.commands.command import command, function
-from tablectl.commands.linting import findings_on, state_of
 from tablectl.commands.options import EVERY_FORMAT, ChangedTables, Reported, output_format, report_files
 from tablectl.commands.output import Output
-from tablectl.commands.plan_reports import chosen_tables
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+from tablectl.commands.read_tables import (
+    OnRead,
+    chosen_tables,
+    ignore_progress,
+    locate_tables,
+    read_tables,
+    sorted_failures,
+)
+from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
-from tablectl.commands.report_origin import context_here
+from tablectl.leases.clock import today
+from tablectl.lint_rules.rule import LintedState, table_subject
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode
-from tablectl.model.plan import Finding
-from tablectl.model.table import LOOK_BACK, Depth
+from tablectl.model.plan import Change, Finding
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.dbt import dbt_findings
 from tablectl.planning.diff import diff
-from tablectl.planning.lint import Linted, LintedTable, graded
+from tablectl.planning.lint import Linted, LintedTable, graded, with_own_rules
+from tablectl.planning.lint import lint as lint_state
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
 from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.fields import Text
@@ -110,3 +118,14 @@ def _linted(project: Project, dbt: Sequence[DbtTable], spec: TableSpec, reading:
     theirs = [each for each in dbt if each.name.key == spec.name.key]
     shared = dbt_findings(spec, theirs, live.known_commits, project.dialect)
     return (*findings_on(project, spec, state), *graded(shared, spec.name, project.config.severities))
+
+
+def state_of(project: Project, spec: TableSpec, live: LiveTable, changes: tuple[Change, ...]) -> LintedState:
+    """A live table as its policy would leave it, today."""
+    known = table_subject(spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime)
+    return replace(known, today=today(), upkeep=spec.upkeep)
+
+
+def findings_on(project: Project, spec: TableSpec, state: LintedState) -> tuple[Finding, ...]:
+    """The findings, with the project's severities and own rules."""
+    return lint_state(state, spec.name, "lint", with_own_rules(project.config.severities, project.own_rules, spec))

@@ -12,10 +12,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from tablectl.commands.command import command
+from tablectl.commands.files import write_file
 from tablectl.commands.options import TEXT_AND_JSON, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.scaffold import CI_FILES
-from tablectl.commands.written_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import (
     DISTRIBUTIONS,

@@ -1,10 +1,11 @@
-"""The output of a command: results on standard output, progress and errors on standard error.
+"""The output of a command: results on standard output; progress, errors and the debug log on standard error.
 
 All text passes ``model.output_escapes`` here: foreign names and values cannot be commands of a CI system or a terminal.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -16,6 +17,7 @@ from typing import TextIO
 
 from tablectl.applying.events import Notify
 from tablectl.commands.display import Lines, ProgressLine, Screen, screen
+from tablectl.delta.credentials import scrub
 from tablectl.documents.style import Style, printable_lines
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.text import escape_output
@@ -191,3 +193,23 @@ def _write(stream: TextIO | None, text: str) -> None:
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
+
+
+class _Escaped(logging.Formatter):
+    """Tracebacks can contain foreign text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record without credentials and without commands of a terminal."""
+        return escape_output(scrub(super().format(record)))
+
+
+def print_debug_log() -> None:
+    """Prints the log of ``TABLECTL_DEBUG=1``: what went wrong, with tracebacks.
+
+    Only tablectl's own: other libraries log headers, which contain tokens.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Escaped("%(name)s: %(message)s"))
+    log = logging.getLogger("tablectl")
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)

@@ -39,11 +39,10 @@ from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
     from tablectl.catalogs.registry import Catalogs
-    from tablectl.commands.selection import ChangedSince
     from tablectl.log.state import TableCache
-    from tablectl.model.own_rules import OwnRule
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
+    from tablectl.policies.own_rules import OwnRule
     from tablectl.reports.mask import Mask
     from tablectl.storage.object_stores import StoreOptions
     from tablectl.storage.records import RecordStore
@@ -305,19 +304,6 @@ class Project:
             return open_repository(paths, self.config, self.directory, self.variables, choose)[1]
         except InputError:  # it may be an error only without the other files: a profile refers to their defaults
             return self.policies(paths)
-
-    def changed_since(self, ref: str, paths: Paths = None, *, whole: bool = False) -> tuple[Specs, ChangedSince]:
-        """The policies that can differ from those at a commit, and which of them do. ``whole`` reads all policies.
-
-        Raises as ``policies``, and ``UsageError`` if Git does not know the commit.
-        """
-        from tablectl.commands.changed_policies import changed_specs, policies_at  # noqa: PLC0415  # see the module docstring
-        from tablectl.commands.selection import ChangedSince  # noqa: PLC0415
-
-        earlier = policies_at(ref, self.directory, self.config, self.given, self.environ)
-        some = None if whole else changed_specs(earlier, paths, self.config, self.directory, self.variables)
-        changed = ChangedSince(earlier.commit, earlier.differ, whole=some is None)
-        return self.policies(paths) if some is None else some, changed
 
     def any_policies(self, paths: Paths = None, asked: Specs | None = None) -> Specs:
         """As ``policies``, for commands that need none: empty if no paths are given and the repository has none. Where

@@ -10,21 +10,22 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
+from tablectl.applying.approval import Approval, check_declared, check_engine
 from tablectl.applying.context import (
     Approve,
     CanaryTerms,
     QuietTerms,
     RunContext,
+    StopCondition,
     WindowSettings,
     approve_all,
     hook_runner,
 )
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, RunEvent, no_progress
-from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.applying.hooks import OwedHookTable
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.scheduler import Pace
-from tablectl.commands.approval import Approval, check_declared, check_engine
 from tablectl.commands.project import Project, RunEngines
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location, parse_table
@@ -41,7 +42,6 @@ from tablectl.model.errors import EngineError, PlanFileError, TablectlError, Usa
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
 from tablectl.model.stamp import LONGEST_REASON, Stamp
-from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamState
 from tablectl.model.table import STATEMENT_ID, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.planning.plan_file import digest_of

@@ -39,6 +39,10 @@ STATE_BYTES = 32 << 20
 """The maximum size of the protocol, the metadata and the domains in a checkpoint, unpacked and decoded."""
 STATE_VALUES = 500_000
 """The maximum number of values in each of their columns."""
+PARTITIONS = ("add.partitionValues",)
+MARKS = ("add.tags", "add.clusteringProvider")
+STATISTICS = ("add.stats",)
+"""The columns of a checkpoint with the partitions of files, their marks of clustering, and their statistics."""
 
 
 class BudgetError(JsonBudgetError):

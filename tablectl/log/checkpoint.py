@@ -18,6 +18,7 @@ from tablectl.delta.protocol import Protocol
 from tablectl.log.actions import (
     DOMAINS,
     STATE_BYTES,
+    STATISTICS,
     Counts,
     DomainMetadata,
     FileAction,
@@ -49,9 +50,6 @@ _READ = {
 }
 """The columns to read for each of them."""
 _FILES = ("add.path", "add.size", "add.deletionVector")
-PARTITIONS = ("add.partitionValues",)
-MARKS = ("add.tags", "add.clusteringProvider")
-STATISTICS = ("add.stats",)
 _CHECKPOINT_ONLY = frozenset({"checkpointMetadata", "sidecar"})
 _BATCH = 1 << 16
 _STATE_BATCH = 1 << 13

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from tablectl.delta.names import TableName
 from tablectl.log.catalog_managed import CatalogLog, differences, managed_live_table, open_log
-from tablectl.log.file_facts import find_clustering_state, measure_layout, replay
+from tablectl.log.file_facts import find_clustering_state, measure_layout, read_upkeep_facts, replay
 from tablectl.log.history import History
 from tablectl.log.listing import LogFiles, Segment, commit_name, parse_listing, segment
 from tablectl.log.open_version import commits_between, read_twice, with_version
-from tablectl.log.parallel import in_order, processes_for, threads_for
+from tablectl.log.parallel import in_order, in_processes, processes_for, threads_for
 from tablectl.log.state import (
     KnownState,
     NoCache,
@@ -30,7 +30,6 @@ from tablectl.log.state import (
     unknown_features,
 )
 from tablectl.log.truncation import find_truncation
-from tablectl.log.upkeep_facts import read_upkeep_facts
 from tablectl.log.write_history import read_write_history
 from tablectl.model.catalog_answers import CatalogEntry, ManagedTable
 from tablectl.model.errors import LiveError, TablectlError, of_table
@@ -166,8 +165,6 @@ def read_each(
 
         items = list(enumerate(asked))
         if processes > 1:
-            from tablectl.log.worker_processes import in_processes  # noqa: PLC0415  # few commands need it
-
             cache.flush()  # so that no process takes over a connection
             parallel = in_processes(one, items, processes, cache.flush)
         else:

@@ -11,6 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
 
 from tablectl.delta.names import TableName, matches
 from tablectl.support.frozen import frozen
@@ -55,10 +58,6 @@ class Rule:
 
     def begins(self, after: datetime) -> Iterator[datetime]:
         """The begins of windows after ``after``, in order. The iterator is infinite."""
-        from zoneinfo import ZoneInfo  # noqa: PLC0415  # needed only with a calendar
-
-        from cronsim import CronSim  # noqa: PLC0415
-
         for begin in CronSim(self.cron, after.astimezone(ZoneInfo(self.timezone))):
             instant = begin.astimezone(UTC)
             if instant > after:  # an hour that occurs twice is not visited twice
@@ -166,8 +165,6 @@ def check_cron(text: str) -> str:
     """Returns a valid cron expression of five fields unchanged. Raises ``ValueError`` if it is malformed or never
     occurs.
     """
-    from cronsim import CronSim, CronSimError  # noqa: PLC0415
-
     if len(text) > _LONGEST_CRON or len(text.split()) != _FIELDS:
         raise ValueError("needs the five fields of cron, such as '0 22 * * 6'")
     try:
@@ -179,8 +176,6 @@ def check_cron(text: str) -> str:
 
 def check_zone(text: str) -> str:
     """Returns the name of a time zone unchanged. Raises ``ValueError`` if this machine does not know it."""
-    from zoneinfo import ZoneInfo  # noqa: PLC0415
-
     try:
         ZoneInfo(text)
     except (ValueError, OSError, KeyError):  # an unknown name is a KeyError

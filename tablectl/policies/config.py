@@ -18,8 +18,6 @@ from tablectl.delta.properties import parse_interval
 from tablectl.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
-from tablectl.model.own_rules import OWN_CODE, is_own_code
-from tablectl.model.stop_condition import LONGEST_SOAK
 from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS
 from tablectl.model.table_options import parse_size
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
@@ -36,7 +34,7 @@ from tablectl.policies.fields import (
     whole,
 )
 from tablectl.policies.option_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, always
-from tablectl.policies.own_rules import own_rule_codes
+from tablectl.policies.own_rules import OWN_CODE, is_own_code, own_rule_codes
 from tablectl.policies.settings import given_settings, section, setting
 from tablectl.policies.suggestions import did_you_mean
 from tablectl.policies.variables import is_variable, why_unusable
@@ -45,6 +43,8 @@ THRIFT, WAREHOUSE = "thrift://", "warehouse://"
 """What the addresses of SQL endpoints begin with."""
 _LONGEST_ON_WAREHOUSE = 172_800
 """Seconds; docs.databricks.com, "STATEMENT_TIMEOUT"."""
+_LONGEST_SOAK = 10_080
+"""The maximum number of minutes for which tables are watched: a week."""
 _CONNECT_PORT = 15002
 """The port of a Spark Connect server whose address names none."""
 
@@ -257,7 +257,7 @@ class RunSettings:
     )
     soak: float = setting(
         10.0,
-        number(0, LONGEST_SOAK, "Minutes for which the logs of these tables are watched before the others start."),
+        number(0, _LONGEST_SOAK, "Minutes for which the logs of these tables are watched before the others start."),
         "--soak",
         metavar="MINUTES",
     )

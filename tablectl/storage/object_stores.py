@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote
 
 from tablectl.model.store_options import CONCURRENCY, CONNECTION, FAMILIES, OPTIONS, PREFIXES
@@ -16,13 +17,8 @@ from tablectl.storage.failures import Failure, explain
 
 if TYPE_CHECKING:
     from obstore.store import MemoryStore, ObjectStore
-from collections.abc import Callable
-from datetime import datetime
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol
 
-if TYPE_CHECKING:  # writers do without it: only catalogs make such records
-    from tablectl.model.catalog_answers import CatalogEntry, ManagedTable
+    from tablectl.model.catalog_answers import CatalogEntry, ManagedTable  # writers do without it
 
 
 Provider = Callable[[], Any]
@@ -203,8 +199,7 @@ def shared_files(environ: Mapping[str, str], home: Path) -> tuple[Path, Path]:
 
 
 def _from_boto3(profile: str | None) -> Callable[[], Any] | None:
-    # Slow to import, and needed only for profiles.
-    import boto3  # noqa: PLC0415
+    import boto3  # noqa: PLC0415  # slow to import, and needed only for profiles
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
     from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
 

@@ -379,13 +379,13 @@ def open_records(
     return _open(state, key_folder(key), options)
 
 
-def is_new(location: str, options: StoreOptions = _DEFAULT) -> bool:
+def is_new(location: str) -> bool:
     """Whether a location has no Delta log and, on a disk, no directory of ours.
 
     A first record in such a place would prevent Delta from creating a table there. Costs one small request if there is
     a normal log. Raises ``WindowError`` as ``open_records``.
     """
-    log, ours = _open(location, LOG, options), _open(location, FOLDER, options)
+    log, ours = _open(location, LOG, _DEFAULT), _open(location, FOLDER, _DEFAULT)
     if isinstance(log, DiskRecords):
         with _explained_errors("list", str(log), ""):
             return not Path(str(log)).exists() and not Path(str(ours)).exists()

@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tablectl.applying.canary import choose
-from tablectl.applying.context import CanaryTerms, WindowSettings
+from tablectl.applying.context import CanaryTerms, StopCondition, WindowSettings
 from tablectl.applying.events import RunEvent
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import CanaryRun, CanaryTable, RunReport
-from tablectl.model.stop_condition import StopCondition
 from tablectl.model.streams import StreamPosition, StreamWriter, UnknownStream
 from tablectl.model.table import AppTransaction
 from tablectl.storage.table_log import DataFile

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 import tablectl.commands.make_plan
-from tablectl.commands import cluster_plan
-from tablectl.commands.cluster_plan import plan_on_cluster, plan_part
-from tablectl.commands.make_plan import make_plan
+from tablectl.commands import make_plan as making
+from tablectl.commands.make_plan import make_plan, plan_on_cluster, plan_part
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.selection import Selection
 from tablectl.engine.port import RemoteWork
@@ -65,7 +64,7 @@ def opened(repository: Path, engine: object) -> Project:
 def test_the_plan_of_all_parts_equals_the_plan_that_is_made_at_once(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_plan, "_A_PART", 2)
+    monkeypatch.setattr(making, "_A_PART", 2)
     cluster = Cluster()
     with opened(repository, cluster) as project:
         here = make_plan(project, project.policies(), Selection())
@@ -203,7 +202,7 @@ def test_real_executors_make_the_same_plan_and_say_what_they_lack(spark: Any, re
 
 CONNECT = """
 import os, sys
-from tablectl.commands.cluster_plan import plan_on_cluster
+from tablectl.commands.make_plan import plan_on_cluster
 from tablectl.planning.plan_file import dump_plan
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.selection import Selection

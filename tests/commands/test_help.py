@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from tablectl.commands.list import COMMANDS, FIRST
+from tablectl.commands.command_line import COMMANDS, FIRST
 from tests.commands.conftest import Cli, Repository
 from tests.program import PROGRAM, commands
 

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import pytest
 
-from tablectl.commands import list as listed
+from tablectl.commands.command_line import COMMANDS as LISTED
 from tablectl.commands.options import Place
 from tablectl.model.errors import DEBUG
 from tests.commands.conftest import Cli, FakeSpark, Repository, Result
@@ -132,7 +132,7 @@ _APPLIED_BEFORE = {"runs", "undo"}
 
 
 def test_every_command_that_handles_tables_is_tested() -> None:
-    names = {path for path in listed.COMMANDS if " " not in path}
+    names = {path for path in LISTED if " " not in path}
     assert names == {each.split()[0] for each in COMMANDS} | set(_ABOUT_NO_TABLE)
 
 

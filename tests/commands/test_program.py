@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from tablectl.commands.list import COMMANDS
+from tablectl.commands.command_line import COMMANDS
 from tests.commands.conftest import Cli
 
 

@@ -53,7 +53,7 @@ _BY_PROCESSES = """
 import sys
 from dataclasses import replace
 from functools import partial
-from tablectl.log import parallel, worker_processes
+from tablectl.log import parallel, reader
 from tablectl.commands.project import Project
 from tablectl.commands.selection import Selection
 from tablectl.commands.drift import find_drift
@@ -63,10 +63,10 @@ from tablectl.commands.lint import LintOptions, lint_tables
 from tablectl.commands.make_plan import make_plan
 
 started = []
-def counted(work, items, count, at_end, forked=worker_processes.in_processes):
+def counted(work, items, count, at_end, forked=reader.in_processes):
     started.append(count)
     return forked(work, items, count, at_end)
-parallel._MANY, worker_processes.in_processes = 2, counted
+parallel._MANY, reader.in_processes = 2, counted
 
 def found(processes):
     opened = Project.open(sys.argv[1], cached=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.log import upkeep_facts
+from tablectl.log import file_facts
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import Logged, _add, append, create, set_property
 
@@ -90,7 +90,7 @@ def test_an_override_needs_a_reason_that_one_line_of_a_commit_holds(cli: Cli, la
 def test_a_stream_with_more_commits_than_are_read_is_not_vacuumed_by_each_run(
     cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep_facts, "MOST_COMMITS", 5)
+    monkeypatch.setattr(file_facts, "MOST_COMMITS", 5)
     lake.policies({"many": "{upkeep: {optimize: {every: 7 days}, vacuum: {every: 7 days}}}"})
     for _ in range(2):
         for number in range(6):

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.commands.workspace_trial import try_workspace
-from tablectl.commands.workspace_trial_runs import Commands, commands_in_a_folder
+from tablectl.commands.workspace_trial import Commands, commands_in_a_folder, try_workspace
 from tablectl.delta.databricks_runtimes import FormRun, read_sheet, runs_of
 from tablectl.delta.names import TableName
 from tablectl.model.errors import EngineError, UsageError

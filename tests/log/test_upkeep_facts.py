@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tablectl.log.commits import SizeBin, parse_checksum
-from tablectl.log.upkeep_facts import facts_of_commits
+from tablectl.log.file_facts import facts_of_commits
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import Commit
 from tablectl.support.json_text import write_json

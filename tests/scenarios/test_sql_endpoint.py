@@ -15,8 +15,7 @@ import pytest
 import tablectl
 from tablectl.commands.project import Project
 from tablectl.commands.run_plan import Control
-from tablectl.commands.workspace_trial import try_workspace
-from tablectl.commands.workspace_trial_runs import commands_in_a_folder
+from tablectl.commands.workspace_trial import commands_in_a_folder, try_workspace
 from tablectl.delta.databricks_runtimes import read_sheet, runs_of
 from tablectl.log.reader import read_commits
 from tests.builders import read_path

@@ -35,7 +35,7 @@ _JSON = _WRITERS | {"loads", "load", "JSONDecoder", "raw_decode", "scan_once", "
 _OWN = {
     "support/json_text.py": "the reader and the writer",
     "model/json_records.py": "pydantic, for text that was read and written again (planning/plan_file.py)",
-    "log/worker_processes.py": "pickle, from a process of our own",
+    "log/parallel.py": "pickle, from a process of our own",
 }
 
 

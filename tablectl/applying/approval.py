@@ -15,22 +15,22 @@ from tablectl.applying.context import StopTableError
 from tablectl.applying.remaining import remaining_statements
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.policy import attribute
-from tablectl.commands.selection import depth_for
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.leases.clock import today
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import PlanFileError, TablectlError
-from tablectl.model.own_rules import OwnRule
 from tablectl.model.plan import Change, Plan, Statement, TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.model.text import cut
+from tablectl.planning.diff import depth_for
 from tablectl.planning.lint import with_own_rules
 from tablectl.planning.plan_file import rewritten_bytes
 from tablectl.planning.plan_table import plan_table, writers_matter
+from tablectl.policies.own_rules import OwnRule
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.support.frozen import frozen

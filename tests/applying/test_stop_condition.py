@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.model.stop_condition import Count, Counts, StopCondition
+from tablectl.applying.context import Count, Counts, StopCondition
 
 _NONE = Count(0)
 
