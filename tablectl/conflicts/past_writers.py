@@ -24,12 +24,15 @@ from tablectl.model.expected_loss import (
     ExpectedLoss,
     PastWrite,
     Period,
+    UsualTime,
     WeekOfLoss,
+    in_flight,
     summed,
+    usual_times,
+    week_of_loss,
 )
 from tablectl.model.plan import Basis
 from tablectl.model.table import Commit
-from tablectl.model.write_series import UsualTime, in_flight, usual_times, week_of_loss
 from tablectl.model.writers import STAMP
 from tablectl.support.frozen import frozen
 
