@@ -228,7 +228,8 @@ def _crowded(name: TableName, last: Layer) -> Problem:
 
 def _spec(name: TableName, resolved: Sequence[ResolvedValue], declared: SourceFile) -> TableSpec:
     values = effective(resolved)
-    besides = {key: given for key, given in values.items() if key.partition(".")[0] not in VALUE_TYPES}
+    # The options also name the properties that an engine alone reads.
+    besides = {key: each for key, each in values.items() if key.partition(".")[0] not in VALUE_TYPES or each.engine}
     location, tags = values.get("location"), values.get("tags")
     return TableSpec(
         name=name,
