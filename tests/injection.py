@@ -54,7 +54,7 @@ SHOWN = {
 }
 """Functions that show the name of any table, of one that failed, too."""
 CALLERS = {
-    *(("applying/run.py", name) for name in ("_with_owed_hooks", "_size", "_noted", "_Task._merge")),
+    *(("applying/run.py", name) for name in ("_with_owed_hooks", "_size", "_noted", "_Task._end_attempt")),
     ("applying/context.py", "table_key"),
     ("log/reader.py", "read_each.<locals>.one"),
     ("commands/advise.py", "each_table.<locals>.one"),

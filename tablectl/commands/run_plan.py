@@ -23,7 +23,7 @@ from tablectl.applying.context import (
 )
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, RunEvent, no_progress
-from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.applying.hooks import OwedHookTable
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.scheduler import Pace
 from tablectl.commands.project import Project, RunEngines
