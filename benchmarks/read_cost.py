@@ -21,8 +21,8 @@ from _mix import KINDS, Kind, Lake, build_lake, write_policies
 
 from tablectl.commands.make_plan import plan_located
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import locate_tables
-from tablectl.commands.selection import LocatedTable, Selection
+from tablectl.commands.read_tables import LocatedTable, locate_tables
+from tablectl.commands.selection import Selection
 
 _SETTINGS = """\
 engine: {remote: sc://unused}

@@ -353,7 +353,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a run that could not open its gate ends with 0",
-        "tablectl/applying/gate.py",
+        "tablectl/applying/lease_wait.py",
         "    if not lease.shut_for:\n        return run",
         "    if lease.shut_for >= 0:\n        return run",
         (_APPLYING,),

@@ -30,9 +30,9 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.commands.upkeep import upkeep as upkeep
     from tablectl.model.errors import TablectlError as TablectlError
     from tablectl.policies.own_rules import TableToLint as TableToLint
-    from tablectl.writers.batch import guard_batch as guard_batch
     from tablectl.writers.gate_entry import GuardTimeout as GuardTimeout
     from tablectl.writers.guard import guard as guard
+    from tablectl.writers.guard import guard_batch as guard_batch
     from tablectl.writers.retry import retry_on_conflict as retry_on_conflict
     from tablectl.writers.session import guard_session as guard_session
 
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> Any:
         "upkeep": "commands.upkeep",
         "run_upkeep": "commands.upkeep",
         "guard": "writers.guard",
-        "guard_batch": "writers.batch",
+        "guard_batch": "writers.guard",
         "guard_session": "writers.session",
         "retry_on_conflict": "writers.retry",
         "GuardTimeout": "writers.gate_entry",

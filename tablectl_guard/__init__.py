@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 from tablectl.version import __version__
-from tablectl.writers.batch import guard_batch
 from tablectl.writers.gate_entry import GuardTimeout
-from tablectl.writers.guard import guard
+from tablectl.writers.guard import guard, guard_batch
 from tablectl.writers.retry import retry_on_conflict
 from tablectl.writers.session import guard_session
 

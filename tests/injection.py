@@ -26,7 +26,7 @@ EXEMPT = {
     "delta/names.py": "names the table that failed",
     "reports/short_names.py": "if it fails, names stay whole",
     "reports/notification.py": "a notification that cannot be made is a warning",
-    "commands/approval.py": "refuses a plan file as a whole; under a lease, its caller is tested",
+    "applying/approval.py": "refuses a plan file as a whole; under a lease, its caller is tested",
     "applying/drivers.py": "the queue of the whole run",
     "applying/scheduler.py": "the queue of the whole run",
     "applying/shared_window.py": "the queue of the whole run",
@@ -54,7 +54,7 @@ SHOWN = {
 }
 """Functions that show the name of any table, of one that failed, too."""
 CALLERS = {
-    *(("applying/run.py", name) for name in ("_with_owed_hooks", "_size", "_noted", "_Task._merge")),
+    *(("applying/run.py", name) for name in ("_with_owed_hooks", "_size", "_noted", "_Task._end_attempt")),
     ("applying/context.py", "table_key"),
     ("log/reader.py", "read_each.<locals>.one"),
     ("commands/advise.py", "each_table.<locals>.one"),

@@ -22,9 +22,10 @@ from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.catalog_answers import CatalogEntry
+from tablectl.model.errors import TablectlError
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import RunOutcome
-from tablectl.model.stamp import Stamp
+from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.streams import StreamState
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.records import RecordStore
@@ -295,6 +296,17 @@ class RunContext:
     def new_tag(self) -> str:
         """A new tag for one statement of this run."""
         return f"{TAG}{self.stamp.run}-{uuid4().hex[:8]}"
+
+    def has_committed(self, location: str, run: str, after: int | None) -> bool:
+        """Whether a run has committed above a version of a table; false if that is ``None``."""
+        if after is None:
+            return False
+        try:
+            commits = self.reader.commits(location, after=after)
+        except TablectlError:
+            return False
+        stamps = (read_stamp(each.user_metadata) for each in commits)
+        return any(stamp is not None and stamp.run == run for stamp in stamps)
 
     def opened_at(self, table: TableName, location: str) -> str:
         """A planned location with the scheme by which the engine opens the table. Raises as ``where``.

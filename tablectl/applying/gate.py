@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +22,7 @@ from tablectl.leases.lease import RELEASE_PAUSES, Lease, LeaseLost
 from tablectl.leases.lease_records import PATIENCE, Gate
 from tablectl.model.errors import WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
-from tablectl.model.run_report import GateRun, PossibleFailure, RunOutcome, TableRun
+from tablectl.model.run_report import GateRun, PossibleFailure, RunOutcome
 from tablectl.model.text import listed
 
 GATES: Mapping[Phase, Gate] = MappingProxyType(
@@ -37,16 +36,6 @@ _STUCK = 2.0
 """Seconds after which a drain gives up on a writer that is blocked at the gate of another table."""
 
 _log = logging.getLogger(__name__)
-
-
-def with_gate(run: TableRun, lease: Lease) -> TableRun:
-    """The run with the state of its gate, once its lease was released."""
-    if not lease.shut_for:
-        return run
-    why = "a statement may still run in the engine" if lease.running else "the record that opens it was not written"
-    brk = f"`tablectl window break {shlex.quote(run.name)} --epoch {lease.record.epoch} --reason …`"
-    words = f"writers may wait at its gate for {lease.shut_for:.0f} s at most: {why}; {brk} opens it at once"
-    return replace(run, shut_ms=round(lease.shut_for * 1000), shut=words)
 
 
 class GateKeeper:

@@ -7,21 +7,20 @@ them without one: its record must be renewed, so that the gate stays shut for th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Protocol
 
 from tablectl.applying.context import TAG, RunContext, TableJob
 from tablectl.applying.events import most_text
-from tablectl.applying.gate import with_gate
-from tablectl.applying.statement import has_committed, may_renew
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.delta.names import canonical_location
+from tablectl.engine.port import Engine
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Sighting, acquire_all
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease, Renewer
-from tablectl.leases.lease_records import PATIENCE, RunningStatement
+from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement
 from tablectl.model.errors import WindowError
 from tablectl.model.run_report import RunOutcome, TableRun
 
@@ -106,7 +105,7 @@ class LeaseWait(Wait):
             return run
         if not run.epoch:  # it ended before its work began
             run = replace(run, epoch=lease.record.epoch, owed=lease.record.owed)
-        return with_gate(run, lease)
+        return _with_gate(run, lease)
 
     def _wait_for(self, holders: Mapping[str, Sighting], now: float) -> Answer:
         """The run continues with other tables and polls again later."""
@@ -126,6 +125,23 @@ class LeaseWait(Wait):
         words = f"held by {holder.record}; taken over if silent for {round(holder.patience)} s"
         most = 0.0 if holder.alive else holder.patience
         return Later(now + pause, _LEASE, words, most, otherwise=end, ends_when_idle=while_busy)
+
+
+def may_renew(engine: Engine) -> Callable[[Lease], bool]:
+    """Whether a lease may be renewed. A gate that is not open may be renewed only while the engine that it is shut for
+    is alive.
+    """
+    return lambda lease: lease.record.gate is Gate.OPEN or engine.alive()
+
+
+def _with_gate(run: TableRun, lease: Lease) -> TableRun:
+    """The run with the state of its gate, once its lease was released."""
+    if not lease.shut_for:
+        return run
+    why = "a statement may still run in the engine" if lease.running else "the record that opens it was not written"
+    brk = f"`tablectl window break {shlex.quote(run.name)} --epoch {lease.record.epoch} --reason …`"
+    words = f"writers may wait at its gate for {lease.shut_for:.0f} s at most: {why}; {brk} opens it at once"
+    return replace(run, shut_ms=round(lease.shut_for * 1000), shut=words)
 
 
 def _key(place: LeasedTable) -> str:
@@ -201,7 +217,7 @@ class DeadStatements(Wait):
         if going is None and window.stamp.proceed:
             self.notes[place.name] = f"a statement of an earlier run was not waited for: {window.stamp.proceed}"
             going = False
-        if going is None and (now >= over or has_committed(window, place.location, running.run, running.version)):
+        if going is None and (now >= over or window.has_committed(place.location, running.run, running.version)):
             going = False
         if going is False:
             del self._left[place.name]

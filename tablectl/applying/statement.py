@@ -16,10 +16,10 @@ from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.remaining import error_text, is_missing, is_too_young, planned_phase, separate_commits
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.names import canonical_location
-from tablectl.engine.port import Engine, MaySend
+from tablectl.engine.port import MaySend
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.leases.lease_records import Gate, RunningStatement
+from tablectl.leases.lease_records import RunningStatement
 from tablectl.model.commits import Kind
 from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
@@ -204,13 +204,6 @@ def statement_over(session: TableSession) -> None:
         _log.warning("the end of a statement of %s was not written down: %s", session.plan.name, error.message)
 
 
-def may_renew(engine: Engine) -> Callable[[Lease], bool]:
-    """Whether a lease may be renewed. A gate that is not open may be renewed only while the engine that it is shut for
-    is alive.
-    """
-    return lambda lease: lease.record.gate is Gate.OPEN or engine.alive()
-
-
 def settle_statement(
     session: TableSession, sent: Sent, error: EngineError | None, *, opens: bool = False
 ) -> StatementResult:
@@ -311,24 +304,12 @@ def _wait_for_end(session: TableSession, sent: Sent) -> bool:
         if window.engine.interrupt(sent.tag) is False:
             return True
         left = started + session.lease.record.ttl - window.clock.monotonic()
-        if left <= 0 or has_committed(window, session.plan.location, window.stamp.run, sent.ends_above):
+        if left <= 0 or window.has_committed(session.plan.location, window.stamp.run, sent.ends_above):
             return False
         try:
             window.clock.sleep(min(_LOOK_EVERY, left))
         except StoppedError:
             return False
-
-
-def has_committed(window: RunContext, location: str, run: str, after: int | None) -> bool:
-    """Whether a run has committed above a version of a table; false if that is ``None``."""
-    if after is None:
-        return False
-    try:
-        commits = window.reader.commits(location, after=after)
-    except TablectlError:
-        return False
-    stamps = (read_stamp(each.user_metadata) for each in commits)
-    return any(stamp is not None and stamp.run == run for stamp in stamps)
 
 
 def send(

@@ -80,17 +80,26 @@ class Turns:
 
     def of(self, name: str, clock: Clock, driver: str = "") -> Turn:
         """A new turn for one table, not taken yet. Waiting tables see ``name``."""
-        return Turn(self, name, clock, driver)
+        return Turn(name, clock, driver, self._changed, self._lines)
 
 
 class Turn:
     """One table's turn on its driver. Belongs to the thread that works on the table."""
 
-    def __init__(self, turns: Turns, name: str, clock: Clock, driver: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        driver: str,
+        changed: threading.Condition,
+        lines: dict[tuple[str, Lane], _Line],
+    ) -> None:
+        """``lines`` are those of all drivers, used only under the lock of ``changed``."""
         self.name = name
-        self._turns = turns
         self._clock = clock
         self._driver = driver
+        self._changed = changed
+        self._lines = lines
         self._lane: Lane | None = None
 
     @property
@@ -108,9 +117,9 @@ class Turn:
         if self._lane is lane:
             return
         self.give()
-        changed, started = self._turns._changed, self._clock.monotonic()  # noqa: SLF001  # one class in two parts
-        with changed:
-            line = self._turns._lines.setdefault((self._driver, lane), _Line())  # noqa: SLF001
+        started = self._clock.monotonic()
+        with self._changed:
+            line = self._lines.setdefault((self._driver, lane), _Line())
             waiting = line.first if shut else line.queue
             waiting.append(self)
         try:
@@ -121,22 +130,22 @@ class Turn:
                 lambda seconds: self._pause(line, seconds),
             )
         finally:
-            with changed:
+            with self._changed:
                 with suppress(ValueError):
                     waiting.remove(self)
-                changed.notify_all()
+                self._changed.notify_all()
 
     def give(self) -> None:
         """Give the turn to the next table. Does nothing if it is not held. Never raises."""
         if self._lane is not None:
-            with self._turns._changed:  # noqa: SLF001
-                self._turns._lines[self._driver, self._lane].holders.remove(self)  # noqa: SLF001
+            with self._changed:
+                self._lines[self._driver, self._lane].holders.remove(self)
                 self._lane = None
-                self._turns._changed.notify_all()  # noqa: SLF001
+                self._changed.notify_all()
 
     def _check(self, line: _Line, lane: Lane, now: float, shut_since: float | None) -> Go | Later:
         """Take the turn if it is this table's, or if its gate is shut for too long."""
-        with self._turns._changed:  # noqa: SLF001
+        with self._changed:
             late = shut_since is not None and now - shut_since >= LONGEST_WITH_SHUT_GATE
             if late or self._is_next(line):
                 line.holders.append(self)
@@ -147,9 +156,8 @@ class Turn:
             return Later(now + _LOOK_EVERY, _TURN, f"waiting for its turn, after {ahead}", most)
 
     def _pause(self, line: _Line, seconds: float) -> None:
-        changed = self._turns._changed  # noqa: SLF001
-        with changed:
-            changed.wait_for(lambda: self._is_next(line), seconds)
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_next(line), seconds)
 
     def _is_next(self, line: _Line) -> bool:
         return not line.holders and line.next() is self

@@ -8,7 +8,7 @@ import sys
 from tablectl.ci.job import CiJob
 from tablectl.ci.steps import STEPS, run_step
 from tablectl.commands.output import print_debug_log
-from tablectl.model.errors import DEBUG, ExitCode
+from tablectl.model.errors import ExitCode
 
 
 def main(args: list[str]) -> int:
@@ -16,8 +16,7 @@ def main(args: list[str]) -> int:
     if len(args) != 1 or args[0] not in STEPS:
         sys.stderr.write(f"usage: python -P -m tablectl.ci {'|'.join(STEPS)}\n")
         return ExitCode.USAGE
-    if os.environ.get(DEBUG):
-        print_debug_log()
+    print_debug_log(os.environ)
     return run_step(args[0], CiJob(os.environ))
 
 

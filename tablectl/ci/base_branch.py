@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from tarfile import TarError
 
-from tablectl.commands.changed_policies import extract_archive
 from tablectl.model.errors import InputError, UsageError
+from tablectl.policies.changed_policies import extract_archive
 from tablectl.policies.config_file import FILE, load_config
 from tablectl.support.processes import Invocation, ProcessLimits, run_captured
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from tablectl.applying.approval import policies_digest
 from tablectl.catalogs.http_client import AnswerError
 from tablectl.ci.base_branch import save_base
 from tablectl.ci.comment import DEFAULT, addition, body_of, find_comment, marker, put_comment
@@ -25,11 +26,9 @@ from tablectl.ci.reviewed import (
     find_reviewed,
     unpack,
 )
-from tablectl.commands.approval import policies_digest
-from tablectl.commands.plan_files import read_plan
+from tablectl.commands.files import read_plan, write_file
 from tablectl.commands.project import Project
 from tablectl.commands.report_files import below_root
-from tablectl.commands.written_files import write_file
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode, InputError, LiveError, PlanFileError, TablectlError, UsageError, error_of
 from tablectl.model.plan import Plan

@@ -1,4 +1,4 @@
-"""The command line: build inputs, call the workflow, render, exit."""
+"""The commands: a module has the name of its command, and the others hold what commands share."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ def main() -> None:
     # A command makes records that stay until it ends. By default, Python looks at them again for every 700 new ones.
     gc.set_threshold(100_000)
     from tablectl.commands.command_line import run_cli  # noqa: PLC0415  # the package must be importable without click
-    from tablectl.model.errors import DEBUG  # noqa: PLC0415  # as above
+    from tablectl.commands.output import print_debug_log  # noqa: PLC0415  # as above
 
-    if os.environ.get(DEBUG):
-        from tablectl.commands.output import print_debug_log  # noqa: PLC0415  # as above
-
-        print_debug_log()
+    print_debug_log(os.environ)
     sys.exit(run_cli(sys.argv[1:], os.environ))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tablectl.commands.files import write_file
 from tablectl.commands.output import Output
-from tablectl.commands.written_files import write_file
 from tablectl.documents.style import Style, plural
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.policies.adopt import Adoption

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from tablectl.commands.command import command, function
+from tablectl.commands.files import check_writable, write_file
 from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import OnRead, ignore_progress
+from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate
+from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
-from tablectl.commands.report_origin import context_here
-from tablectl.commands.selection import LocatedTable, Selection, locate
-from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.names import TableName, parse_table
 from tablectl.insight.advice.advice_document import document_of_advice
 from tablectl.insight.advice.advise import advise as advise_table
@@ -132,8 +131,7 @@ def _collect(
 
     A table that cannot be read is an entry with its error. Raises as ``locate``.
     """
-    selection = Selection(tuple(options.select), tuple(options.tags), tuple(options.exclude))
-    found = locate(others or specs, Selection() if others else selection, project.open_catalog, project.stores)
+    found = locate(project, others) if others else locate(project, specs, options.selection)
     tables = [
         TableAdvice(table=spec.name.text, location=where, commits=0, error=one_line(made))
         if isinstance(made, TablectlError)

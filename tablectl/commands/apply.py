@@ -13,16 +13,15 @@ from types import FrameType
 from typing import Any
 
 from tablectl.commands.command import command, function
+from tablectl.commands.files import read_plan, saved_plan
 from tablectl.commands.make_plan import make_plan
 from tablectl.commands.notify import send_notification
 from tablectl.commands.options import PlanSize, Shown, Tables, path_list
 from tablectl.commands.output import Output
-from tablectl.commands.plan_files import read_plan, saved_plan
-from tablectl.commands.plan_reports import plan_context, streams_of
 from tablectl.commands.project import SHARED, Project
 from tablectl.commands.read_tables import OnRead, ignore_progress
+from tablectl.commands.report_context import context_here, plan_context, streams_of
 from tablectl.commands.report_files import IncompleteReportError, Render, ReportFiles, report_of
-from tablectl.commands.report_origin import context_here
 from tablectl.commands.run_plan import Control, RunOptions, approval_of, run
 from tablectl.documents.style import Style
 from tablectl.leases.clock import SystemClock

@@ -9,15 +9,14 @@ from pathlib import Path
 
 from tablectl.commands.advise import PastOptions, each_table, entry_of
 from tablectl.commands.command import command, function
+from tablectl.commands.files import check_writable, write_file
 from tablectl.commands.lint import findings_on, state_of
 from tablectl.commands.options import Place, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import OnRead, ignore_progress
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate
+from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
-from tablectl.commands.report_origin import context_here
-from tablectl.commands.selection import Selection, locate
-from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.names import parse_table
 from tablectl.insight.advice.facts import TableFacts
 from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, find_risks
@@ -110,7 +109,7 @@ def check_tables(
     if others is None and not specs.tables and not specs.patterns:
         hint = "name a folder (`tablectl check /data/lake`), a catalog (`lake`), or a pattern (`'lake.sales.*'`)"
         raise UsageError("no place is named, and no policy names a table", hint)
-    found = locate(others or specs, Selection(), project.open_catalog, project.stores)
+    found = locate(project, others or specs)
     tables = [
         TableRisks(table=spec.name.text, location=where, error=one_line(made))
         if isinstance(made, TablectlError)

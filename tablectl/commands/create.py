@@ -12,7 +12,6 @@ from tablectl.commands.command import command, function
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.selection import depth_for
 from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.schema import differences
 from tablectl.delta.schema_sql import new_schema, schema_of_columns
@@ -34,7 +33,7 @@ from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableLock
 from tablectl.model.text import value_text
 from tablectl.planning.birth import PlannedBirth, birth_of, plan_birth
-from tablectl.planning.diff import diff
+from tablectl.planning.diff import depth_for, diff
 from tablectl.policies.fields import Text, flag
 from tablectl.policies.find_files import read_text, shown_path
 from tablectl.policies.repository import Paths

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.commands.command import command, function
+from tablectl.commands.files import check_writable, write_file
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.selection import selects
-from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.model.errors import ExitCode, UsageError

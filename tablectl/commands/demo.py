@@ -10,12 +10,12 @@ from importlib import resources
 from pathlib import Path
 
 from tablectl.commands.command import command
+from tablectl.commands.files import write_file
 from tablectl.commands.make_plan import make_plan
 from tablectl.commands.output import Output
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.run_plan import Control, run
 from tablectl.commands.selection import Selection
-from tablectl.commands.written_files import write_file
 from tablectl.delta.names import quote_name
 from tablectl.documents.document import Document
 from tablectl.engine.port import Engine

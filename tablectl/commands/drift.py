@@ -12,12 +12,18 @@ from tablectl.commands.command import command, function
 from tablectl.commands.notify import send_notification
 from tablectl.commands.options import LookBack, NewTables, PolicyTables, Shown
 from tablectl.commands.output import Output
-from tablectl.commands.plan_reports import Started
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+from tablectl.commands.read_tables import (
+    OnRead,
+    failure_of,
+    ignore_progress,
+    locate_tables,
+    read_tables,
+    sorted_failures,
+)
+from tablectl.commands.report_context import Started, context_here
 from tablectl.commands.report_files import report_of
-from tablectl.commands.report_origin import context_here
-from tablectl.commands.selection import Selection, depth_for, failure_of
+from tablectl.commands.selection import Selection
 from tablectl.commands.status import StatusOptions, collect_status
 from tablectl.log.blame import BlameQuery, Origin, blame
 from tablectl.log.reader import Reading
@@ -25,7 +31,7 @@ from tablectl.model.errors import ExitCode, TablectlError, UsageError, of_table,
 from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, Depth, LiveTable
-from tablectl.planning.diff import diff
+from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.drift import Drift, SlippedTable, TableDrift, adoptable_values, questions, table_drift
 from tablectl.policies.adopt import Adopter
 from tablectl.policies.fields import flag

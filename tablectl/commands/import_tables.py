@@ -8,18 +8,19 @@ from functools import partial
 from pathlib import Path
 
 from tablectl.commands.command import command, function
+from tablectl.commands.files import check_writable, write_file
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
-from tablectl.commands.selection import Selection, depth_for
-from tablectl.commands.written_files import check_writable, write_file
+from tablectl.commands.selection import Selection
 from tablectl.delta.names import NameSyntaxError, canonical_location
 from tablectl.documents.style import plural
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import TableFailure
 from tablectl.planning.dbt import dbt_entry
+from tablectl.planning.diff import depth_for
 from tablectl.planning.import_table import policy_of_table
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
 from tablectl.policies.fields import ListOf, Text, flag

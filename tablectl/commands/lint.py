@@ -10,11 +10,17 @@ from pathlib import Path
 from tablectl.commands.command import command, function
 from tablectl.commands.options import EVERY_FORMAT, ChangedTables, Reported, output_format, report_files
 from tablectl.commands.output import Output
-from tablectl.commands.plan_reports import chosen_tables
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
+from tablectl.commands.read_tables import (
+    OnRead,
+    chosen_tables,
+    ignore_progress,
+    locate_tables,
+    read_tables,
+    sorted_failures,
+)
+from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
-from tablectl.commands.report_origin import context_here
 from tablectl.leases.clock import today
 from tablectl.lint_rules.rule import LintedState, table_subject
 from tablectl.log.reader import Reading

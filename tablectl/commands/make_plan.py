@@ -13,8 +13,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
-from tablectl.commands.selection import LocatedTable, Selection, depth_for
+from tablectl.commands.read_tables import (
+    LocatedTable,
+    OnRead,
+    ignore_progress,
+    locate_tables,
+    read_tables,
+    sorted_failures,
+)
+from tablectl.commands.selection import Selection
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import parse_table
 from tablectl.engine.port import Executors, RemoteWork
@@ -28,6 +35,7 @@ from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.operations import RIGHTS
 from tablectl.model.plan import Plan, ProtocolFact, TablePlan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
+from tablectl.planning.diff import depth_for
 from tablectl.planning.lint import graded, lint, refused_by, with_own_rules
 from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
 from tablectl.planning.plan_file import FORMAT, MAX_BYTES, dump_plan, load_plan

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from tablectl.commands.written_files import write_file
+from tablectl.commands.files import write_file
 from tablectl.documents.document import Document
 from tablectl.documents.style import Style
 from tablectl.insight.advice.advice_document import document_of_advice

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tablectl.commands.project import EngineSource, Project, silent
 from tablectl.commands.report_files import ReportFiles
+from tablectl.commands.selection import Selection
 from tablectl.model.plan import Plan
 from tablectl.model.table_options import parse_size
 from tablectl.planning.plan_file import PlanLimits
@@ -18,9 +19,6 @@ from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting, settings_of
 from tablectl.policies.variables import is_variable
 from tablectl.reports.render import ReportFormat, suffixes
-
-if TYPE_CHECKING:
-    from tablectl.commands.selection import Selection
 
 EVERY_FORMAT = tuple(ReportFormat)
 TEXT_AND_JSON = (ReportFormat.TEXT, ReportFormat.JSON)
@@ -126,8 +124,6 @@ class Tables(Place):
     @property
     def selection(self) -> Selection:
         """The tables that these options select."""
-        from tablectl.commands.selection import Selection  # noqa: PLC0415  # `validate` and `explain` read no table
-
         return Selection(tuple(self.select), tuple(self.tags), tuple(self.exclude))
 
 

@@ -19,7 +19,7 @@ from tablectl.applying.events import Notify
 from tablectl.commands.display import Lines, ProgressLine, Screen, screen
 from tablectl.delta.credentials import scrub
 from tablectl.documents.style import Style, printable_lines
-from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
+from tablectl.model.errors import DEBUG, ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.text import escape_output
 from tablectl.support.json_text import write_json
 
@@ -203,11 +203,13 @@ class _Escaped(logging.Formatter):
         return escape_output(scrub(super().format(record)))
 
 
-def print_debug_log() -> None:
-    """Prints the log of ``TABLECTL_DEBUG=1``: what went wrong, with tracebacks.
+def print_debug_log(environ: Mapping[str, str]) -> None:
+    """Prints the log of ``TABLECTL_DEBUG=1``, if it is asked for: what went wrong, with tracebacks.
 
     Only tablectl's own: other libraries log headers, which contain tokens.
     """
+    if not environ.get(DEBUG):
+        return
     handler = logging.StreamHandler()
     handler.setFormatter(_Escaped("%(name)s: %(message)s"))
     log = logging.getLogger("tablectl")

@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from tablectl.commands.command import command, function
+from tablectl.commands.files import check_writable, new_plan, read_plan, saved_plan, write_file
 from tablectl.commands.make_plan import make_plan, plan_on_cluster
 from tablectl.commands.options import ChangedTables, PlanSize, Shown, path_list
 from tablectl.commands.output import Output
-from tablectl.commands.plan_files import new_plan, read_plan, saved_plan
-from tablectl.commands.plan_reports import Started, chosen_tables, lines_of_plan, plan_context
 from tablectl.commands.project import Project
+from tablectl.commands.read_tables import chosen_tables
+from tablectl.commands.report_context import Started, lines_of_plan, plan_context
 from tablectl.commands.report_files import ReportFiles, report_of
-from tablectl.commands.written_files import check_writable, write_file
 from tablectl.delta.dialects import EVERY_DIALECT, dialect_of
 from tablectl.model.errors import ExitCode, LimitError, UsageError
 from tablectl.model.plan import Plan

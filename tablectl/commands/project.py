@@ -14,29 +14,40 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.delta.credentials import server_text
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog, Engine, check_delta
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
+from tablectl.model.plan import Plan
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
+from tablectl.planning.plan_file import check_environment
 from tablectl.policies.branch import BASE, check_merged
 from tablectl.policies.config import THRIFT, WAREHOUSE, Config, EngineConfig, with_settings
 from tablectl.policies.config_file import ENV, FILE, load_config
-from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
+from tablectl.policies.effective_policy import called, is_word, parse_name, spec_for
+from tablectl.policies.find_files import relevant_files
+from tablectl.policies.own_rules import OwnRule, own_rules
+from tablectl.policies.repository import (
+    Paths,
+    Repository,
+    has_policies,
+    open_repository,
+    requested_tables,
+    variables_for,
+    whole_catalog,
+)
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.variables import Variables
+from tablectl.reports.mask import Mask
+from tablectl.storage.object_stores import StoreOptions
 from tablectl.support.frozen import frozen
 
-if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
+if TYPE_CHECKING:  # they load obstore and SSL, which `validate` and `explain` do without
     from tablectl.catalogs.registry import Catalogs
-    from tablectl.commands.selection import ChangedSince
     from tablectl.log.state import TableCache
-    from tablectl.model.plan import Plan
-    from tablectl.model.table import Depth, LiveTable
-    from tablectl.policies.own_rules import OwnRule
-    from tablectl.reports.mask import Mask
-    from tablectl.storage.object_stores import StoreOptions
     from tablectl.storage.records import RecordStore
 
 SHARED = "shared"
@@ -291,26 +302,11 @@ class Project:
 
     def policies_about(self, name: TableName, paths: Paths = None) -> Specs:
         """The policies in the files that can concern one table. Raises as ``policies``."""
-        from tablectl.policies.find_files import relevant_files  # noqa: PLC0415  # see the module docstring
-
         choose = partial(relevant_files, tables=(name,))
         try:
             return open_repository(paths, self.config, self.directory, self.variables, choose)[1]
         except InputError:  # it may be an error only without the other files: a profile refers to their defaults
             return self.policies(paths)
-
-    def changed_since(self, ref: str, paths: Paths = None, *, whole: bool = False) -> tuple[Specs, ChangedSince]:
-        """The policies that can differ from those at a commit, and which of them do. ``whole`` reads all policies.
-
-        Raises as ``policies``, and ``UsageError`` if Git does not know the commit.
-        """
-        from tablectl.commands.changed_policies import changed_specs, policies_at  # noqa: PLC0415  # see the module docstring
-        from tablectl.commands.selection import ChangedSince  # noqa: PLC0415
-
-        earlier = policies_at(ref, self.directory, self.config, self.given, self.environ)
-        some = None if whole else changed_specs(earlier, paths, self.config, self.directory, self.variables)
-        changed = ChangedSince(earlier.commit, earlier.differ, whole=some is None)
-        return self.policies(paths) if some is None else some, changed
 
     def any_policies(self, paths: Paths = None, asked: Specs | None = None) -> Specs:
         """As ``policies``, for commands that need none: empty if no paths are given and the repository has none. Where
@@ -328,16 +324,12 @@ class Project:
         """Specs without policies for named tables and patterns, and for the whole catalog with ``everything``; ``None``
         if nothing is requested. Raises ``UsageError`` for text that is not a name.
         """
-        from tablectl.policies.repository import requested_tables, whole_catalog  # noqa: PLC0415  # as above
-
         texts = list(map(self._asked, tables))
         texts += [whole_catalog(self.catalog)] if everything else []
         return requested_tables(texts, self.catalog, self.variables) if texts else None
 
     def _asked(self, text: str) -> str:
         """What a word alone means: a table that the policies name, or, without policies, a folder here."""
-        from tablectl.policies.effective_policy import is_word  # noqa: PLC0415  # as above
-
         if not is_word(text):
             return text
         if has_policies(self.config, self.directory):
@@ -358,17 +350,12 @@ class Project:
         """The table of a name. Where policies are at hand, an unambiguous last part is enough. Raises ``UsageError``
         for other text.
         """
-        from tablectl.attributes.policy import VALUE_TYPES  # noqa: PLC0415  # as above
-        from tablectl.policies.effective_policy import called, is_word, parse_name  # noqa: PLC0415
-
         if is_word(text) and text not in VALUE_TYPES and (paths or has_policies(self.config, self.directory)):
             return called(self.policies(paths), text)
         return parse_name(text, self.catalog, self.dialect)
 
     def find(self, table: str, paths: Paths = None) -> tuple[TableName, TableSpec | None]:
         """A table by its name, with its policy if there is one. Raises ``UsageError`` for text that is not a name."""
-        from tablectl.policies.effective_policy import spec_for  # noqa: PLC0415  # see the module docstring
-
         name = self.named(table, paths)
         specs = self.policies_about(name, paths) if paths or has_policies(self.config, self.directory) else Specs.of(())
         return name, spec_for(specs, name)
@@ -381,8 +368,6 @@ class Project:
     @cached_property
     def stores(self) -> StoreOptions:
         """How to reach object stores: the same for the log of a table and for the records next to it."""
-        from tablectl.storage.object_stores import StoreOptions  # noqa: PLC0415  # see the module docstring
-
         stores = self.config.stores
         return StoreOptions(
             families=stores.families(),
@@ -420,15 +405,11 @@ class Project:
     @cached_property
     def own_rules(self) -> tuple[OwnRule, ...]:
         """The lint rules of installed packages."""
-        from tablectl.policies.own_rules import own_rules  # noqa: PLC0415  # see the module docstring
-
         return own_rules()
 
     @cached_property
     def mask(self) -> Mask:
         """The values that reports must not show."""
-        from tablectl.reports.mask import Mask  # noqa: PLC0415  # see the module docstring
-
         return Mask(self.config.reports.mask, self._secret_values())
 
     def _secret_values(self) -> frozenset[str]:
@@ -460,23 +441,22 @@ class Project:
     @cached_property
     def cache(self) -> TableCache:
         """What earlier reads of tables left, in the configured directory or in the user's, if the project uses it."""
-        from tablectl.log.state import NoCache  # noqa: PLC0415  # see the module docstring
+        from tablectl.log.state import TableCache  # noqa: PLC0415  # see the module docstring
 
         if not self.cached:
-            return NoCache()
+            return TableCache()
         from tablectl.log.disk_cache import DiskCache, cache_directory  # noqa: PLC0415
 
         check_merged(self.config.unmerged)
         configured = self.directory / self.config.cache if self.config.cache else None
         directory = configured or cache_directory(self.environ)
-        return DiskCache(directory) if directory else NoCache()
+        return DiskCache(directory) if directory else TableCache()
 
     def read(self, name: TableName, spec: TableSpec | None, depth: Depth | None = None) -> LiveTable:
         """A live table, by default with its history and its write history. The engine is asked for its location only if
         neither the name nor the policy has it. Raises ``LiveError`` if it cannot be read.
         """
         from tablectl.log.reader import read_table  # noqa: PLC0415  # see the module docstring
-        from tablectl.model.table import LOOK_BACK, Depth  # noqa: PLC0415
 
         location = name.parts[0] if name.is_path else (spec and spec.location) or self.open_catalog().location(name)
         depth = depth or Depth(LOOK_BACK, writers=lambda _live: True)
@@ -485,8 +465,6 @@ class Project:
 
 def _config_of(plan: Plan, env: str | None, directory: str | Path) -> Config:
     """The configuration for applying a ready plan: that of the plan's environment."""
-    from tablectl.planning.plan_file import check_environment  # noqa: PLC0415  # see the module docstring
-
     check_environment(plan, (os.environ.get(ENV) or None) if env is None else env)
     try:
         return load_config(Path(directory), os.environ, plan.env)

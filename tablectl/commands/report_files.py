@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tablectl.commands.files import check_writable, write_file
 from tablectl.commands.output import Output
-from tablectl.commands.written_files import check_writable, write_file
 from tablectl.documents.style import Style
 from tablectl.model.errors import TablectlError, UsageError, one_line
 from tablectl.model.text import escape_output

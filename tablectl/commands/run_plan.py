@@ -10,6 +10,7 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
+from tablectl.applying.approval import Approval, check_declared, check_engine
 from tablectl.applying.context import (
     Approve,
     CanaryTerms,
@@ -22,10 +23,9 @@ from tablectl.applying.context import (
 )
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, RunEvent, no_progress
-from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.applying.hooks import OwedHookTable
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.scheduler import Pace
-from tablectl.commands.approval import Approval, check_declared, check_engine
 from tablectl.commands.project import Project, RunEngines
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location, parse_table

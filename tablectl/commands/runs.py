@@ -10,14 +10,14 @@ from pathlib import Path
 
 from tablectl.commands.adoption import agreed, write_adoption
 from tablectl.commands.command import command
+from tablectl.commands.files import new_plan, write_file
 from tablectl.commands.make_plan import make_plan
 from tablectl.commands.options import LookBack, PolicyTables, Reported
 from tablectl.commands.output import Output
-from tablectl.commands.plan_files import new_plan
 from tablectl.commands.project import Project
+from tablectl.commands.read_tables import LocatedTable, failure_of, locate
 from tablectl.commands.report_files import report_of
-from tablectl.commands.selection import LocatedTable, Selection, failure_of, locate
-from tablectl.commands.written_files import write_file
+from tablectl.commands.selection import Selection
 from tablectl.documents.document import Document
 from tablectl.leases.clock import SystemClock
 from tablectl.log.parallel import in_order, threads_for
@@ -184,7 +184,7 @@ def _runs(project: Project, specs: Specs, options: RunsOptions, within: timedelt
     """The runs in the logs of the selected tables: at most ``look_back`` commits of each table, and none that is older
     than its newest by more than ``within``. A table that cannot be read is a failure, and the others are read.
     """
-    located = locate(specs, options.selection, project.open_catalog, project.stores)
+    located = locate(project, specs, options.selection)
     found, failures = _histories(project, located, options.look_back, within)
     return PastRuns(
         runs=past_runs({spec.name.text: commits for spec, _, commits in found}),
@@ -199,7 +199,7 @@ def _undo_of(project: Project, specs: Specs, options: UndoOptions) -> RunUndo | 
 
     Raises ``LookupError`` with the ids if several runs begin with it.
     """
-    run, located = options.run, locate(specs, options.selection, project.open_catalog, project.stores)
+    run, located = options.run, locate(project, specs, options.selection)
     found, failures = _histories(project, located, options.look_back, None)
     runs = past_runs({spec.name.text: commits for spec, _, commits in found})
     meant = [each for each in runs if each.stamp.run.startswith(run)] if run else []

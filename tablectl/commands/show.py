@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from tablectl.commands.command import command
+from tablectl.commands.files import read_plan, saved_plan
 from tablectl.commands.options import Place, Shown
 from tablectl.commands.output import Output
-from tablectl.commands.plan_files import read_plan, saved_plan
-from tablectl.commands.plan_reports import plan_context
 from tablectl.commands.project import Project
+from tablectl.commands.report_context import plan_context
 from tablectl.commands.report_files import report_of
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan

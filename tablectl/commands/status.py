@@ -19,10 +19,9 @@ from tablectl.commands.lint import findings_on, state_of
 from tablectl.commands.options import LookBack, NewTables, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables
+from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate, locate_tables
+from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
-from tablectl.commands.report_origin import context_here
-from tablectl.commands.selection import LocatedTable, Selection, depth_for, locate
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
 from tablectl.delta.names import canonical_location, column_text
@@ -35,7 +34,7 @@ from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import natural_key, time_text, value_text
-from tablectl.planning.diff import diff
+from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import has_policies
@@ -130,12 +129,8 @@ def collect_status(
         hint = "name a folder (`tablectl status /data/lake`), or a pattern (`'lake.sales.*'`), or give --all"
         raise UsageError("no table is named, and no policy names one", hint)
     # Without policies, the others alone are asked for.
-    managed = (
-        locate(specs, selection, project.open_catalog, project.stores)
-        if others
-        else locate_tables(project, specs, selection)
-    )
-    more = locate(others, Selection(), project.open_catalog, project.stores) if others else None
+    managed = locate(project, specs, selection) if others else locate_tables(project, specs, selection)
+    more = locate(project, others) if others else None
     further = _besides(managed, more) if more else None
     rows = _slipped(list(_read(project, managed, further, options, on_read)))
     named = {spec.name.text for spec, _ in managed.tables}

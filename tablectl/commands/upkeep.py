@@ -16,13 +16,12 @@ from tablectl.commands.command import command, function
 from tablectl.commands.notify import send_notification
 from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
-from tablectl.commands.plan_reports import plan_context
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate, locate_tables, read_tables
+from tablectl.commands.report_context import context_here, plan_context
 from tablectl.commands.report_files import ReportFiles, report_of
-from tablectl.commands.report_origin import context_here
 from tablectl.commands.run_plan import Control, RunOptions, read_reason, run
-from tablectl.commands.selection import Selection, locate
+from tablectl.commands.selection import Selection
 from tablectl.delta.names import canonical_location
 from tablectl.leases.clock import today
 from tablectl.log.commit_files import read_past_commits
@@ -215,7 +214,7 @@ class FoundUpkeep:
         due = [each for each in self.tables if any(one.id == VACUUM for one in each.statements)]
         if not due:
             return self
-        located = locate(self.specs, Selection(), project.open_catalog, project.stores).tables
+        located = locate(project, self.specs).tables
         sources = _sources(project, located)
         tables = tuple(
             replace(each, clones=tuple(name for name, source in sources if source in _names(each)))

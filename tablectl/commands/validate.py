@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
@@ -15,10 +16,11 @@ from tablectl.documents.style import plural
 from tablectl.lint_rules.rule import LintedState
 from tablectl.model.errors import ExitCode, InputError, Problem
 from tablectl.planning.lint import Linted, LintedTable, lint
-from tablectl.policies.effective_policy import policy_lines_of
+from tablectl.policies.effective_policy import Sources, policy_lines_of
 from tablectl.policies.repository import Paths
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.reports.context import Context
 from tablectl.reports.findings_text import counted, findings_lines
 from tablectl.reports.render import ReportFormat
 from tablectl.support.frozen import frozen
@@ -151,17 +153,15 @@ def _counted(checked: _Checked) -> str:
 
 
 def _findings_sarif(checked: Mapping[str, _Checked], linted: Linted) -> str:
-    from tablectl.reports.context import Context  # noqa: PLC0415  # as below
-    from tablectl.reports.sarif import findings_sarif  # noqa: PLC0415
-
     sources: dict[str, Mapping[str, SourceFile]] = {}
     for each in checked.values():
         sources |= policy_lines_of(each.specs, [spec.name.text for spec in each.specs.tables])
-    return findings_sarif(linted, Context(root=below_root(Path().absolute()), sources=sources), "validate")
+    return _sarif(linted, sources)
 
 
-def _sarif(problems: Sequence[Problem]) -> str:
-    from tablectl.reports.context import Context  # noqa: PLC0415  # loads many modules, needed only here
-    from tablectl.reports.sarif import problems_sarif  # noqa: PLC0415
+def _sarif(found: Linted | Sequence[Problem], sources: Sources = MappingProxyType({})) -> str:
+    """Findings, or the problems of policies that are not valid."""
+    from tablectl.reports.sarif import findings_sarif, problems_sarif  # noqa: PLC0415  # it loads the reports of all commands
 
-    return problems_sarif(problems, Context(root=below_root(Path().absolute())))
+    context = Context(root=below_root(Path().absolute()), sources=sources)
+    return findings_sarif(found, context, "validate") if isinstance(found, Linted) else problems_sarif(found, context)

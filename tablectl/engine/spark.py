@@ -106,25 +106,15 @@ class SparkEngine(SqlCatalog):
     rewrites = True
 
     def __init__(self, session: Any, dialect: str, facts: SessionFacts) -> None:
-        self._stated = facts.stated
+        self.dialect = dialect
+        self.shared = facts.shared
+        self.stated = facts.stated
         self._bound = facts.bound
         self._session = session
         setattr(session, UNGUARDED, True)
-        self._dialect = dialect
-        self._shared = facts.shared
         self._link = facts.link
         self._context = facts.context
         self._closed = False
-
-    @property
-    def dialect(self) -> str:
-        """The SQL dialect from the options: ``oss`` or ``databricks``."""
-        return self._dialect
-
-    @property
-    def shared(self) -> bool:
-        """Whether it runs in a driver that the tables' writers also use."""
-        return self._shared
 
     @property
     def address(self) -> str:
@@ -132,11 +122,6 @@ class SparkEngine(SqlCatalog):
         do so.
         """
         return self._link.address if self._link else ""
-
-    @property
-    def stated(self) -> bool:
-        """Whether the caller stated that this is the writers' driver."""
-        return self._stated
 
     @property
     def bound(self) -> float | None:
@@ -147,13 +132,13 @@ class SparkEngine(SqlCatalog):
         if self._bound is not None:
             return self._bound
         if self._link is not None:
-            return _ABANDONED if dialect_of(self._dialect).abandons_statements else None
+            return _ABANDONED if dialect_of(self.dialect).abandons_statements else None
         return None if _JVM_FIRST in os.environ else 0
 
     @property
     def timeout(self) -> tuple[str, str] | None:
         """The setting that makes a configured bound true, and its value; ``None`` if nothing sets it."""
-        key = dialect_of(self._dialect).statement_timeout
+        key = dialect_of(self.dialect).statement_timeout
         return (key, f"{self._bound:.0f}") if key and self._bound and self._link is not None else None
 
     def alive(self) -> bool:
@@ -207,7 +192,9 @@ class SparkEngine(SqlCatalog):
     ) -> None:
         # Never a fixed version: Delta would take the rows from the old version, but remove the files of the current
         # one.
-        frame = self._session.read.format("delta").load(table.parts[0]) if table.is_path else self._table(table)
+        frame = (
+            self._session.read.format("delta").load(table.parts[0]) if table.is_path else self._session.table(table.sql)
+        )
         others = {name.casefold() for name in frame.columns} ^ {name.casefold() for name, _ in columns}
         if others:
             listed = ", ".join(sorted(others))
@@ -225,9 +212,6 @@ class SparkEngine(SqlCatalog):
             writer.save(table.parts[0])
         else:
             writer.saveAsTable(table.sql)
-
-    def _table(self, table: TableName) -> Any:
-        return self._session.table(table.sql)
 
     def _run(self, work: Callable[[], _T], tag: str = "", may_send: MaySend = always) -> _T:
         """Run a function on the session, under a tag if one is given. Raises ``EngineError``."""

@@ -18,7 +18,7 @@ from tablectl.engine.liveness import Heartbeat, answer_of, watched
 from tablectl.engine.port import MaySend, always, no_overwrite
 from tablectl.engine.sql_catalog import SETTINGS, STAMP_KEY, SqlCatalog
 from tablectl.engine.thrift import PASSWORD, USER, ThriftOptions, ThriftServer
-from tablectl.engine.warehouse import Warehouse, WarehouseOptions
+from tablectl.engine.warehouse import Warehouse
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.support.frozen import frozen
@@ -145,7 +145,7 @@ def thrift(place: str, options: EndpointOptions, environ: Mapping[str, str]) -> 
 
 def warehouse(place: str, options: EndpointOptions) -> Endpoint:
     """The SQL warehouse with this id, in the workspace of the login. Raises ``EngineError``."""
-    return Warehouse(WarehouseOptions(place, options.bound or DEFAULT_BOUND))
+    return Warehouse(place, options.bound or DEFAULT_BOUND)
 
 
 class SqlEndpoint(SqlCatalog):

@@ -9,7 +9,6 @@ from typing import Any
 from tablectl.engine.databricks_login import LOGIN, log_in
 from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError
-from tablectl.support.frozen import frozen
 
 INSTALL = (
     "pip install 'databricks-sql-connector>=4.9,<5' 'databricks-sdk>=0.60', the extra `warehouse` (docs/install.md)"
@@ -22,22 +21,14 @@ _LATEST = 200
 _LOCAL = ("http://127.0.0.1:", "http://localhost:")
 
 
-@frozen
-class WarehouseOptions:
-    """Which warehouse, and how long a statement may take there."""
-
-    id: str
-    bound: float = 3600.0
-
-
 class Warehouse:
     """``Endpoint`` on a SQL warehouse."""
 
     hint = _LOGIN
 
-    def __init__(self, options: WarehouseOptions) -> None:
-        """Log in. Raises ``EngineError``."""
-        self._id = options.id
+    def __init__(self, warehouse: str, bound: float) -> None:
+        """Log in. ``warehouse`` is an id, ``bound`` the seconds that a statement may take. Raises ``EngineError``."""
+        self._id = warehouse
         try:
             from databricks.sdk import WorkspaceClient  # noqa: PLC0415  # only where it is used
 
@@ -50,11 +41,11 @@ class Warehouse:
         self._host = str(self._config.host).rstrip("/")
         if not self._host.startswith(("https://", *_LOCAL)):
             raise EngineError(f"{self._host} would get the login without encryption", "use https in DATABRICKS_HOST")
-        self.name = f"warehouse {options.id} of {self._host}"
-        self.address = f"warehouse {self._host} {options.id}"
-        self.bound = options.bound
+        self.name = f"warehouse {warehouse} of {self._host}"
+        self.address = f"warehouse {self._host} {warehouse}"
+        self.bound = bound
         # docs.databricks.com, "STATEMENT_TIMEOUT": 0 to 172800 s; it ends a statement whose client is gone, too.
-        self.timeout = f"SET STATEMENT_TIMEOUT = {options.bound:.0f}"
+        self.timeout = f"SET STATEMENT_TIMEOUT = {bound:.0f}"
 
     def connect(self) -> WarehouseConnection:
         """A new session. Raises ``EngineError`` without the connector, else what it raises."""

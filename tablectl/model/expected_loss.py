@@ -3,12 +3,19 @@
 Pure arithmetic on the writes of the past. A write that began before a commit that it conflicts with, and ends after it,
 fails at its end, so it loses its whole duration. The expected number of failed writes is therefore the mean number of
 writes in flight, plus those that begin between the first such commit and the last one.
+
+A writer is a series of runs. It counts from its first write, and fades when it is silent for longer than it ever was
+before. Some writers have usual times of the day.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from statistics import median
 
 from tablectl.support.frozen import frozen
 
@@ -19,11 +26,28 @@ DAYS = 30
 """The days before the newest commit whose writes count."""
 LONGEST_WRITE = 86_400.0
 """The longest duration of a write, in seconds. Longer ones are wrong clocks."""
-_MONDAY = 72
-"""1970-01-01 was a Thursday."""
+_EPOCH = 72
+"""The hour of the week at which the epoch began: 1970-01-01 was a Thursday."""
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _LONG = 2 * HOUR
-_DAY = 24
+_DAY_HOURS = 24
+_DAY = 24 * HOUR
+_WEEK = 7 * _DAY
+_MONDAY = 4 * _DAY
+"""The first Monday after the epoch."""
+_RUNS = 3
+"""So many runs at the same time of day are evidence."""
+_COARSER = 0.25
+"""The weight of the coarser mean, in hours that were observed."""
+_RECENT = 3 * _WEEK
+_SOME = 0.25
+_USUAL = 0.5
+_MOST = 0.8
+_BUSY = 0.1
+"""The mean number of writes in flight from which a time of the day counts as a usual time."""
+_FADED = 0.1
+_SLACK = 900.0
+_LATE = 2 * HOUR
 _NEIGHBOURS = 3
 _SAME = 0.0005
 """Expected numbers of failed writes that differ by less are equal."""
@@ -84,17 +108,19 @@ class CommitWindow:
 
 WeekOfLoss = tuple[ExpectedLoss, ...]
 """One loss for each hour of the week."""
+Shares = tuple[float, ...]
+"""One number for each hour of the week."""
 
 
 def hour_of_week(seconds: float) -> int:
     """The hour of the week of a time in seconds since the epoch."""
-    return (math.floor(seconds / HOUR) + _MONDAY) % HOURS
+    return (math.floor(seconds / HOUR) + _EPOCH) % HOURS
 
 
 def hour_text(hour: int) -> str:
     """``Sunday 04:00–05:00 UTC``."""
-    day, start = divmod(hour % HOURS, _DAY)
-    return f"{_DAYS[day]} {start:02}:00–{(start + 1) % _DAY:02}:00 UTC"
+    day, start = divmod(hour % HOURS, _DAY_HOURS)
+    return f"{_DAYS[day]} {start:02}:00–{(start + 1) % _DAY_HOURS:02}:00 UTC"
 
 
 def hours_between(start: float, end: float) -> Iterable[tuple[int, float]]:
@@ -204,3 +230,246 @@ def _check(failed: tuple[float, ...], seconds: tuple[float, ...], lengths: set[i
         raise ValueError(f"a loss has {HOURS} hours")
     if not all(math.isfinite(each) and each >= 0 for each in (*failed, *seconds)):
         raise ValueError("a loss is a number of at least 0")
+
+
+def week_of_loss(writes: Iterable[PastWrite], period: Period, window: CommitWindow) -> WeekOfLoss:
+    """The expected loss of one writer for a window that opens at a random moment of each hour of the week."""
+    runs = _inside(writes, period)
+    if not runs or window.commits <= 0:
+        return (ExpectedLoss(),) * HOURS
+    shares, work = _flight(runs, _observed(runs, period), window)
+    total = sum(shares.values())
+    cost = sum(work.values()) / total if total else 0.0
+    alive = _alive(runs, period.end)
+    rates = _rates(shares, _observed(runs, period), period.end)
+    return tuple(ExpectedLoss(each * alive, each * alive * cost) for each in rates)
+
+
+def in_flight(writes: Iterable[PastWrite], period: Period, window: CommitWindow) -> ExpectedLoss:
+    """The loss of a window at a random moment of a short time, by the writes that were in flight then."""
+    shares, work = _flight(tuple(writes), period, window)
+    hours = period.seconds / HOUR or 1.0
+    return ExpectedLoss(sum(shares.values()) / hours, sum(work.values()) / hours)
+
+
+def _inside(writes: Iterable[PastWrite], period: Period) -> list[PastWrite]:
+    return sorted((each for each in writes if period.start <= each.end <= period.end), key=lambda each: each.end)
+
+
+def _longest_gap(runs: Sequence[PastWrite]) -> float:
+    """The longest time between two writes. A writer that wrote once may be a weekly one."""
+    ends = [each.end for each in runs]
+    return max((after - before for before, after in pairwise(ends)), default=_WEEK)
+
+
+def _alive(runs: Sequence[PastWrite], now: float) -> float:
+    """1 for a writer that goes on; less for one that is silent for longer than it ever was."""
+    gap = max(_longest_gap(runs), 60.0)
+    late = max(now - runs[-1].end - gap, 0.0) / gap
+    return float(0.5 ** min(late, 60.0))
+
+
+def _observed(runs: Sequence[PastWrite], period: Period) -> Period:
+    """The time in which every write of the writer is known.
+
+    It begins with the writer's first write, if nothing was written for long before that. A write in flight is not known
+    yet, so it ends before a write of the usual duration that has not ended.
+    """
+    first = runs[0].end - runs[0].seconds
+    begun = period.start if first - _longest_gap(runs) < period.start and len(runs) > 1 else first
+    if len(runs) == 1:
+        begun = min(begun, period.end - _DAY)
+    usual = median(each.seconds for each in runs)
+    open_end = usual if len(runs) >= _RUNS and period.end - begun > 4 * usual else 0.0
+    return Period(min(begun, first), period.end - open_end)
+
+
+def _flight(
+    runs: Iterable[PastWrite], period: Period, window: CommitWindow
+) -> tuple[Mapping[int, float], Mapping[int, float]]:
+    """The mean number of failing writes in each hour since the epoch, and the seconds of their work."""
+    shares: defaultdict[int, float] = defaultdict(float)
+    work: defaultdict[int, float] = defaultdict(float)
+
+    def add(hour: int, seconds: float, run: PastWrite) -> None:
+        shares[hour] += seconds / HOUR
+        work[hour] += seconds / HOUR * run.seconds
+
+    for run in runs:
+        start, end = max(run.end - run.seconds, period.start), min(run.end, period.end)
+        while start < end:
+            upto = min((math.floor(start / HOUR) + 1) * HOUR, end)
+            add(math.floor(start / HOUR), upto - start, run)
+            start = upto
+        if run.end <= period.end and window.commits > 1:
+            add(math.floor(run.end / HOUR), (window.commits - 1) * min(run.seconds, max(window.spacing, 0.0)), run)
+    return shares, work
+
+
+def _rates(flight: Mapping[int, float], period: Period, now: float) -> Shares:
+    """The mean number of writes in flight in each hour of the week.
+
+    Some writers follow the hour of the week, others the hour of the day, others none. The one is right that tells each
+    observed hour best from the others of its kind (leave-one-out). Recent weeks count more: half for each week of age.
+    """
+    hours, weighted = _exposure(math.floor(period.start / HOUR), math.ceil(period.end / HOUR), math.floor(now / HOUR))
+    sums, squares, recent = [0.0] * HOURS, [0.0] * HOURS, [0.0] * HOURS
+    for hour, share in flight.items():
+        at = hour_of_week(hour * HOUR)
+        sums[at] += share
+        squares[at] += share * share
+        recent[at] += share * _weight(math.floor(now / HOUR) - hour)
+    whole = sum(recent) / max(sum(weighted), 1e-9)
+    plain = sum(sums) / max(sum(hours), 1e-9)
+
+    def error(count: int) -> float:
+        found = 0.0
+        for group in _groups(count):
+            length, total, square = (sum(each[index] for index in group) for each in (hours, sums, squares))
+            found += _leave_one_out(length, total, square, plain)
+        return found
+
+    def means(count: int, coarser: Shares) -> Shares:
+        found = [0.0] * HOURS
+        for group in _groups(count):
+            total, length = sum(recent[index] for index in group), sum(weighted[index] for index in group)
+            for index in group:
+                found[index] = (total + _COARSER * coarser[index]) / (length + _COARSER)
+        return tuple(found)
+
+    flat = (whole,) * HOURS
+    best = min((HOURS, _DAY_HOURS, 1), key=error)
+    if best == 1:
+        return flat
+    daily = means(_DAY_HOURS, flat)
+    return daily if best == _DAY_HOURS else means(HOURS, daily)
+
+
+def _groups(count: int) -> Iterator[range]:
+    """The hours of the week that are alike, if there are so many kinds of hours."""
+    return (range(first, HOURS, count) for first in range(count))
+
+
+def _leave_one_out(hours: float, total: float, squares: float, coarser: float) -> float:
+    """The squared error if each hour of a kind is predicted from the others of its kind."""
+    others = max(hours - 1, 0.0) + _COARSER
+    known = total + _COARSER * coarser
+    return ((others + 1) ** 2 * squares - 2 * (others + 1) * known * total + hours * known * known) / others**2
+
+
+@lru_cache(maxsize=256)
+def _exposure(first: int, last: int, now: int) -> tuple[Shares, Shares]:
+    """How often each hour of the week was observed, and the same with the weights of its age."""
+    hours, weighted = [0.0] * HOURS, [0.0] * HOURS
+    for hour in range(max(first, last - (DAYS + 2) * _DAY_HOURS), last):
+        at = hour_of_week(hour * HOUR)
+        hours[at] += 1
+        weighted[at] += _weight(now - hour)
+    return tuple(hours), tuple(weighted)
+
+
+def _weight(age: int) -> float:
+    """Of an observed hour, by its age in hours."""
+    return float(0.5 ** (max(age, 0) / HOURS))
+
+
+# Usual times
+
+
+@frozen
+class UsualTime:
+    """A time of the day at which a writer usually runs, in UTC."""
+
+    start: float
+    """Of the earliest run, in seconds since midnight."""
+    end: float
+    """Of the latest run; more than a day if it ends on the next day."""
+    days: frozenset[int]
+    """The weekdays on which it may run, from 0 for Monday."""
+    runs: int
+    """On how many days it ran."""
+    writes: int
+    """The maximum number of commits of one run."""
+    seconds: float
+    """The usual duration of a write."""
+
+    @property
+    def text(self) -> str:
+        """``3 runs, each between 01:00 and 05:00 UTC``."""
+        return f"{self.runs} runs, each between {_clock(self.start)} and {_clock(self.end)} UTC"
+
+    def may_run(self, moment: float, now: float, ends: Sequence[float]) -> bool:
+        """Whether a run may be in flight at a moment. ``ends`` are the commits of the writer up to now.
+
+        A run that committed as often as any before has ended. One that has not committed yet may be late.
+        """
+        margin = min(max(self.seconds, 60.0), _SLACK)
+        day = math.floor((moment - self.start + margin) / _DAY)
+        begin, end = self.start - margin + day * _DAY, self.end + margin + day * _DAY
+        if _weekday(self.start + day * _DAY) not in self.days:
+            return False
+        committed = sum(begin <= each <= now for each in ends)
+        if committed >= self.writes and begin <= now:
+            return False
+        late = min(self.seconds, _LATE) if moment <= now and not committed else 0.0
+        return begin <= moment <= end + late
+
+
+def usual_times(writes: Iterable[PastWrite], period: Period) -> tuple[UsualTime, ...]:
+    """The times of the day at which a writer usually runs; ``()`` if it writes at any time, or stopped."""
+    runs = _inside(writes, period)
+    recent = [each for each in runs if each.end > period.end - _RECENT]
+    chosen = recent if len(recent) >= _RUNS else runs
+    if len(chosen) < _RUNS or _alive(runs, period.end) < _FADED:
+        return ()
+    slack = _SLACK + min(median(each.seconds for each in chosen), HOUR)
+    arcs = _arcs([((each.end - each.seconds) % _DAY, each.seconds) for each in chosen], slack)
+    begun = chosen[0].end - chosen[0].seconds
+    found = [_usual(arc, chosen, Period(begun, period.end)) for arc in arcs]
+    usual = tuple(each for each, _ in filter(None, found))
+    covered = sum(count for _, count in filter(None, found))
+    return usual if covered >= _MOST * len(chosen) and sum(each.end - each.start for each in usual) <= _DAY / 2 else ()
+
+
+def _arcs(spans: Sequence[tuple[float, float]], slack: float) -> list[tuple[float, float]]:
+    """The times of the day that the spans cover. Those less than ``slack`` apart are one."""
+    merged: list[list[float]] = []
+    for start, seconds in sorted((start + day * _DAY, seconds) for start, seconds in spans for day in (-1, 0, 1)):
+        if merged and start <= merged[-1][1] + slack:
+            merged[-1][1] = max(merged[-1][1], start + seconds)
+        else:
+            merged.append([start, start + seconds])
+    return [(start, end) for start, end in merged if 0 <= start < _DAY and end - start <= _DAY / 2]
+
+
+def _usual(arc: tuple[float, float], runs: Sequence[PastWrite], period: Period) -> tuple[UsualTime, int] | None:
+    """The usual time of an arc and the number of its writes; ``None`` if the writer is seldom in flight then."""
+    start, end = arc
+    inside = [each for each in runs if (each.end - each.seconds - start) % _DAY <= end - start]
+    days = Counter(math.floor((each.end - each.seconds - start) / _DAY) for each in inside)
+    first, last = math.floor((period.start - start) / _DAY), math.floor((period.end - end) / _DAY)
+    exposed = Counter(_weekday(start + day * _DAY) for day in range(first, last + 1))
+    hits = Counter(_weekday(start + day * _DAY) for day in days)
+    share = len(days) / max(sum(exposed.values()), len(days), 1)
+
+    def expected(weekday: int) -> bool:
+        if exposed[weekday] < 2:  # one such day does not show that it never runs then
+            return hits[weekday] > 0 or share >= _SOME
+        return hits[weekday] / exposed[weekday] >= _SOME
+
+    weekdays = frozenset(filter(expected, range(7)))
+    often = share >= _USUAL or any(hits[day] >= _RUNS and hits[day] >= _USUAL * exposed[day] for day in hits)
+    work = sum(each.seconds for each in inside)
+    if len(days) < _RUNS or not often or work < _BUSY * (end - start) * len(days):
+        return None
+    usual = median(each.seconds for each in inside)
+    return UsualTime(start, end, weekdays, len(days), max(days.values()), usual), len(inside)
+
+
+def _weekday(seconds: float) -> int:
+    return math.floor((seconds - _MONDAY) / _DAY) % 7
+
+
+def _clock(seconds: float) -> str:
+    minutes = round(seconds / 60) % (24 * 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}"

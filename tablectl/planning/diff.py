@@ -4,15 +4,17 @@ that state serves fresh runs, resumed runs and verification (docs/plan-file.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 
-from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute
+from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute, changed_values, needs_of
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import parse_column
 from tablectl.model.plan import Change, Value
-from tablectl.model.table import LiveTable
+from tablectl.model.table import Depth, LiveTable
 from tablectl.model.text import value_text
+from tablectl.policies.spec import TableSpec
 
 
 def diff(policy: Policy, live: LiveTable, dialect: str = DEFAULT_DIALECT) -> tuple[Change, ...]:
@@ -26,6 +28,29 @@ def diff(policy: Policy, live: LiveTable, dialect: str = DEFAULT_DIALECT) -> tup
             continue
         changes.extend(entry.diff(entry.normalized(declared, live, dialect), live))
     return tuple(change for change in changes if not _left_out(change, policy, live))
+
+
+def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
+    """How deep to read a table, depending on its policy: the history of tables that change, and vectors and files if
+    their number matters.
+    """
+    policy, options = spec.policy, spec.options
+
+    def depth(live: LiveTable) -> Depth:
+        declared = needs_of(policy.values(), options, live)
+        if declared.entry and live.entry is None:
+            return Depth(entry=True, partly=True)
+        changes = diff(policy, live)
+        changed = needs_of(changed_values(changes), options)
+        counts = declared.vectors and live.vectors is None
+        sized = changed.size and None in {live.files, live.bytes}
+        truncation = declared.truncation & live.protocol.features
+        marks = options.optimize if declared.clustering else None
+        deeper = counts or bool(truncation) or marks is not None or bool(changes)
+        looked = look_back if look_back and deeper else 0
+        return Depth(looked, counts or sized, truncation=truncation, marks=marks, partly=True)
+
+    return depth
 
 
 def _left_out(change: Change, policy: Policy, live: LiveTable) -> bool:

@@ -1,4 +1,4 @@
-"""``tablectl.guard``: protects a write from concurrent commits of an apply (docs/guards.md).
+"""``tablectl.guard`` and ``guard_batch``: protect a write from concurrent commits of an apply (docs/guards.md).
 
 It fails open. If it cannot use its records, it logs one warning and the write continues: Delta's own conflict check
 keeps the table correct, at worst with one failed transaction.
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -332,3 +332,40 @@ def _begin(terms: GuardOptions, location: str, on_entry: OnEntry | None) -> _Ent
         entry.end()
         raise
     return entry
+
+
+Batch = Callable[[Any, int], Any]
+"""What ``foreachBatch`` accepts: a function of the batch's DataFrame and its number."""
+
+
+@dataclass(frozen=True)
+class GuardedBatch:
+    """A ``Batch``. Holds no session, so that Spark Connect can send it to the server."""
+
+    function: Batch
+    terms: GuardOptions
+
+    def __call__(self, df: Any, batch_id: int) -> None:
+        """Run one batch. If the table must be looked up, the batch's session is used.
+
+        It ends with its guard deleted: Spark Connect kills the Python process of a batch as soon as the query ends.
+        """
+        session = df.sparkSession if self.terms.target.location is None else None
+        with Guard(session, replace(self.terms, wait_for_deletion=True)):
+            self.function(df, batch_id)
+
+
+def guard_batch(
+    function: Batch,
+    table: Table,
+    mode: ModeName | GuardMode = "any",
+    **settings: Unpack[GuardSettings],
+) -> GuardedBatch:
+    """Wrap a function for ``writeStream.foreachBatch``: each batch runs ``function`` under its own guard.
+
+    All parameters except ``function(df, batch_id)`` are those of ``guard``. The function must resolve the table inside
+    (``df.write.saveAsTable(…)``, ``MERGE`` as SQL, ``DeltaTable.forName``), not before. On Spark Connect it runs in a
+    Python process of the server, where tablectl must be installed, too.
+    """
+    check_plain(function, "guard_batch")
+    return GuardedBatch(function, guard_options(table, mode, **settings))

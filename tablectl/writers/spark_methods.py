@@ -19,8 +19,8 @@ from typing import Any
 
 from tablectl.delta.names import canonical_location, is_absolute
 from tablectl.leases.guards import GuardMode
-from tablectl.writers.batch import GuardedBatch
 from tablectl.writers.dataframe_writes import Call, FrameWrite, may_read, only_table, reads_name, v1_write, v2_write
+from tablectl.writers.guard import GuardedBatch
 from tablectl.writers.session_guards import PendingWrite, SessionGuards, fixed_mode, run_guarded
 from tablectl.writers.sql_writes import SqlWrite, sql_write
 

@@ -10,7 +10,7 @@ from tablectl.applying.context import RunContext, WindowSettings
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.events import RunEvent as Told
-from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.applying.hooks import OwedHookTable
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.scheduler import Pace
 from tablectl.attributes.policy import Policy

@@ -16,7 +16,7 @@ import pytest
 
 from tablectl.applying.context import TAG, WindowSettings
 from tablectl.applying.events import RunEvent
-from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.applying.hooks import OwedHookTable
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import Lease

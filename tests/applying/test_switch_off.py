@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying import calendar_check, drain, gate, owed_hooks, statement
+from tablectl.applying import calendar_check, drain, gate, hooks, statement
 from tablectl.applying import run_table as table
 from tablectl.applying import table_session as session
 from tablectl.applying.context import RunContext
@@ -275,7 +275,7 @@ SWITCHES = {
         ),
     ),
     "and those of a shared window for the statements of all its tables": Switch(
-        owed_hooks,
+        hooks,
         "_runs",
         lambda _store: False,
         test_orphans.test_the_jobs_of_a_shared_window_stay_paused_while_a_statement_runs_on_any_of_its_tables,

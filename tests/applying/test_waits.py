@@ -11,7 +11,7 @@ import pytest
 from tablectl.applying import run as run_module
 from tablectl.applying.context import CanaryTerms, TableJob, WindowSettings
 from tablectl.applying.events import PROGRESS, RunEvent
-from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.applying.hooks import OwedHookTable
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.leases.acquire import Blocked, Sighting, acquire_all
 from tablectl.leases.lease import Lease

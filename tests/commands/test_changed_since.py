@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.commands.approval import policies_digest
-from tablectl.commands.changed_policies import policies_at
+from tablectl.applying.approval import policies_digest
+from tablectl.commands.options import ChangedTables
 from tablectl.commands.project import Project
+from tablectl.commands.read_tables import chosen_tables
 from tablectl.planning.plan_file import load_plan
+from tablectl.policies.changed_policies import policies_at
 from tablectl.policies.config_file import load_config
 from tests.commands.conftest import Cli, Repository
 
@@ -165,8 +167,9 @@ def test_an_entry_that_is_gone_leaves_the_table_to_the_pattern(split: Repository
 
 def parsed(ref: str = "main") -> list[str] | None:
     """The tables of now that are parsed; ``None`` if all of them are."""
-    specs, changed = Project.open().changed_since(ref)
-    return None if changed.whole else sorted(each.name.parts[0].rpartition("/")[2] for each in specs.tables)
+    specs, selection = chosen_tables(Project.open(), ChangedTables(changed_since=ref))
+    assert selection.changed is not None
+    return None if selection.changed.whole else sorted(each.name.parts[0].rpartition("/")[2] for each in specs.tables)
 
 
 def test_a_file_of_now_that_is_as_it_was_is_not_parsed(split: Repository, cli: Cli) -> None:

@@ -9,11 +9,14 @@ import pytest
 
 from tablectl.attributes.policy import Policy
 from tablectl.commands import selection as selection_module
-from tablectl.commands.selection import LocatedTable, Selection, locate
+from tablectl.commands.project import EngineSource, Project
+from tablectl.commands.read_tables import LocatedTable, locate
+from tablectl.commands.selection import Selection
 from tablectl.delta.names import matches, parse_table
 from tablectl.model import patterns as patterns_module
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.patterns import CatalogPattern, TablePattern, make_path_pattern
+from tablectl.policies.config import Config
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.value_reader import ValueReader
@@ -157,7 +160,8 @@ def never() -> LogEngine:
 
 
 def placed(tables: str, engine: Callable[[], LogEngine] = never, *globs: str) -> LocatedTable:
-    return locate(read(tables), Selection(globs), engine)
+    project = Project(Config(), source=EngineSource(open=lambda _stamp: engine()))
+    return locate(project, read(tables), Selection(globs))
 
 
 def where(found: LocatedTable) -> dict[str, str]:

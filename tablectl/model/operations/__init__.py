@@ -7,12 +7,19 @@ from types import MappingProxyType
 
 from tablectl.model.catalog_answers import Right
 from tablectl.model.operations.base import PARTITIONS, Operation, StatementForm, TableState
-from tablectl.model.operations.catalog_settings import OptimizationWord, SetManaged, SetOptimization, UnsetManaged
 from tablectl.model.operations.constraints import AddConstraint, DropConstraint, DropNotNull, SetNotNull
 from tablectl.model.operations.drop_feature import DropFeature
 from tablectl.model.operations.layout import ClusterBy, OptimizeData, Repartition, ReplacePartitions
 from tablectl.model.operations.reorg import Purge, UpgradeUniform, VacuumFiles
-from tablectl.model.operations.table_properties import RemoveMapping, SetProperties, UnsetProperties
+from tablectl.model.operations.settings import (
+    OptimizationWord,
+    RemoveMapping,
+    SetManaged,
+    SetOptimization,
+    SetProperties,
+    UnsetManaged,
+    UnsetProperties,
+)
 from tablectl.model.plan import Verb
 
 __all__ = [

@@ -128,9 +128,9 @@ class Operation(ABC):
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
         """Its commits in order, as concurrent writers see them (delta-1.1)."""
 
-    @abstractmethod
     def applied(self, state: TableState) -> TableState:
-        """The table after it."""
+        """The table after it. Most operations change nothing of it but ``properties``."""
+        return state.with_properties(self.properties) if self.properties else state
 
     @property
     def properties(self) -> Mapping[str, str | None]:

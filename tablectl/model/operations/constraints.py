@@ -104,9 +104,6 @@ class DropConstraint(Operation):
         change = MetadataChange(removes=tuple(self.properties))
         return (CommittedTransaction(kind=Kind.DROP_CONSTRAINT, metadata=change, blind=True, data_change=False),)
 
-    def applied(self, state: TableState) -> TableState:
-        return state.with_properties(self.properties)
-
     @property
     def properties(self) -> Mapping[str, str | None]:
         return {f"{keys.CONSTRAINTS}{self.name.lower()}": None}
@@ -169,6 +166,3 @@ class DropNotNull(Operation):
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
         change = MetadataChange(schema="other")
         return (CommittedTransaction(kind=Kind.CHANGE_COLUMN, metadata=change, blind=True, data_change=False),)
-
-    def applied(self, state: TableState) -> TableState:
-        return state

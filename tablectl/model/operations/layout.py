@@ -157,9 +157,6 @@ class OptimizeData(Operation):
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
         return (CommittedTransaction(kind=Kind.OPTIMIZE, added=(NEW,), removed=(LIVE,), data_change=False),)
 
-    def applied(self, state: TableState) -> TableState:
-        return state
-
     def rewrite(self, basis: Basis) -> Rewrite | None:
         """With ``full`` all files. The amount depends on how they are clustered, which the attribute knows."""
         return Rewrite(clusters=True, vectors=None, everything=self.full, files_at_most=None, bytes_at_most=None)

@@ -9,8 +9,8 @@ from tablectl.delta import keys
 from tablectl.delta.names import TableName
 from tablectl.model.catalog_answers import Right
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm, TableState
-from tablectl.model.operations.table_properties import mapped_schema
+from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm
+from tablectl.model.operations.settings import mapped_schema
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
 from tablectl.support.frozen import frozen
 
@@ -41,9 +41,6 @@ class VacuumFiles(Operation):
         """Two commits without actions, which record its begin and its end (``VacuumCommand.scala`` of Delta 4.4.0)."""
         made = CommittedTransaction(kind=Kind.VACUUM, data_change=False)
         return (made, made)
-
-    def applied(self, state: TableState) -> TableState:
-        return state
 
 
 _PURGE = StatementForm(
@@ -80,9 +77,6 @@ class Purge(Operation):
 
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
         return (CommittedTransaction(kind=Kind.REORG, added=(NEW,), removed=(LIVE,), data_change=False),)
-
-    def applied(self, state: TableState) -> TableState:
-        return state
 
     def rewrite(self, basis: Basis) -> Rewrite | None:
         """Each vector belongs to one file, so the number of vectors limits the files. The table limits the bytes."""
@@ -127,9 +121,6 @@ class UpgradeUniform(Operation):
         formats = MetadataChange(sets=((keys.UNIFORM_FORMATS, "iceberg"),))
         last = CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=formats, blind=True, data_change=False)
         return (first, files, last) if self._rewrites(basis) else (first, last)
-
-    def applied(self, state: TableState) -> TableState:
-        return state.with_properties(self.properties)
 
     @property
     def properties(self) -> Mapping[str, str | None]:

@@ -15,7 +15,6 @@ from tablectl.applying.context import StopTableError
 from tablectl.applying.remaining import remaining_statements
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.policy import attribute
-from tablectl.commands.selection import depth_for
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.leases.clock import today
@@ -27,6 +26,7 @@ from tablectl.model.run_report import RunOutcome
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.model.text import cut
+from tablectl.planning.diff import depth_for
 from tablectl.planning.lint import with_own_rules
 from tablectl.planning.plan_file import rewritten_bytes
 from tablectl.planning.plan_table import plan_table, writers_matter

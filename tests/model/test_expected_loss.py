@@ -20,8 +20,9 @@ from tablectl.model.expected_loss import (
     hour_of_week,
     hour_text,
     quietest_hour,
+    usual_times,
+    week_of_loss,
 )
-from tablectl.model.write_series import usual_times, week_of_loss
 
 MONDAY = datetime(2026, 11, 2, tzinfo=UTC).timestamp()
 WEEK = HOURS * HOUR
