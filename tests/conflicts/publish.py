@@ -105,7 +105,7 @@ def _open_source() -> Iterator[str]:
         yield f"### {title}\n\n```"
         yield from _grid(found, _measured(layout))
         yield "```\n\n<details><summary>Reasons, sources, fixes</summary>\n\n```"
-        yield from (line.rstrip() for line in block_lines(reason_blocks(found.cells, setting, in_words(found)), _STYLE))
+        yield from (line.rstrip() for line in block_lines(reason_blocks(found.cells, in_words(found)), _STYLE))
         yield "```\n\n</details>\n"
 
 
@@ -216,7 +216,7 @@ def _databricks() -> Iterator[str]:
         yield from lines
         yield "```\n\n<details><summary>Reasons, sources, fixes, for the first of them</summary>\n\n```"
         cut = reasons[lines]
-        yield from (line.rstrip() for line in block_lines(reason_blocks(cut.cells, cut.setting, in_words(cut)), _STYLE))
+        yield from (line.rstrip() for line in block_lines(reason_blocks(cut.cells, in_words(cut)), _STYLE))
         yield "```\n\n</details>\n"
     yield from _row_levels()
 

@@ -103,6 +103,7 @@ def test_no_policy_and_nothing_to_change(live: Live) -> None:
 
 def test_for_machines(found: ConflictReport, databricks: ConflictReport) -> None:
     plain = conflicts_json(found)
+    assert plain["format"] == 2
     (view,) = plain["views"]
     pairs = {(each["current"], each["committed"]): each for each in view["pairs"]}
     assert pairs["update", "insert"]["meeting"]["condition"] == "DELTA_CONCURRENT_APPEND"

@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import field, replace
 
 from tablectl.attributes.policy import Policy, basis_of
 from tablectl.conflicts.expected_writers import ExpectedWriters
+from tablectl.conflicts.streaming_readers import stream_reader
+from tablectl.conflicts.transactions import Level
+from tablectl.delta.dialects import dialect_for
+from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import NO_ASSUMPTION, Assumption, ConflictContext
-from tablectl.insight.matrix.matrix import Matrix, matrix
+from tablectl.insight.matrix.matrix import Matrix, MatrixCell, MatrixDifference, RowLevel, compare, matrix, row_levels
+from tablectl.insight.matrix.operations import TableOperation
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.derive_statements import operations_for, refusals_for
 from tablectl.planning.diff import diff
 from tablectl.support.frozen import frozen
+from tablectl.support.json_text import UNWRITTEN, in_json
+
+
+@frozen
+class StreamingReader:
+    """A stream that reads the table, after a commit of an operation."""
+
+    committed: TableOperation
+    effect: str
+    """``goes_on``, ``restarts`` or ``stops``."""
+    condition: str
+    """Delta's error class, if known."""
+    reason: str
+    source: str
+    avoid: str
+    """What to do; empty if it goes on."""
+
+
+def streaming_readers(found: Matrix) -> tuple[StreamingReader, ...]:
+    """What each operation does to a stream."""
+    dialect = dialect_for(found.setting.client.family).name
+    readers = []
+    for each in found.all_committed:
+        made = [transaction.committed for transaction in each.transactions(found.setting, "a")]
+        stop = stream_reader(made, dialect)
+        effect = stop.effect.name.lower()
+        readers.append(StreamingReader(each, effect, stop.condition, stop.reason, stop.source, stop.fix))
+    return tuple(readers)
+
+
+@frozen
+class PolicyEffect:
+    """What a policy changes in the matrix of a client."""
+
+    equal: int
+    """How many pairs have the same outcome as before."""
+    different: tuple[MatrixDifference, ...]
+    row_level: tuple[RowLevel, ...]
+    """Row-level concurrency after the policy is applied."""
 
 
 @frozen
@@ -22,16 +67,55 @@ class ContextComparison:
     """The matrices of one client, or of several clients with equal outcomes."""
 
     clients: tuple[Client, ...]
-    live: Matrix
-    planned: Matrix | None
+    live: Matrix = field(metadata=UNWRITTEN)
+    planned: Matrix | None = field(metadata=UNWRITTEN)
     """The matrix after the policy is applied; ``None`` if it changes nothing."""
+
+    @property
+    @in_json
+    def isolation(self) -> Level:
+        """The level at which these clients commit."""
+        return self.live.setting.level
+
+    @property
+    @in_json
+    def isolation_pinned(self) -> bool:
+        """Whether the table sets the level."""
+        return self.live.setting.stored_level is not None
+
+    @property
+    @in_json
+    def pairs(self) -> tuple[MatrixCell, ...]:
+        """All pairs of operations."""
+        return self.live.cells
+
+    @property
+    @in_json
+    def streaming_readers(self) -> tuple[StreamingReader, ...]:
+        """The streams that read the table."""
+        return streaming_readers(self.live)
+
+    @property
+    @in_json
+    def row_level(self) -> tuple[RowLevel, ...]:
+        """Row-level concurrency as the table is."""
+        return row_levels(self.live.setting)
+
+    @property
+    @in_json
+    def policy(self) -> PolicyEffect | None:
+        """What the policy changes; ``None`` if it changes nothing."""
+        if self.planned is None:
+            return None
+        different, equal = compare(self.live, self.planned)
+        return PolicyEffect(equal, different, row_levels(self.planned.setting))
 
 
 @frozen
 class ConflictReport:
     """The conflicts on one table."""
 
-    live: LiveTable
+    live: LiveTable = field(metadata=UNWRITTEN)
     declared: bool
     """Whether a policy applies to the table."""
     changes: tuple[Change, ...]
@@ -39,6 +123,26 @@ class ConflictReport:
     refused: tuple[str, ...]
     """The ids of those changes that tablectl would refuse."""
     views: tuple[ContextComparison, ...]
+    format: int = 2
+
+    @property
+    @in_json
+    def table(self) -> TableName:
+        """Its name."""
+        return self.live.name
+
+    @property
+    @in_json
+    def version(self) -> int:
+        """The version that the outcomes are of."""
+        return self.live.version
+
+    @property
+    @in_json
+    def operations(self) -> Mapping[str, str]:
+        """The names of all operations, by key."""
+        found = (matrix for view in self.views for matrix in (view.live, view.planned) if matrix)
+        return {each.key: each.name for matrix in found for each in matrix.all_committed}
 
 
 def conflict_report(

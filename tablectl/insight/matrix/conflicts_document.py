@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from string import ascii_lowercase
-from typing import Any
 
-from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
-from tablectl.conflicts.transactions import Conflict, ConflictOutcome
-from tablectl.delta.dialects import dialect_for
-from tablectl.delta.protocol import Client
 from tablectl.documents.document import (
     Block,
     Card,
@@ -27,18 +22,21 @@ from tablectl.documents.document import (
     Verdict,
 )
 from tablectl.documents.style import plural
-from tablectl.insight.matrix.conflict_report import ConflictReport, ContextComparison
-from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.matrix.conflict_report import (
+    ConflictReport,
+    ContextComparison,
+    StreamingReader,
+    streaming_readers,
+)
 from tablectl.insight.matrix.matrix import (
     BY_APPLY,
     IN_TURN,
+    CellOutcome,
     CellVerdict,
     Matrix,
     MatrixCell,
     MatrixDifference,
     RowLevel,
-    compare,
-    fixes_for,
     row_levels,
 )
 from tablectl.insight.matrix.operations import OperationGroup, TableOperation
@@ -57,6 +55,7 @@ _WORDS = {
     CellVerdict.UNKNOWN: "not documented",
     CellVerdict.FAILS: "fails",
 }
+_EFFECTS = ("goes_on", "restarts", "stops")
 _MOST = 0.6
 """If at least this share of all writes, or of all changes of settings, is listed, they are named as a group."""
 Listed = Callable[[Sequence[TableOperation]], str]
@@ -80,7 +79,7 @@ def document_of_conflicts(report: ConflictReport, *, everything: bool = False, a
             *(_view(each, everything=everything, about=about) for each in report.views),
             _policy(report, everything=everything, about=about),
         ),
-        record=_json(report),
+        record=report,
         comment=lambda: end,
     )
 
@@ -106,7 +105,7 @@ def _view(view: ContextComparison, *, everything: bool, about: str) -> Card:
     if about:
         blocks = _about(view.live, about)
     elif everything:
-        blocks = reason_blocks(view.live.cells, setting, in_words(view.live))
+        blocks = reason_blocks(view.live.cells, in_words(view.live))
     else:
         blocks = _everyday(view.live)
     return Card((f"When {_who(view)} commits second",), f"at {level}", "quiet", "", "client", brief=tuple(blocks))
@@ -119,7 +118,7 @@ def _everyday(found: Matrix) -> Iterator[Block]:
     letters = {each.key: letter for each, letter in zip(rows, ascii_lowercase, strict=False)}
     cells = [cell for cell in found.cells if cell.current in rows and cell.committed in rows]
     yield from _grid(found, rows, letters)
-    yield from reason_blocks(cells, found.setting, lambda each: " ".join(letters[one.key] for one in each))
+    yield from reason_blocks(cells, lambda each: " ".join(letters[one.key] for one in each))
     yield from _statements(found, rows, letters)
     yield from _readers(found)
     if levels := row_levels(found.setting):
@@ -150,22 +149,21 @@ class _Why:
     """What the cells of a group have in common."""
 
     verdict: CellVerdict
-    outcome: ConflictOutcome
+    outcome: CellOutcome
     ways: tuple[str, ...]
 
 
-def reason_blocks(cells: Iterable[MatrixCell], setting: ConflictContext, listed: Listed) -> Iterator[Block]:
+def reason_blocks(cells: Iterable[MatrixCell], listed: Listed) -> Iterator[Block]:
     """The cells in which the current transaction may fail, grouped by reason, with certain failures first."""
     groups: dict[_Why, dict[TableOperation, list[TableOperation]]] = {}
     for cell in cells:
         if cell.verdict is not CellVerdict.COMMITS:
-            ways = tuple(way for way in fixes_for(cell, setting) if way != BY_APPLY)
-            pairs = groups.setdefault(_Why(cell.verdict, cell.overlapping, ways), {})
+            ways = tuple(way for way in cell.avoid if way != BY_APPLY)
+            pairs = groups.setdefault(_Why(cell.verdict, cell.meeting, ways), {})
             pairs.setdefault(cell.current, []).append(cell.committed)
     order = sorted(groups.items(), key=lambda each: list(CellVerdict).index(each[0].verdict), reverse=True)
     for why, pairs in order:
-        conflict = why.outcome.conflict
-        title = f"{_raised(conflict, setting.client)}: " if conflict else ""
+        title = f"{why.outcome.raised}: " if why.outcome.condition else ""
         may = why.verdict is CellVerdict.UNKNOWN
         facts = [(why.verdict.mark, f"{title}{why.outcome.reason} ({why.outcome.source})")]
         facts += [("where", text) for text in pairs_texts(pairs, listed, may=may)]
@@ -173,11 +171,6 @@ def reason_blocks(cells: Iterable[MatrixCell], setting: ConflictContext, listed:
         yield Facts(tuple(facts))
     if any(not why.ways for why in groups):
         yield Paragraph(f"Where nothing else is named: {IN_TURN}.", "quiet")
-
-
-def _raised(conflict: Conflict, client: Client) -> str:
-    message = conflict.message_of(client)
-    return f'{conflict.raised_by(client)} ("{message}")' if message else conflict.raised_by(client)
 
 
 def pairs_texts(pairs: Pairs, listed: Listed, what: str = "", *, may: bool = False) -> Iterator[str]:
@@ -223,13 +216,13 @@ def _statements(found: Matrix, all_current: Sequence[TableOperation], letters: M
     for committed in found.all_committed:
         if committed not in all_current:
             cells = [found.cell(each.key, committed.key) for each in all_current]
-            groups.setdefault(_effects(cells, letters, found.setting.client), []).append(committed)
+            groups.setdefault(_effects(cells, letters), []).append(committed)
     yield Heading("Statements that change the table, while one of these runs", style="sql")
     for (harm, _, worst), all_committed in sorted(groups.items(), key=lambda each: each[0][1]):
         yield Facts(((worst.mark, harm), ("after", ", ".join(each.name for each in all_committed))))
 
 
-def _effects(cells: Sequence[MatrixCell], letters: Mapping[str, str], client: Client) -> tuple[str, int, CellVerdict]:
+def _effects(cells: Sequence[MatrixCell], letters: Mapping[str, str]) -> tuple[str, int, CellVerdict]:
     """``all except i j fail: MetadataChangedException``, how many of the cells that are, and the worst verdict."""
     affected = [cell for cell in cells if cell.verdict is not CellVerdict.COMMITS]
     if not affected:
@@ -239,9 +232,8 @@ def _effects(cells: Sequence[MatrixCell], letters: Mapping[str, str], client: Cl
         mine = [cell for cell in affected if cell.verdict is verdict]
         if mine:
             what = {CellVerdict.FAILS: "fail", CellVerdict.UNKNOWN: "may fail"}.get(verdict, "fail on the same data")
-            conflicts = [cell.overlapping.conflict for cell in mine if cell.overlapping.conflict]
-            names = dict.fromkeys(each.raised_by(client) for each in conflicts)
-            how = f": {' or '.join(names)}" if names else f": {mine[0].overlapping.reason}"
+            names = dict.fromkeys(cell.meeting.exception for cell in mine if cell.meeting.condition)
+            how = f": {' or '.join(names)}" if names else f": {mine[0].meeting.reason}"
             parts.append(f"{_affected(mine, cells, letters)} {what}{how}")
     worst = max((cell.verdict for cell in affected), key=list(CellVerdict).index)
     return "; ".join(parts), len(affected), worst
@@ -257,21 +249,20 @@ def _affected(mine: Sequence[MatrixCell], every: Sequence[MatrixCell], letters: 
 
 
 def _readers(found: Matrix) -> Iterator[Block]:
-    dialect = dialect_for(found.setting.client.family).name
-    by_stop: dict[ReaderStop, list[TableOperation]] = {}
-    for each in found.all_committed:
-        made = [transaction.committed for transaction in each.transactions(found.setting, "a")]
-        by_stop.setdefault(stream_reader(made, dialect), []).append(each)
+    groups: dict[tuple[str, ...], list[StreamingReader]] = {}
+    for each in streaming_readers(found):
+        groups.setdefault((each.effect, each.condition, each.reason, each.source, each.avoid), []).append(each)
     listed = in_words(found)
     yield Heading("A stream that reads the table", style="sql")
-    for stop, operations in sorted(by_stop.items(), key=lambda each: each[0].effect.rank):
-        goes_on = stop.effect is ReaderEffect.GOES_ON
-        what = "continues" if goes_on else "restarts" if stop.effect is ReaderEffect.RESTARTS else "stops"
-        facts = [(what, f"after {listed(operations)}")]
+    for readers in sorted(groups.values(), key=lambda each: _EFFECTS.index(each[0].effect)):
+        stop = readers[0]
+        goes_on = stop.effect == "goes_on"
+        what = "continues" if goes_on else stop.effect
+        facts = [(what, f"after {listed([each.committed for each in readers])}")]
         if not goes_on:
             condition = f"{stop.condition}: " if stop.condition else ""
             facts.append(("why", f"{condition}{stop.reason} ({stop.source})"))
-            facts.append(("avoid" if stop.effect is ReaderEffect.STOPS else "then", stop.fix))
+            facts.append(("avoid" if stop.effect == "stops" else "then", stop.avoid))
         yield Facts(tuple(facts))
 
 
@@ -290,7 +281,7 @@ def _about(found: Matrix, key: str) -> Iterator[Block]:
         if spared:
             what = "it commits alongside" if losing else "it conflicts with none of"
             yield Paragraph(f"{what} {in_words(found)(spared)}")
-        yield from reason_blocks(mine, found.setting, in_words(found))
+        yield from reason_blocks(mine, in_words(found))
 
 
 def _policy(report: ConflictReport, *, everything: bool, about: str) -> Card:
@@ -319,27 +310,30 @@ def _differences(view: ContextComparison, *, everything: bool, about: str) -> It
     """The pairs whose outcome differs, grouped by the difference. Pairs that only one of the two tables supports are
     left out.
     """
+    effect = view.policy
     assert view.planned is not None
-    different, equal = compare(view.live, view.planned)
-    groups: dict[tuple[CellVerdict, CellVerdict, ConflictOutcome], dict[TableOperation, list[TableOperation]]] = {}
+    assert effect is not None
+    groups: dict[tuple[CellVerdict, CellVerdict, CellOutcome], dict[TableOperation, list[TableOperation]]] = {}
     otherwise = 0
-    for before, after in ((each.before, each.after) for each in different if not about or _concerns(each, about)):
+    for difference in effect.different:
+        before, after = difference.before, difference.after
+        if about and not _concerns(difference, about):
+            continue
         if not before or not after:
             continue
         if before.verdict is after.verdict and not everything:
             otherwise += 1
             continue
-        key = (before.verdict, after.verdict, after.overlapping)
+        key = (before.verdict, after.verdict, after.meeting)
         groups.setdefault(key, {}).setdefault(after.current, []).append(after.committed)
     for (old, new, outcome), pairs in groups.items():
         worse = list(CellVerdict).index(new) >= list(CellVerdict).index(old)
-        client = view.planned.setting.client
-        conflict = f", with {outcome.conflict.raised_by(client)}" if outcome.conflict and worse else ""
+        conflict = f", with {outcome.exception}" if outcome.condition and worse else ""
         facts = [(f"{old.mark} → {new.mark}", f"now {_WORDS[new]}{conflict}: {outcome.reason} ({outcome.source})")]
         facts += [("where", text) for text in pairs_texts(pairs, in_words(view.planned))]
         yield Facts(tuple(facts))
     also = f", {otherwise} fail with another exception" if otherwise else ""
-    yield Paragraph(f"{plural(equal, 'pair')} of operations have the same result as before{also}.")
+    yield Paragraph(f"{plural(effect.equal, 'pair')} of operations have the same result as before{also}.")
 
 
 def _concerns(difference: MatrixDifference, key: str) -> bool:
@@ -347,108 +341,8 @@ def _concerns(difference: MatrixDifference, key: str) -> bool:
 
 
 def _row_level_change(view: ContextComparison) -> Iterator[Block]:
-    if view.planned is None:
-        return
-    before, after = row_levels(view.live.setting), row_levels(view.planned.setting)
-    for old, new in zip(before, after, strict=True):
+    effect = view.policy
+    for old, new in zip(view.row_level, effect.row_level, strict=True) if effect else ():
         if old.holds is not new.holds:
             answer = {True: "holds now", False: "no longer holds", None: "may hold or not"}[new.holds]
             yield Paragraph(f"row-level concurrency {answer} for {new.statement.upper()} ({new.sources})")
-
-
-def _json(report: ConflictReport) -> dict[str, Any]:
-    """The matrix as plain values. ``meeting`` is the outcome for the same data, ``apart`` the outcome for different
-    data.
-    """
-    return {
-        "table": report.live.name.text,
-        "version": report.live.version,
-        "declared": report.declared,
-        "changes": [
-            {
-                "change": change.id,
-                "before": change.before,
-                "after": change.after,
-                "refused": change.id in report.refused,
-            }
-            for change in report.changes
-        ],
-        "operations": {each.key: each.name for view in report.views for each in _operations_of(view)},
-        "views": [_json_of_view(view) for view in report.views],
-    }
-
-
-def _operations_of(view: ContextComparison) -> tuple[TableOperation, ...]:
-    return (*view.live.all_committed, *(view.planned.all_committed if view.planned else ()))
-
-
-def _json_of_view(view: ContextComparison) -> dict[str, Any]:
-    setting = view.live.setting
-    made: dict[str, Any] = {
-        "clients": [{"engine": client.engine, "version": list(client.version)} for client in view.clients],
-        "isolation": setting.level,
-        "isolation_pinned": setting.stored_level is not None,
-        "pairs": [_json_of_cell(cell, setting) for cell in view.live.cells],
-        "streaming_readers": _json_of_readers(view.live),
-        "row_level": [_json_of_row_level(each) for each in row_levels(setting)],
-        "policy": None,
-    }
-    if view.planned is not None:
-        different, equal = compare(view.live, view.planned)
-        planned = view.planned.setting
-        made["policy"] = {
-            "equal": equal,
-            "different": [
-                {
-                    "before": _json_of_cell(each.before, setting) if each.before else None,
-                    "after": _json_of_cell(each.after, planned) if each.after else None,
-                }
-                for each in different
-            ],
-            "row_level": [_json_of_row_level(each) for each in row_levels(planned)],
-        }
-    return made
-
-
-def _json_of_cell(cell: MatrixCell, setting: ConflictContext) -> dict[str, Any]:
-    return {
-        "current": cell.current.key,
-        "committed": cell.committed.key,
-        "verdict": cell.verdict,
-        "meeting": _json_of_outcome(cell.overlapping, setting.client),
-        "apart": _json_of_outcome(cell.separate, setting.client),
-        "avoid": list(fixes_for(cell, setting)),
-    }
-
-
-def _json_of_outcome(outcome: ConflictOutcome, client: Client) -> dict[str, Any]:
-    """``message`` is the text of clients that have one exception for all conflicts."""
-    failure: Mapping[str, str | None] = {"exception": None, "message": None, "condition": None}
-    conflict = outcome.conflict
-    if conflict:
-        message = conflict.message_of(client) or None
-        failure = {"exception": conflict.raised_by(client), "message": message, "condition": conflict}
-    return {"result": outcome.result, **failure, "reason": outcome.reason, "source": outcome.source}
-
-
-def _json_of_readers(found: Matrix) -> list[dict[str, Any]]:
-    dialect = dialect_for(found.setting.client.family).name
-    rows = []
-    for each in found.all_committed:
-        made = [transaction.committed for transaction in each.transactions(found.setting, "a")]
-        rows.append({"committed": each.key, **_json_of_stop(stream_reader(made, dialect))})
-    return rows
-
-
-def _json_of_stop(stop: ReaderStop) -> dict[str, Any]:
-    return {
-        "effect": stop.effect.name.lower(),
-        "condition": stop.condition or None,
-        "reason": stop.reason,
-        "source": stop.source,
-        "avoid": stop.fix or None,
-    }
-
-
-def _json_of_row_level(each: RowLevel) -> dict[str, Any]:
-    return {"statement": each.statement, "holds": each.holds, "sources": each.sources, "why_not": each.why_not or None}

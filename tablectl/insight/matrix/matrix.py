@@ -8,13 +8,15 @@ them. A fix is found by deciding the same pair again, with one fact changed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Literal
 
 from tablectl.conflicts.databricks_rules import NOT_DOCUMENTED, row_level, row_level_limits
 from tablectl.conflicts.rules import decide_all, rules_of
-from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult, CurrentTransaction, Level
+from tablectl.conflicts.transactions import Conflict, ConflictOutcome, ConflictResult, CurrentTransaction, Level
+from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
 from tablectl.insight.matrix.operations import (
     OPERATIONS,
@@ -27,6 +29,7 @@ from tablectl.insight.matrix.operations import (
 )
 from tablectl.model.commits import CommittedTransaction
 from tablectl.support.frozen import frozen
+from tablectl.support.json_text import UNWRITTEN, in_json
 
 
 class CellVerdict(StrEnum):
@@ -49,17 +52,64 @@ _MARKS = {"commits": ".", "depends": "~", "cannot tell": "?", "fails": "X"}
 
 
 @frozen
+class CellOutcome:
+    """An outcome, with what the client of the current transaction raises. Its texts are empty if it commits."""
+
+    result: ConflictResult
+    exception: str
+    message: str
+    """The text of clients that have one exception for all conflicts."""
+    condition: Conflict | Literal[""]
+    reason: str
+    source: str
+
+    @classmethod
+    def of(cls, outcome: ConflictOutcome, client: Client) -> CellOutcome:
+        """An outcome of this client."""
+        conflict = outcome.conflict
+        exception, message = (conflict.raised_by(client), conflict.message_of(client)) if conflict else ("", "")
+        return cls(outcome.result, exception, message, conflict or "", outcome.reason, outcome.source)
+
+    @property
+    def raised(self) -> str:
+        """The exception, with its message if it has one."""
+        return f'{self.exception} ("{self.message}")' if self.message else self.exception
+
+
+@frozen
 class MatrixCell:
     """The outcome of the current operation after the committed one."""
 
     current: TableOperation
     committed: TableOperation
-    overlapping: ConflictOutcome
+    overlapping: ConflictOutcome = field(metadata=UNWRITTEN)
     """Where both touch the same partition or file, or are the same stream."""
-    separate: ConflictOutcome
+    separate: ConflictOutcome = field(metadata=UNWRITTEN)
     """Where they touch different ones, and their conditions say so."""
+    setting: ConflictContext = field(metadata=UNWRITTEN)
 
     @property
+    @in_json
+    def meeting(self) -> CellOutcome:
+        """The outcome for the same data."""
+        return CellOutcome.of(self.overlapping, self.setting.client)
+
+    @property
+    @in_json
+    def apart(self) -> CellOutcome:
+        """The outcome for different data."""
+        return CellOutcome.of(self.separate, self.setting.client)
+
+    @property
+    @in_json
+    def avoid(self) -> tuple[str, ...]:
+        """The changes with which the current transaction would commit, the least intrusive first. Empty if it commits
+        already, and if only running one after the other helps.
+        """
+        return () if self.overlapping.succeeds else tuple(_fixes(self, self.setting))
+
+    @property
+    @in_json
     def verdict(self) -> CellVerdict:
         """Both outcomes in one word."""
         if self.overlapping.succeeds:
@@ -106,7 +156,8 @@ def _cells(
     for current in all_current:
         same, other = _current(setting, current, "a"), _current(setting, current, "b")
         for committed, first in won:
-            yield MatrixCell(current, committed, _outcome(committed, first, same), _outcome(committed, first, other))
+            meeting, apart = _outcome(committed, first, same), _outcome(committed, first, other)
+            yield MatrixCell(current, committed, meeting, apart, setting)
 
 
 def _current(setting: ConflictContext, operation: TableOperation, place: Place) -> list[CurrentTransaction]:
@@ -202,10 +253,11 @@ class RowLevel:
     sources: str
     """The ids of the facts that say so."""
 
-    limits: tuple[str, ...]
+    limits: tuple[str, ...] = field(metadata=UNWRITTEN)
     """The ids of the facts that prevent it."""
 
     @property
+    @in_json
     def why_not(self) -> str:
         """What prevents it; empty if it applies."""
         return "; ".join(dict.fromkeys(_LIMITS[each] for each in self.limits))
@@ -233,15 +285,7 @@ _BY_TABLECTL = frozenset(
 """Changes that a policy can declare, so that an apply makes them in its window."""
 
 
-def fixes_for(cell: MatrixCell, setting: ConflictContext) -> tuple[str, ...]:
-    """The changes with which the current transaction would commit, the least intrusive first.
-
-    Empty if it commits already, and if only running one after the other helps.
-    """
-    return () if cell.overlapping.succeeds else tuple(_found(cell, setting))
-
-
-def _found(cell: MatrixCell, setting: ConflictContext) -> Iterator[str]:
+def _fixes(cell: MatrixCell, setting: ConflictContext) -> Iterator[str]:
     if cell.separate.succeeds:
         yield _separate(cell, setting)
     elif not setting.partitioned and not setting.clustered:

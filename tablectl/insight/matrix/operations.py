@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Literal
+from typing import ClassVar, Literal
 
 from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.delta import keys
@@ -73,7 +73,9 @@ Transactions = Callable[[ConflictContext, Place], tuple[Transaction, ...]]
 
 @frozen
 class TableOperation:
-    """An operation: a row and a column of the matrices."""
+    """An operation: a row and a column of the matrices. As JSON it is its key."""
+
+    WRITTEN_AS: ClassVar[str] = "key"
 
     key: str
     """For the command line and tests: ``vectors-on``."""

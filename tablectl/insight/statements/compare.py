@@ -13,15 +13,23 @@ from sqlglot.dialects import Databricks
 from tablectl.attributes.policy import basis_of
 from tablectl.conflicts.delta_spark_rules import RELEASES
 from tablectl.conflicts.expected_writers import ExpectedWriters
+from tablectl.conflicts.transactions import Level
 from tablectl.delta.client_families import FAMILIES, UNKNOWN
-from tablectl.delta.names import join_parts
+from tablectl.delta.names import TableName, join_parts
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import NO_ASSUMPTION, Assumption, ConflictContext
 from tablectl.insight.statements.actions import Action, Rearrange, Send, StatementError
 from tablectl.insight.statements.effects import commits_of
 from tablectl.insight.statements.footprint import Footprint
 from tablectl.insight.statements.literals import ColumnDomain, literal_of, one_value, shown, shown_values
-from tablectl.insight.statements.pair import StatementPair, between, main_footprint, row_level_of
+from tablectl.insight.statements.pair import (
+    PairOutcome,
+    StatementCommit,
+    StatementPair,
+    between,
+    main_footprint,
+    row_level_of,
+)
 from tablectl.insight.statements.parse import ParsedStatement, parse_statement
 from tablectl.insight.statements.regions import EVERY_VALUE, Interval, Value, Values, either
 from tablectl.insight.statements.target import StatementTable
@@ -47,7 +55,7 @@ _QUOTED = ("date", *_TIMES)
 class RewrittenStatement:
     """One of the two statements, with an added condition."""
 
-    index: int
+    statement: int
     """0 for the first, 1 for the second."""
     sql: str
     only_if: str = ""
@@ -345,25 +353,62 @@ class ClientComparison:
     """The result of one client, or of several clients with the same result."""
 
     clients: tuple[Client, ...]
-    pair: StatementPair
+    isolation: Level
+    """The level at which these clients commit."""
+    isolation_pinned: bool
+    """Whether the table sets the level."""
+    apart: bool
+    """Whether both certainly commit, whichever commits first."""
+    footprints: tuple[StatementCommit, ...]
+    """The commit of each statement that says where it reads and writes."""
+    commits: tuple[tuple[StatementCommit, ...], ...]
+    """All commits of each statement."""
+    fates: tuple[PairOutcome, PairOutcome]
+    """The outcome of the first statement after the second, and of the second after the first."""
     ways: Suggestions
+
+    @classmethod
+    def of(cls, client: Client, pair: StatementPair, subject: StatementTable, ways: Suggestions) -> ClientComparison:
+        """What one client makes of two statements."""
+        both = (pair.first, pair.second)
+        return cls(
+            clients=(client,),
+            isolation=pair.setting.level,
+            isolation_pinned=pair.setting.stored_level is not None,
+            apart=pair.separate,
+            footprints=tuple(StatementCommit.of(main_footprint(each), subject) for each in both),
+            commits=tuple(tuple(StatementCommit.of(commit, subject) for commit in each) for each in both),
+            fates=pair.outcomes,
+            ways=ways,
+        )
+
+
+@frozen
+class ComparedStatement:
+    """One of the two statements."""
+
+    sql: str
+    operation: str
 
 
 @frozen
 class Comparison:
     """The comparison of two statements for all clients."""
 
-    live: LiveTable
-    subject: StatementTable
-    statements: tuple[ParsedStatement, ParsedStatement]
+    table: TableName
+    version: int
+    """The version of the table that the outcomes are of."""
+    partition_columns: tuple[str, ...]
+    clustered: bool
+    apart: bool
+    """Whether both commit, whichever commits first and whichever client runs them."""
+    statements: tuple[ComparedStatement, ...]
     views: tuple[ClientComparison, ...]
-    assumed: bool
+    clients_assumed: bool
     """Whether no client that runs SQL is known, so that the newest open-source Delta stands for all."""
-
-    @property
-    def separate(self) -> bool:
-        """Whether both commit, whichever commits first and whichever client runs them."""
-        return all(view.pair.separate for view in self.views)
+    assumptions: tuple[str, ...]
+    """What must be true for this to hold, in sentences."""
+    format: int = 2
 
 
 def compare_statements(
@@ -387,13 +432,42 @@ def compare_statements(
     for client, photon in expected:
         setting = ConflictContext.of(live, client, photon=photon, auto_compact=assumption.auto_compact)
         pair = between(*statements, subject, setting)
-        view = ClientComparison((client,), pair, suggest(*statements, subject, setting))
-        same = next((each for each in views if _alike(each, view)), None)
+        view = ClientComparison.of(client, pair, subject, suggest(*statements, subject, setting))
+        same = next((each for each in views if replace(each, clients=view.clients) == view), None)
         if same is None:
             views.append(view)
         else:
             views[views.index(same)] = replace(same, clients=(*same.clients, client))
-    return Comparison(live, subject, statements, tuple(views), assumed)
+    return Comparison(
+        table=live.name,
+        version=live.version,
+        partition_columns=live.partition_columns,
+        clustered=live.clustering is not None,
+        apart=all(view.apart for view in views),
+        statements=tuple(ComparedStatement(each.sql, each.verb) for each in statements),
+        views=tuple(views),
+        clients_assumed=assumed,
+        assumptions=tuple(_assumptions(statements, subject, views, clients_assumed=assumed)),
+    )
+
+
+def _assumptions(
+    statements: Sequence[ParsedStatement],
+    subject: StatementTable,
+    views: Sequence[ClientComparison],
+    *,
+    clients_assumed: bool,
+) -> Iterator[str]:
+    changes = "rows, files or settings" if any(each.action for each in statements) else "rows"
+    yield f"This holds for statements that both change {changes}; a statement that changes none conflicts with nothing."
+    commits = (each for view in views for made in view.commits for each in made)
+    if others := list(dict.fromkeys(name for each in commits for name in each.taken_for_other_tables)):
+        verb = "is taken for another table, not a view" if len(others) == 1 else "are taken for other tables, not views"
+        yield f"{', '.join(others)} {verb} of this one."
+        if any(domain.type == "string" for domain in map(subject.domain, subject.partitions) if domain):
+            yield "Its text columns are assumed to have no collation, by which 'ab' also finds 'AB'."
+    if clients_assumed:
+        yield "No client in the table's history is known to run SQL: this answer assumes the newest Delta Spark."
 
 
 def _parsed(sql: str, which: str) -> ParsedStatement:
@@ -415,9 +489,3 @@ def _expected(
     seen = [(client, None) for client in ExpectedWriters.of(basis, dialect).clients if client.family.runs_sql]
     known = [each for each in (asked or seen) if each[0].family is not UNKNOWN]
     return (known, False) if known else ([(RELEASES[-1], None)], True)
-
-
-def _alike(one: ClientComparison, other: ClientComparison) -> bool:
-    mine, theirs = ((each.pair.outcomes, each.pair.first, each.pair.second, each.ways) for each in (one, other))
-    same_level = one.pair.setting.level is other.pair.setting.level
-    return mine == theirs and same_level

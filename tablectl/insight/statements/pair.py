@@ -17,6 +17,7 @@ from tablectl.conflicts.databricks_rules import row_level
 from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import NOTHING, Conflict, ConflictOutcome, ConflictResult, Reads
 from tablectl.delta.client_families import DATABRICKS
+from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import ConflictContext
 from tablectl.insight.matrix.operations import Transaction
 from tablectl.insight.statements.effects import Footprints, commits_of
@@ -28,6 +29,8 @@ from tablectl.insight.statements.target import StatementTable
 from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
 from tablectl.support.frozen import frozen
 
+NO_REGION = "nothing"
+"""The text of an empty region."""
 EVERYWHERE = "anywhere"
 """The text of a region that restricts no column."""
 _CHANGES = (Kind.UPDATE, Kind.DELETE, Kind.MERGE)
@@ -44,8 +47,71 @@ class PairOutcome:
     source: str
     conflicts: tuple[Conflict, ...] = ()
     """How it fails or may fail, in the order of Delta's checks."""
+    exceptions: tuple[str, ...] = ()
+    """What its client raises for them."""
     afterwards: str = ""
     """What may happen to the commits that Delta adds to the statement; empty if nothing."""
+
+
+@frozen
+class RegionText:
+    """A region as a condition on partition columns."""
+
+    where: str
+    exact: bool
+    """Whether it holds no other partitions than those that the statement touches."""
+
+
+@frozen
+class PassedOver:
+    """A part of a statement's conditions that does not narrow what it reads."""
+
+    condition: str
+    reason: str
+
+
+@frozen
+class StatementCommit:
+    """One commit of a statement, for people and as JSON."""
+
+    kind: Kind
+    reads: RegionText | None
+    """The partitions that it registers as read; ``None`` if it reads nothing of the table."""
+    rewrites: RegionText
+    adds: RegionText
+    data_change: bool
+    """Whether its files have other rows than those that it removes."""
+    metadata: bool
+    """Whether it may commit metadata."""
+    protocol: bool
+    automatic: str
+    """Why Delta makes this commit by itself; empty for the statement's own."""
+    sure: bool
+    """Whether the statement makes this commit in any case."""
+    passed_over: tuple[PassedOver, ...]
+    taken_for_other_tables: tuple[str, ...]
+    """Tables that it reads, which are assumed to be other tables, not views of this one."""
+
+    @classmethod
+    def of(cls, made: Footprint, subject: StatementTable) -> StatementCommit:
+        """A commit on this table."""
+
+        def text(region: Region) -> RegionText:
+            return RegionText(region_text(region, subject), region.exact)
+
+        return cls(
+            kind=made.kind,
+            reads=None if made.reads is None else text(made.reads),
+            rewrites=text(made.rewrites),
+            adds=text(made.adds),
+            data_change=made.data_change,
+            metadata=made.most_metadata is not None,
+            protocol=made.protocol is not None,
+            automatic=made.automatic,
+            sure=made.sure,
+            passed_over=tuple(PassedOver(part, why) for part, why in made.passed_over),
+            taken_for_other_tables=made.assumed,
+        )
 
 
 @frozen
@@ -69,7 +135,15 @@ def between(
 ) -> StatementPair:
     """Both orders of two statements. Raises ``StatementError`` if one of them writes another table."""
     pair = _by_files(first, second, subject, setting)
-    return pair if pair.separate else _by_rows(pair, first, second, subject)
+    if pair.separate:
+        return pair
+    found = _by_rows(pair, first, second, subject)
+    one, two = (replace(each, exceptions=_raised(each, setting.client)) for each in found.outcomes)
+    return replace(found, outcomes=(one, two))
+
+
+def _raised(outcome: PairOutcome, client: Client) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.raised_by(client) for each in outcome.conflicts))
 
 
 def _by_rows(
@@ -108,9 +182,8 @@ def _by_files(
 ) -> StatementPair:
     setting = replace(setting, partitioned=bool(subject.partition_columns))
     one, two = (commits_of(each, subject, setting) for each in (first, second))
-    return StatementPair(
-        setting, one, two, (_pair_outcome(one, two, subject, setting), _pair_outcome(two, one, subject, setting))
-    )
+    outcomes = (_pair_outcome(one, two, subject, setting), _pair_outcome(two, one, subject, setting))
+    return StatementPair(setting, one, two, outcomes)
 
 
 def main_footprint(commits: Footprints) -> Footprint:
@@ -300,7 +373,7 @@ def _partition(where: str, setting: ConflictContext) -> Partition:
 def region_text(region: Region, subject: StatementTable) -> str:
     """A region as a condition on partition columns, truncated if long."""
     if not region.boxes:
-        return "nothing"
+        return NO_REGION
     if region.everywhere:
         return EVERYWHERE
     names = {name.casefold(): name for name in subject.partition_columns}

@@ -1,5 +1,5 @@
 """The terms of conflicts that ``tablectl explain`` knows: exceptions, error classes, isolation levels, and conditions
-that stop a stream. The words of the tool are those of the pages (``page_rows``).
+that stop a stream. The words of the tool are those of the pages (``explain_word``).
 
 Which operations cause an exception is not stated here: the matrix of a table states it. The sources are those of the
 rules. The parts of error classes (``….ROW_LEVEL_CHANGES``) are those that Databricks documents; open-source Delta has
@@ -14,6 +14,7 @@ from types import MappingProxyType
 from tablectl.conflicts.transactions import Conflict, Level
 from tablectl.delta.client_families import COMMIT_FAILED, DELTA_RS
 from tablectl.support.frozen import frozen
+from tablectl.support.json_text import in_json
 
 
 @frozen
@@ -31,9 +32,15 @@ class Term:
     """The meaning of the part of the error class that was asked for: ``ROW_LEVEL_CHANGES``."""
 
     @property
+    @in_json
+    def exception(self) -> str:
+        """What Spark raises for it; empty for an isolation level."""
+        return self.conflict.exception if self.conflict else ""
+
+    @property
     def title(self) -> str:
-        """The name, and the exception that Spark raises for it."""
-        return f"{self.name} ({self.conflict.exception})" if self.conflict else self.name
+        """The name, and the exception."""
+        return f"{self.name} ({self.exception})" if self.exception else self.name
 
 
 _AGAIN = "retry the statement: it then starts from the newer version (tablectl.retry_on_conflict)"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.matrix import BY_APPLY, decide_pair, fixes_for, matrix
+from tablectl.insight.matrix.matrix import BY_APPLY, decide_pair, matrix
 from tablectl.insight.matrix.operations import operation
 from tests.insight.matrix.settings import EVERYWHERE, VECTORS, setting
 
@@ -11,14 +11,14 @@ PARTITION = "partition by a column that both filter by, and name it with literal
 
 
 def ways(where: ConflictContext, current: str, committed: str) -> tuple[str, ...]:
-    return fixes_for(decide_pair(where, operation(committed), operation(current)), where)
+    return decide_pair(where, operation(committed), operation(current)).avoid
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_who_commits_needs_no_fix(where: ConflictContext) -> None:
     for cell in matrix(where).cells:
         if cell.overlapping.succeeds:
-            assert fixes_for(cell, where) == ()
+            assert cell.avoid == ()
 
 
 def test_partitions_keep_two_updates_apart() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.conflicts.transactions import Conflict, Level
+from tablectl.conflicts.transactions import Conflict, ConflictResult, Level
 from tablectl.delta.schema import Field, Schema
 from tablectl.insight.terms.explain_term import EXAMPLE, anomaly_example
 from tests.insight.matrix.settings import setting
@@ -16,16 +16,16 @@ def test_the_table_of_the_documentation() -> None:
     assert found is not None
     assert found.delete == "DELETE FROM `lake`.`sales`.`orders` WHERE `order_date` = DATE'2026-01-31'"
     assert found.insert == "INSERT INTO `lake`.`sales`.`orders` (`order_date`) VALUES (DATE'2026-01-31')"
-    (serializable, strict), (write_serializable, weak) = found.outcomes
+    (serializable, strict), (write_serializable, weak) = found.outcomes.items()
     assert (serializable, write_serializable) == (Level.SERIALIZABLE, Level.WRITE_SERIALIZABLE)
-    assert strict.conflict is Conflict.APPEND
-    assert weak.succeeds
+    assert strict.condition is Conflict.APPEND
+    assert weak.result is ConflictResult.COMMITS
 
 
 def test_it_does_not_happen_next_to_writers_that_never_say_blind() -> None:
     found = anomaly_example(EXAMPLE, setting(blind=False))
     assert found is not None
-    assert not any(outcome.succeeds for _, outcome in found.outcomes)
+    assert not any(outcome.result is ConflictResult.COMMITS for outcome in found.outcomes.values())
 
 
 @pytest.mark.parametrize(
