@@ -100,18 +100,8 @@ def apply_command(options: ApplyCommandOptions, out: Output) -> ExitCode:
             out.note("nothing was changed")
             return ExitCode.ERROR
         context = replace(plan_context(plan, project, target.paths, out, reports), plan=plan)
-        with out.display() as notify:
-            control = Control(notify=notify)
-            with stop_on_signals(control, out) as install_handlers:
-                report = run(project, plan, replace(control, on_engine=install_handlers), options, approve)
-    make = partial(document_of_run, mask=project.mask, context=context)
-    try:
-        return write_run(report, out, reports, report_of(report, make, context, verbose=options.verbose))
-    finally:
-        owners = {table.name: table.owner for table in plan.tables}
-        send_notification(
-            lambda: run_notification(project.mask.run(report), owners), project.config, context_here(), out, os.environ
-        )
+        report = watched(out, lambda control: run(project, plan, control, options, approve))
+    return report_run(project, plan, report, reports, context, out, verbose=options.verbose)
 
 
 @function(ApplyOptions)
@@ -207,7 +197,36 @@ def _failures_told(project: Project, out: Output) -> Iterator[None]:
         raise
 
 
-def write_run(report: RunReport, out: Output, reports: ReportFiles, render: Render) -> ExitCode:
+def watched(out: Output, work: Callable[[Control], RunReport]) -> RunReport:
+    """The report of a run that is shown while it goes on, and that signals stop."""
+    with out.display() as notify:
+        control = Control(notify=notify)
+        with stop_on_signals(control, out) as install_handlers:
+            return work(replace(control, on_engine=install_handlers))
+
+
+def report_run(  # noqa: PLR0913  # what a report is made of
+    project: Project,
+    plan: Plan,
+    report: RunReport,
+    reports: ReportFiles,
+    context: Context,
+    out: Output,
+    *,
+    verbose: bool,
+) -> ExitCode:
+    """Writes the report of a run of a plan, and notifies about it. Returns the exit code."""
+    make = partial(document_of_run, mask=project.mask, context=context)
+    try:
+        return _write(report, out, reports, report_of(report, make, context, verbose=verbose))
+    finally:
+        owners = {table.name: table.owner for table in plan.tables}
+        send_notification(
+            lambda: run_notification(project.mask.run(report), owners), project.config, context_here(), out, os.environ
+        )
+
+
+def _write(report: RunReport, out: Output, reports: ReportFiles, render: Render) -> ExitCode:
     """The exit code, once the report is written. Committed changes count and are reported even if the report fails."""
     before = out.results
     try:

@@ -160,7 +160,6 @@ def _show(options: ConflictCommandOptions, out: Output) -> ExitCode:
 
 
 def _compare(options: ConflictCommandOptions, one: str, other: str, out: Output) -> ExitCode:
-    # These load sqlglot, which takes longer than the rest of a short command.
     from tablectl.insight.statements.compare import compare_statements  # noqa: PLC0415
     from tablectl.insight.statements.pair_document import document_of_pair  # noqa: PLC0415
 

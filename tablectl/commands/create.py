@@ -307,7 +307,6 @@ def _comparable(live: LiveTable) -> str:
 
 
 def _read(project: Project, name: TableName, spec: TableSpec, where: str) -> LiveTable:
-
     request = ReadRequest(name, where, depth_for(spec, 0))
     (found,) = read_many([request], cache=project.cache, options=project.stores)
     if isinstance(found, TablectlError):

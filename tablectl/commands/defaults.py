@@ -105,7 +105,7 @@ def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
     wanted = maker.write(scopes, project.dialect, options.project)
     left = (*hidden, *wanted.left)
     if options.check is not None:
-        found = _check(options, options.check, scopes, out)
+        found = _check(project, options, options.check, scopes, out)
         _tell(left, "not compared", out)
         return found
     if options.output is not None:
@@ -134,11 +134,12 @@ def _tell(left: Sequence[Left], what: str, out: Output) -> None:
         out.note(f"{what}: {setting_}: {why}: {listed(of, _MOST)}")
 
 
-def _check(options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], out: Output) -> ExitCode:
+def _check(
+    project: Project, options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], out: Output
+) -> ExitCode:
     maker = MAKERS[options.maker]
     if maker.one and len(scopes) > 1:
         raise UsageError(f"a file of {maker.title} is compared with one table or pattern", "name it with --select")
-    project = options.open(out.note)
     text = read_text(file)
     wanted = maker.write(scopes, project.dialect, options.project)
     by_default = dialect_of(project.dialect).catalog_settings

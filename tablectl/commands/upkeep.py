@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -11,9 +10,8 @@ from time import time
 
 from tablectl.applying.upkeep_records import due_by_records
 from tablectl.attributes.predictive_optimization import why_maintained
-from tablectl.commands.apply import check_driver, stop_on_signals, write_run
+from tablectl.commands.apply import check_driver, report_run, watched
 from tablectl.commands.command import command, function
-from tablectl.commands.notify import send_notification
 from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
@@ -41,8 +39,7 @@ from tablectl.planning.upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_
 from tablectl.policies.fields import Text, duration, flag, number
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.reports.documents import document_of_run, document_of_upkeep
-from tablectl.reports.notification import run_notification
+from tablectl.reports.documents import document_of_upkeep
 from tablectl.reports.upkeep import UPKEEP_STATES, LakeUpkeep, TableUpkeep
 from tablectl.storage.log_stores import Stores
 from tablectl.support.frozen import frozen
@@ -166,17 +163,8 @@ def _apply(
 ) -> ExitCode:
     plan = found.plan(project)
     context = replace(plan_context(plan, project, options.paths, out, reports), plan=None)
-    with out.display() as notify:
-        control = Control(notify=notify)
-        with stop_on_signals(control, out) as install_handlers:
-            report = do_upkeep(project, found, replace(control, on_engine=install_handlers), options.run)
-    make = partial(document_of_run, mask=project.mask, context=context)
-    try:
-        return write_run(report, out, reports, report_of(report, make, context, verbose=options.verbose))
-    finally:
-        owners = {table.name: table.owner for table in plan.tables}
-        told = partial(run_notification, project.mask.run(report), owners)
-        send_notification(told, project.config, context_here(), out, os.environ)
+    report = watched(out, lambda control: do_upkeep(project, found, control, options.run))
+    return report_run(project, plan, report, reports, context, out, verbose=options.verbose)
 
 
 def do_upkeep(project: Project, found: FoundUpkeep, control: Control, options: RunOptions) -> RunReport:
