@@ -26,7 +26,7 @@ from tablectl.policies.fields import Text, Word, flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
 from tablectl.reports.context import Context
-from tablectl.reports.documents import document_of_plan
+from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat
 
 _SHOWN = 5

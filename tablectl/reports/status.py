@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tablectl.documents.document import (
     Block,
     Cell,
+    CommentEnd,
     Document,
     Facts,
     Grid,
@@ -25,6 +26,7 @@ from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.text import listed, size_text, time_text
+from tablectl.reports.mask import Mask
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED
 
@@ -161,6 +163,13 @@ _SMALL = 16_000_000
 _MANY = 100
 """With fewer files, their size does not matter."""
 _MOST = 5
+
+
+def document_of_status(status: LakeStatus, mask: Mask) -> Document:
+    """The state of a lake."""
+    masked = mask.status(status)
+    end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --report FILE.html</code> writes all rows.")
+    return replace(status_document(masked), record=masked, comment=lambda: end)
 
 
 def status_document(status: LakeStatus) -> Document:

@@ -5,10 +5,23 @@ table.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tablectl.documents.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone, Verdict, name_lines
+from tablectl.documents.document import (
+    Block,
+    Cell,
+    CommentEnd,
+    Document,
+    Facts,
+    Grid,
+    Lines,
+    Names,
+    Row,
+    Tone,
+    Verdict,
+    name_lines,
+)
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
 from tablectl.model.expected_loss import hour_text
@@ -16,6 +29,7 @@ from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.text import size_text, time_text
 from tablectl.model.upkeep import UpkeepTask, WriterFiles
+from tablectl.reports.mask import Mask
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED
 
@@ -87,6 +101,13 @@ class LakeUpkeep(ReportMethods):
 _TONES: dict[UpkeepState, Tone] = {"not readable": "bad", "refused": "bad", "due": "pending", "not due": "good"}
 _HEAD = ("Table", "State", "OPTIMIZE", "VACUUM", "Files", "Writers without a guard", "Small files by")
 _MOST = 3
+
+
+def document_of_upkeep(upkeep: LakeUpkeep, mask: Mask) -> Document:
+    """What upkeep is due."""
+    end = CommentEnd("<!-- tablectl upkeep -->", "<code>tablectl upkeep</code> prints all of it.")
+    masked = mask.upkeep(upkeep)
+    return replace(upkeep_document(masked), record=masked, comment=lambda: end)
 
 
 def upkeep_document(upkeep: LakeUpkeep) -> Document:
