@@ -46,7 +46,7 @@ SHOWN = {
     ("reports/plan_document.py", "name_lines"),
     ("reports/groups.py", "_by_key"),
     ("reports/drift_document.py", "_last"),
-    ("reports/status_document.py", "_name"),
+    ("reports/status.py", "_name"),
     ("commands/status.py", "_place"),
     ("planning/undo.py", "TableUndo.name"),
     ("support/json_text.py", "json_form"),

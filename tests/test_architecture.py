@@ -227,7 +227,7 @@ def test_no_two_public_classes_share_a_name() -> None:
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
-_GENERATORS = {"codes_page", "block_lines"}
+_GENERATORS = {"block_lines"}
 """Functions that only the publishers of generated pages call (``tests/*/publish.py``)."""
 _OF_THE_API = {"to_markdown", "to_html", "_repr_html_", "list_commands", "format_commands", "format_options"}
 """Methods that users, notebooks and click call."""

@@ -38,8 +38,8 @@ from tablectl.policies.branch import BASE
 from tablectl.policies.config_file import ENV, ignored_keys, load_config
 from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.reports.context import Context
+from tablectl.reports.document_markdown import said
 from tablectl.reports.groups import Group, Weight, plan_groups
-from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")

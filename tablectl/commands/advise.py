@@ -17,8 +17,8 @@ from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress,
 from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.delta.names import TableName, parse_table
-from tablectl.insight.advice.advice_document import document_of_advice
 from tablectl.insight.advice.advise import advise as advise_table
+from tablectl.insight.advice.advise import document_of_advice
 from tablectl.insight.advice.facts import Advice, Declared, LakeAdvice, TableAdvice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
 from tablectl.log.column_values import column_values

@@ -18,8 +18,7 @@ from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.delta.names import parse_table
 from tablectl.insight.advice.facts import TableFacts
-from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, find_risks
-from tablectl.insight.advice.risks_document import document_of_risks
+from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, document_of_risks, find_risks
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.text import natural_key
 from tablectl.planning.diff import diff

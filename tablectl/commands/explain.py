@@ -12,8 +12,8 @@ from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.dialects import dialect_of
 from tablectl.documents.document import Document
-from tablectl.insight.terms.explain_term import document_of_term, explain_term
-from tablectl.insight.terms.explain_word import (
+from tablectl.insight.explain_term import document_of_term, explain_term
+from tablectl.insight.explain_word import (
     PAGES,
     DocumentationPage,
     WordExplanation,
@@ -28,7 +28,7 @@ from tablectl.insight.terms.explain_word import (
     rows_about,
     words_with_facts,
 )
-from tablectl.insight.terms.glossary import find_term, looks_like_a_term, term_names
+from tablectl.insight.glossary import find_term, looks_like_a_term, term_names
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.products import needs_of_value
 from tablectl.model.errors import ExitCode, InputError, UsageError

@@ -10,10 +10,9 @@ from types import MappingProxyType
 from tablectl.commands.files import write_file
 from tablectl.documents.document import Document
 from tablectl.documents.style import Style
-from tablectl.insight.advice.advice_document import document_of_advice
+from tablectl.insight.advice.advise import document_of_advice
 from tablectl.insight.advice.facts import LakeAdvice
-from tablectl.insight.advice.risks import LakeRisks
-from tablectl.insight.advice.risks_document import document_of_risks
+from tablectl.insight.advice.risks import LakeRisks, document_of_risks
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.model.plan import Plan

@@ -138,7 +138,7 @@ def document_of_lint(linted: Linted, mask: Mask, context: Context) -> Document:
 
 def document_of_status(status: LakeStatus, mask: Mask) -> Document:
     """The state of a lake."""
-    from tablectl.reports.status_document import status_document  # noqa: PLC0415  # see the module docstring
+    from tablectl.reports.status import status_document  # noqa: PLC0415  # see the module docstring
 
     masked = mask.status(status)
     end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --report FILE.html</code> writes all rows.")
@@ -147,7 +147,7 @@ def document_of_status(status: LakeStatus, mask: Mask) -> Document:
 
 def document_of_upkeep(upkeep: LakeUpkeep, mask: Mask) -> Document:
     """What upkeep is due."""
-    from tablectl.reports.upkeep_document import upkeep_document  # noqa: PLC0415  # see the module docstring
+    from tablectl.reports.upkeep import upkeep_document  # noqa: PLC0415  # see the module docstring
 
     end = CommentEnd("<!-- tablectl upkeep -->", "<code>tablectl upkeep</code> prints all of it.")
     masked = mask.upkeep(upkeep)

@@ -20,7 +20,9 @@ from tablectl.documents.document import (
     Paragraph,
     Row,
     Tone,
+    Verdict,
     group_names,
+    unread_title,
 )
 from tablectl.documents.style import plural
 from tablectl.log.blame import Origin
@@ -31,7 +33,7 @@ from tablectl.planning.drift import Difference, Drift, SlippedTable, TableDrift
 from tablectl.reports.context import Context
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card
-from tablectl.reports.wording import drift_parts, drift_verdict, owner_facts, unclustered_of_changes
+from tablectl.reports.wording import owner_facts, unclustered_of_changes
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")
 """The parameters that help people to recognize an operation; properties and columns are reported separately."""
@@ -307,3 +309,31 @@ def _job(commit: Commit) -> list[str]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def drift_parts(drift: Drift) -> list[tuple[str, str]]:
+    """How many tables differ, cannot be read, and do not differ, each with its colour or none."""
+    parts = []
+    values = [len(table.differences) for table in drift.tables if table.differences]
+    if values:
+        how = "differs" if len(values) == 1 else "differ"
+        parts.append((f"{plural(len(values), 'table')} {how} in {plural(sum(values), 'value')}", "yellow"))
+    disagree = sum(1 for table in drift.tables if table.catalog)
+    if disagree:
+        how = "differs" if disagree == 1 else "differ"
+        parts.append((f"{plural(disagree, 'table')} {how} between catalog and log", "yellow"))
+    if drift.failures:
+        parts.append((f"{len(drift.failures)} not readable", "red"))
+    if drift.as_declared:
+        parts.append((f"{len(drift.as_declared)} without drift", ""))
+    return parts
+
+
+def drift_verdict(drift: Drift) -> Verdict:
+    """The verdict on drift."""
+    parts = tuple(text for text, _ in drift_parts(drift)) or ("no tables",)
+    if drift.failures:
+        return Verdict("bad", unread_title(drift.tables or drift.as_declared), parts)
+    if drift.tables:
+        return Verdict("pending", "Drift found", parts)
+    return Verdict("good", "No drift", parts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from tablectl.documents.document import (
     Block,
@@ -19,18 +20,17 @@ from tablectl.documents.document import (
     group_names,
     unread_title,
 )
-from tablectl.documents.style import plural
+from tablectl.documents.style import Style, plural
 from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode
-from tablectl.model.plan import Finding
-from tablectl.model.text import natural_key
+from tablectl.model.plan import Finding, Severity
+from tablectl.model.text import natural_key, printable
 from tablectl.planning.lint import Linted, LintedTable
 from tablectl.reports.context import Context
-from tablectl.reports.findings_text import counted
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card
 
-_ORDER = ("error", "warning", "note")
+_ORDER: Sequence[Severity] = ("error", "warning", "note")
 _TONES: dict[str, Tone] = {"error": "bad", "warning": "pending", "note": "quiet"}
 
 
@@ -129,3 +129,23 @@ def _page(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "why", rule.why
         yield "fix", rule.fix
         yield "source", rule.source
+
+
+def findings_lines(tables: Iterable[LintedTable], style: Style) -> list[str]:
+    """Each table with findings."""
+    lines: list[str] = []
+    for table in tables:
+        shown = _shown(table)
+        if shown:
+            lines.append(style.paint(printable(table.name), "bold"))
+            for each in shown:
+                lines += style.prose(each.code, f"{each.severity}: {each.message}", 2)
+            lines.append("")
+    return lines
+
+
+def counted(findings: Sequence[Finding]) -> str:
+    """``1 error, 2 warnings``, and how many are ignored."""
+    counts = Counter(each.severity for each in findings)
+    parts = [plural(counts[name], name) for name in _ORDER if counts[name]]
+    return ", ".join([*parts, *([f"{counts['ignored']} ignored"] if counts["ignored"] else [])])

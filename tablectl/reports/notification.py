@@ -14,8 +14,8 @@ from tablectl.model.text import natural_key, printable
 from tablectl.planning.drift import Drift, TableDrift
 from tablectl.policies.config import NotifyEvent
 from tablectl.reports.context import Context
-from tablectl.reports.drift_document import table_provenance
-from tablectl.reports.wording import GOOD, drift_verdict, outcome_text, run_verdict
+from tablectl.reports.drift_document import drift_verdict, table_provenance
+from tablectl.reports.wording import GOOD, outcome_text, run_verdict
 from tablectl.support.frozen import frozen
 
 FORMAT = 1

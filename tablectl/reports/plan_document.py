@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from types import MappingProxyType
 
 from tablectl.documents.document import (
     Block,
@@ -22,42 +23,38 @@ from tablectl.documents.document import (
     Names,
     Paragraph,
     Row,
+    Verdict,
     group_names,
+    unread_title,
 )
 from tablectl.documents.style import plural
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
-from tablectl.model.text import natural_key, read_code, value_text
+from tablectl.model.text import natural_key, read_code, size_text, value_text
 from tablectl.reports.context import Context
 from tablectl.reports.groups import (
+    LOCKOUT,
     Effect,
     FailureGroup,
     Group,
     PolicyConsent,
     Weight,
     failure_groups,
+    first_rewrites,
     plan_groups,
     shared_effects,
     sizes_text,
 )
-from tablectl.reports.plan_wording import (
-    NO_QUIET_HOUR,
-    all_unchanged,
-    forecast,
-    plan_parts,
-    plan_verdict,
-    statement_loss,
-    tables_loss,
-    todo_text,
-    weight_counts,
-)
 from tablectl.reports.wording import (
+    NO_QUIET_HOUR,
     PHASE_EFFECTS,
     facts_text,
     features_text,
     owner_facts,
     shown_findings,
     statement_facts,
+    statement_loss,
     table_readers,
+    tables_loss,
     unclustered_of_table,
 )
 
@@ -110,8 +107,7 @@ def plan_document(
         head=tuple(_irreversible(groups)),
         cards=cards,
         tail=tuple(_tail(plan)),
-        summary=tuple(Cell(part.text, tone="bad" if part.bad else "") for part in parts)
-        or (Cell(all_unchanged(plan), tone="good"),),
+        summary=tuple(parts) or (Cell(all_unchanged(plan), tone="good"),),
     )
 
 
@@ -370,3 +366,131 @@ def _after(group: Group) -> tuple[Block, ...]:
         facts.append(("readers", readers))
     facts += [(each.code, f"{each.severity}: {each.message}") for each in shown_findings(table)]
     return (Facts(tuple(facts)),) if facts else ()
+
+
+def weight_counts(groups: Sequence[Group]) -> list[tuple[Weight, int]]:
+    """How many tables have which weight, the most important first; no zeros."""
+    counts = [(weight, sum(len(each.tables) for each in groups if each.weight is weight)) for weight in Weight]
+    return [(weight, count) for weight, count in counts if count]
+
+
+def plan_parts(plan: Plan, groups: Sequence[Group]) -> list[Cell]:
+    """How many tables change, by their worst effect; are refused, cannot be read, and stay unchanged. Nothing where no
+    table changes.
+    """
+    refused = sum(bool(table.refusals) for table in plan.tables)
+    parts = []
+    if changed := _changed(plan):
+        weights = ", ".join(
+            f"{count} {weight.word_of(count)}"
+            for weight, count in weight_counts(groups)
+            if weight is not Weight.REFUSED
+        )
+        parts.append(Cell(f"{plural(len(changed), 'table')} to change ({weights}), {_statement_count(changed)}"))
+    if refused:
+        parts.append(Cell(f"{refused} refused", tone="bad"))
+    if plan.failures:
+        parts.append(Cell(f"{len(plan.failures)} not readable", tone="bad"))
+    if plan.unchanged and (plan.tables or plan.failures):
+        parts.append(Cell(f"{len(plan.unchanged)} unchanged"))
+    return parts
+
+
+def todo_text(plan: Plan) -> str:
+    """``3 tables to change, 9 statements``; empty if no table changes."""
+    changed = _changed(plan)
+    return f"{plural(len(changed), 'table')} to change, {_statement_count(changed)}" if changed else ""
+
+
+def all_unchanged(plan: Plan) -> str:
+    """``2 tables match their policies``, of a plan without anything else."""
+    count = len(plan.unchanged)
+    if not count:
+        return "no tables"
+    return "1 table matches its policy" if count == 1 else f"{count} tables match their policies"
+
+
+def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> Verdict:
+    """The verdict of a plan. ``refused`` says why the whole plan may not run."""
+    parts = tuple(part.text for part in plan_parts(plan, groups))
+    if refused:
+        return Verdict("bad", "Refused", (refused, *parts))
+    todo = bool(_changed(plan))
+    if plan.failures:
+        return Verdict("bad", unread_title(plan.tables or plan.unchanged), parts)
+    if any(table.refusals for table in plan.tables):
+        return Verdict("bad", "Refused in part" if todo else "Refused", parts)
+    if todo:
+        return Verdict("pending", _title(groups), parts)
+    return Verdict("good", "No changes", (all_unchanged(plan),))
+
+
+TITLES: Mapping[Weight, str] = MappingProxyType(
+    {
+        Weight.LOCKOUT: "Locks out a client",
+        Weight.IRREVERSIBLE: "Cannot be undone in full",
+        Weight.BLOCKING: "Concurrent writes fail once",
+        Weight.PARTIAL: "Rewrites some data",
+        Weight.SAFE: "Safe to apply",
+    }
+)
+"""The verdict of a plan by its worst effect."""
+
+
+def _title(groups: Sequence[Group]) -> str:
+    """What matters most about the changes."""
+    worst = min(each.weight for each in groups)
+    if worst is not Weight.REWRITE:
+        return TITLES[worst]
+    count = sum(len(each.tables) for each in groups if each.weight is worst)
+    lost = sum(len(each.tables) for each in groups if each.lost)  # a rewrite itself can be undone by another one
+    cannot = f"; {plural(lost, 'table')} cannot be restored in full by a rollback" if lost else ""
+    return f"Rewrites all data of {plural(count, 'table')}{cannot}"
+
+
+def forecast(plan: Plan) -> list[str]:
+    """What applying a plan does to writers without a guard, and what it rewrites: clauses, none without changes."""
+    tables = _changed(plan)
+    said = []
+    if locked := sum(any(each.code == LOCKOUT for each in shown_findings(table)) for table in tables):
+        lock = "locks" if locked == 1 else "lock"
+        said.append(f"{plural(locked, 'table')} {lock} out a client that writes there: its writes fail from then on")
+    if closed := sum(_conflicts(table, Phase.CLOSED) for table in tables):
+        said.append(f"{plural(closed, 'table')}: concurrent writes fail once")
+    said += _rewritten(tables)
+    if tables and not said:
+        said.append("concurrent writes continue")
+    guarded = ["writers with a guard (`tablectl.guard`) wait and do not fail"]
+    return [*said, *(guarded if any("fail once" in each for each in said) else [])]
+
+
+def _rewritten(tables: Sequence[TablePlan]) -> Iterator[str]:
+    """The tables that are rewritten in full, then those that are rewritten in part."""
+    rewrites = {table.name: first_rewrites(table.statements) for table in tables}
+    for everything, what, most in ((True, "all data", ""), (False, "some data", " or less")):
+        found = [each for each in tables if rewrites[each.name] and _everything(each) is everything]
+        if not found:
+            continue
+        sizes = [part.bytes_at_most for each in found for part in rewrites[each.name]]
+        known = [size for size in sizes if size is not None]
+        size = f" ({size_text(sum(known))}{most})" if len(known) == len(sizes) else ""
+        fails = any(_conflicts(table, Phase.REWRITE) for table in found)
+        verb = "rewrites" if len(found) == 1 else "rewrite"
+        also = ", and concurrent UPDATE/DELETE/MERGE fail once" * fails
+        yield f"{plural(len(found), 'table')} {verb} {what}{size}{also}"
+
+
+def _everything(table: TablePlan) -> bool:
+    return any(each.rewrite and each.rewrite.everything for each in table.statements)
+
+
+def _conflicts(table: TablePlan, phase: Phase) -> bool:
+    return any(statement.phase is phase and statement.fails for statement in table.statements)
+
+
+def _changed(plan: Plan) -> list[TablePlan]:
+    return [table for table in plan.tables if table.applies]
+
+
+def _statement_count(tables: Sequence[TablePlan]) -> str:
+    return plural(sum(len(table.statements) for table in tables), "statement")

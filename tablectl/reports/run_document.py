@@ -47,7 +47,6 @@ from tablectl.model.text import listed, minutes_text, natural_key, read_code, ti
 from tablectl.reports.context import Context
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card
-from tablectl.reports.plan_wording import stream_run_text
 from tablectl.reports.wording import (
     GOOD,
     commit_text,
@@ -381,7 +380,7 @@ def remarks(run: TableRun) -> list[tuple[str, str]]:
     if run.paced_ms >= WORTH_TELLING:
         facts.append(("pace", f"waited {span_text(run.paced_ms)} for `window.max_bytes_per_hour`"))
     facts += [("risk", each) for each in risks(run)]
-    facts += [("stream", stream_run_text(each)) for each in run.streams]
+    facts += [("stream", f"{each.name} {each.note}") for each in run.streams]
     facts += [("others", f"version {each.version}{late_text(each)}") for each in run.foreign if each.run]
     facts += [("gate", run.shut)] if run.shut else []
     facts += [("note", f"the after-hook {each} has not run yet") for each in run.owed]

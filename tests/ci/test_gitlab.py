@@ -21,7 +21,7 @@ from tablectl.ci.comment import body_of
 from tablectl.ci.gitlab import note_step, reviewed_step
 from tablectl.commands.lock import ci_files
 from tablectl.model.install import CiSystem
-from tablectl.reports.markdown import LIMIT
+from tablectl.reports.document_markdown import LIMIT
 from tests.catalogs.unity_server import UnityServer, serving
 from tests.ci.conftest import Cli, FakeSpark, Repository, base_commit, cli, fake_spark, git, repo
 from tests.commands.log_lake import create

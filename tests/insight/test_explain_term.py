@@ -7,7 +7,7 @@ import pytest
 
 from tablectl.conflicts.transactions import Conflict, ConflictResult, Level
 from tablectl.delta.schema import Field, Schema
-from tablectl.insight.terms.explain_term import EXAMPLE, anomaly_example
+from tablectl.insight.explain_term import EXAMPLE, anomaly_example
 from tests.insight.matrix.settings import setting
 
 

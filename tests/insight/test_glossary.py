@@ -4,9 +4,9 @@ import pytest
 
 from tablectl.conflicts.streaming_readers import stream_reader
 from tablectl.conflicts.transactions import Conflict, Level
+from tablectl.insight.explain_word import facts_about, find_fact, words_with_facts
+from tablectl.insight.glossary import find_term, looks_like_a_term, term_names
 from tablectl.insight.matrix.operations import OPERATIONS
-from tablectl.insight.terms.explain_word import facts_about, find_fact, words_with_facts
-from tablectl.insight.terms.glossary import find_term, looks_like_a_term, term_names
 from tests.docs.sources import FACTS, SECTIONS
 from tests.insight.matrix.settings import setting
 

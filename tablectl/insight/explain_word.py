@@ -186,7 +186,7 @@ def fact_ids() -> tuple[str, ...]:
 
 @cache
 def _facts() -> dict[str, dict[str, str]]:
-    data = get_data("tablectl.insight.terms", "facts.json")
+    data = get_data("tablectl.insight", "facts.json")
     assert data is not None  # part of the package
     found = read_json(data)
     assert isinstance(found, dict)
