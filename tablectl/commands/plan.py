@@ -1,6 +1,6 @@
 """``tablectl plan``: load policies → expand patterns → read tables → diff → actions → lint → order.
 
-A plan is made here, or on the executors of a cluster (``--on spark``). ``apply``, ``undo`` and ``demo`` make theirs here.
+It is made here, or on the executors of a cluster (``--on spark``); for ``apply``, ``undo`` and ``demo``, too.
 """
 
 from __future__ import annotations
