@@ -104,7 +104,7 @@ def test_a_new_module_is_bound_by_the_contracts(copied: Path, module: str, text:
         new.unlink()
 
 
-@pytest.mark.parametrize("module", ["tablectl", "tablectl.commands.command_line", "tablectl.commands.make_plan"])
+@pytest.mark.parametrize("module", ["tablectl", "tablectl.commands.command_line", "tablectl.commands.plan"])
 def test_heavy_libraries_are_loaded_only_when_they_are_needed(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

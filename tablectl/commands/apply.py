@@ -14,10 +14,10 @@ from typing import Any
 
 from tablectl.commands.command import command, function
 from tablectl.commands.files import read_plan, saved_plan
-from tablectl.commands.make_plan import make_plan
 from tablectl.commands.notify import send_notification
 from tablectl.commands.options import PlanSize, Shown, Tables, path_list
 from tablectl.commands.output import Output
+from tablectl.commands.plan import make_plan
 from tablectl.commands.project import SHARED, Project
 from tablectl.commands.read_tables import OnRead, ignore_progress
 from tablectl.commands.report_context import context_here, plan_context, streams_of

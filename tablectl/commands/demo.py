@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tablectl.commands.command import command
 from tablectl.commands.files import write_file
-from tablectl.commands.make_plan import make_plan
 from tablectl.commands.output import Output
+from tablectl.commands.plan import make_plan
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.run_plan import Control, run
 from tablectl.commands.selection import Selection

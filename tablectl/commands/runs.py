@@ -11,9 +11,9 @@ from pathlib import Path
 from tablectl.commands.adoption import adoption_of, hidden_in, write_adoption
 from tablectl.commands.command import command
 from tablectl.commands.files import new_plan, write_file
-from tablectl.commands.make_plan import make_plan
 from tablectl.commands.options import LookBack, PolicyTables, Reported
 from tablectl.commands.output import Output
+from tablectl.commands.plan import make_plan
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import LocatedTable, failure_of, locate, sorted_failures
 from tablectl.commands.report_files import report_of
