@@ -26,6 +26,7 @@ from tablectl.documents.document import (
     Verdict,
     group_names,
     unread_title,
+    without_tables,
 )
 from tablectl.documents.style import plural
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
@@ -178,8 +179,7 @@ def _facts(plan: Plan, context: Context) -> Iterator[tuple[str, Cell]]:
 
 
 def _tail(plan: Plan) -> Iterator[Block]:
-    if plan.unmatched:
-        yield Names(f"{plural(len(plan.unmatched), 'pattern')} without a table", plan.unmatched, warns=True)
+    yield from without_tables(plan.unmatched)
     if plan.outside:
         more = f" (L023; {len(plan.outside) - 1:,} more: `tablectl lint`)" if len(plan.outside) > 1 else " (L023)"
         yield Facts((("warning", f"{plan.outside[0]}{more}"),))

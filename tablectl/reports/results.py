@@ -85,8 +85,7 @@ def document_of_lint(linted: Linted, mask: Mask, context: Context) -> Document:
         results=lambda: lint_results(masked),
         failed=bool(linted.failures),
     )
-    where = "<code>tablectl lint</code> prints all of it."
-    end = CommentEnd("<!-- tablectl lint -->", where)
+    end = CommentEnd.of("lint")
     return replace(lint_document(masked, context), record=masked, programs=programs, comment=lambda: end)
 
 

@@ -9,18 +9,16 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tablectl.documents.document import (
-    Block,
     Cell,
     CommentEnd,
     Document,
-    Facts,
     Grid,
     Lines,
-    Names,
     Row,
     Tone,
     Verdict,
     name_lines,
+    without_tables,
 )
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
@@ -105,7 +103,7 @@ _MOST = 3
 
 def document_of_upkeep(upkeep: LakeUpkeep, mask: Mask) -> Document:
     """What upkeep is due."""
-    end = CommentEnd("<!-- tablectl upkeep -->", "<code>tablectl upkeep</code> prints all of it.")
+    end = CommentEnd.of("upkeep")
     masked = mask.upkeep(upkeep)
     return replace(upkeep_document(masked), record=masked, comment=lambda: end)
 
@@ -139,16 +137,9 @@ def upkeep_document(upkeep: LakeUpkeep) -> Document:
         overview=Grid("Tables with upkeep, those that need attention first", _HEAD, rows, sortable=True)
         if rows
         else None,
-        tail=tuple(_tail(upkeep)),
+        tail=tuple(without_tables(upkeep.unmatched, upkeep.failures)),
         summary=tuple(map(Cell, parts)),
     )
-
-
-def _tail(upkeep: LakeUpkeep) -> Iterator[Block]:
-    if upkeep.unmatched:
-        yield Names(f"{plural(len(upkeep.unmatched), 'pattern')} without a table", upkeep.unmatched, warns=True)
-    if upkeep.failures:
-        yield Facts(tuple(("not looked up", f"{each.name}: {each.message}") for each in upkeep.failures))
 
 
 def _row(table: TableUpkeep) -> Row:
