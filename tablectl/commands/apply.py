@@ -33,9 +33,10 @@ from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
 from tablectl.reports.context import Context
-from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.reports.notification import error_notification, run_notification
+from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.results import document_of_run
 from tablectl.reports.wording import outcome_text
 
 

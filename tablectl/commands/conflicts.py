@@ -14,9 +14,8 @@ from tablectl.commands.project import Project
 from tablectl.delta.client_families import find_family
 from tablectl.delta.clients import find_client
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.conflict_report import ConflictReport
+from tablectl.insight.matrix.conflict_report import ConflictReport, document_of_conflicts
 from tablectl.insight.matrix.conflict_report import conflict_report as report_conflicts
-from tablectl.insight.matrix.conflicts_document import document_of_conflicts
 from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.matrix.operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError, one_table

@@ -36,9 +36,9 @@ from tablectl.planning.drift import Drift, SlippedTable, TableDrift, adoptable_v
 from tablectl.policies.fields import flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.reports.documents import document_of_drift
 from tablectl.reports.notification import drift_notification
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.results import document_of_drift
 from tablectl.support.frozen import frozen
 
 _ONLY_NAMED = (

@@ -57,7 +57,7 @@ from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec, expand
 from tablectl.policies.variables import ENVIRON_PREFIX, variables_of
 from tablectl.reports.context import Context
-from tablectl.reports.documents import document_of_plan
+from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat
 from tablectl.support.json_text import MOST_VALUES, read_json, write_json
 from tablectl.version import __version__

@@ -43,7 +43,7 @@ from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.context import Context
 from tablectl.reports.document_text import document_text
-from tablectl.reports.documents import document_of_plan
+from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, render
 from tablectl.reports.runs_document import document_of_adoption, document_of_runs, document_of_undo
 

@@ -38,8 +38,7 @@ from tablectl.planning.upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_
 from tablectl.policies.fields import Text, duration, flag, number
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.reports.documents import document_of_upkeep
-from tablectl.reports.upkeep import UPKEEP_STATES, LakeUpkeep, TableUpkeep
+from tablectl.reports.upkeep import UPKEEP_STATES, LakeUpkeep, TableUpkeep, document_of_upkeep
 from tablectl.storage.log_stores import Stores
 from tablectl.support.frozen import frozen
 from tablectl.version import __version__

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Literal
 
+from tablectl.documents.style import plural
+from tablectl.model.plan import TableFailure
 from tablectl.model.text import Code
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.frozen import frozen
@@ -312,6 +314,11 @@ class CommentEnd:
     reserved: int = 0
     """Bytes to leave free for what a CI job adds."""
 
+    @classmethod
+    def of(cls, command: str) -> CommentEnd:
+        """The end of what a command prints."""
+        return cls(f"<!-- tablectl {command} -->", f"<code>tablectl {command}</code> prints all of it.")
+
 
 def _no_end() -> CommentEnd:
     return CommentEnd()
@@ -392,6 +399,14 @@ def group_names(names: Sequence[str], state: str, tone: Tone) -> Lines:
     shown = [Cell(each, code=True) for each in names[:most]]
     more = [Cell(f"and {len(names) - most:,} more")] if len(names) > most else []
     return (Cell(state, tone=tone, badge=True), *shown, *more)
+
+
+def without_tables(patterns: Sequence[str], failures: Iterable[TableFailure] = ()) -> Iterator[Block]:
+    """The patterns that match no table, and those that could not be looked up."""
+    if patterns:
+        yield Names(f"{plural(len(patterns), 'pattern')} without a table", tuple(patterns), warns=True)
+    if missing := tuple(("not looked up", f"{each.name}: {each.message}") for each in failures):
+        yield Facts(missing)
 
 
 def unread_title(looked_at: object) -> str:

@@ -23,8 +23,7 @@ from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.documents.document import Block, Document, Facts, Heading, Paragraph, page
 from tablectl.insight.glossary import Term
-from tablectl.insight.matrix.conflict_report import conflict_report
-from tablectl.insight.matrix.conflicts_document import in_words, pairs_texts
+from tablectl.insight.matrix.conflict_report import conflict_report, in_words, pairs_texts
 from tablectl.insight.matrix.context import LEVEL, ConflictContext
 from tablectl.insight.matrix.matrix import CellOutcome, CellVerdict, MatrixCell, decide_pair, matrix
 from tablectl.insight.matrix.operations import OperationGroup, operation

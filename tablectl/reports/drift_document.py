@@ -23,6 +23,7 @@ from tablectl.documents.document import (
     Verdict,
     group_names,
     unread_title,
+    without_tables,
 )
 from tablectl.documents.style import plural
 from tablectl.log.blame import Origin
@@ -123,8 +124,7 @@ def _tail(drift: Drift) -> Iterator[Block]:
     if drift.slipped:
         yield Heading(_slipped_title(drift))
         yield from (Paragraph(_slipped(each)) for each in drift.slipped)
-    if drift.unmatched:
-        yield Names(f"{plural(len(drift.unmatched), 'pattern')} without a table", drift.unmatched, warns=True)
+    yield from without_tables(drift.unmatched)
     if drift.as_declared:
         yield Names(f"{plural(len(drift.as_declared), 'table')} without drift", drift.as_declared)
 

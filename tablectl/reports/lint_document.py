@@ -19,6 +19,7 @@ from tablectl.documents.document import (
     Verdict,
     group_names,
     unread_title,
+    without_tables,
 )
 from tablectl.documents.style import Style, plural
 from tablectl.lint_rules import RULES
@@ -77,8 +78,7 @@ def _verdict(linted: Linted) -> Verdict:
 
 
 def _tail(linted: Linted) -> Iterator[Block]:
-    if linted.unmatched:
-        yield Names(f"{plural(len(linted.unmatched), 'pattern')} without a table", linted.unmatched, warns=True)
+    yield from without_tables(linted.unmatched)
     quiet = tuple(sorted((each.name for each in linted.tables if not _shown(each)), key=natural_key))
     if quiet:
         yield Names(f"{plural(len(quiet), 'table')} without findings", quiet)

@@ -26,20 +26,19 @@ from tablectl.documents.document import (
     Verdict,
     group_names,
     unread_title,
+    without_tables,
 )
 from tablectl.documents.style import plural
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
-from tablectl.model.text import natural_key, read_code, size_text, value_text
+from tablectl.model.text import natural_key, read_code, value_text
 from tablectl.reports.context import Context
 from tablectl.reports.groups import (
-    LOCKOUT,
     Effect,
     FailureGroup,
     Group,
     PolicyConsent,
     Weight,
     failure_groups,
-    first_rewrites,
     plan_groups,
     shared_effects,
     sizes_text,
@@ -49,6 +48,7 @@ from tablectl.reports.wording import (
     PHASE_EFFECTS,
     facts_text,
     features_text,
+    forecast,
     owner_facts,
     shown_findings,
     statement_facts,
@@ -179,8 +179,7 @@ def _facts(plan: Plan, context: Context) -> Iterator[tuple[str, Cell]]:
 
 
 def _tail(plan: Plan) -> Iterator[Block]:
-    if plan.unmatched:
-        yield Names(f"{plural(len(plan.unmatched), 'pattern')} without a table", plan.unmatched, warns=True)
+    yield from without_tables(plan.unmatched)
     if plan.outside:
         more = f" (L023; {len(plan.outside) - 1:,} more: `tablectl lint`)" if len(plan.outside) > 1 else " (L023)"
         yield Facts((("warning", f"{plan.outside[0]}{more}"),))
@@ -446,46 +445,6 @@ def _title(groups: Sequence[Group]) -> str:
     lost = sum(len(each.tables) for each in groups if each.lost)  # a rewrite itself can be undone by another one
     cannot = f"; {plural(lost, 'table')} cannot be restored in full by a rollback" if lost else ""
     return f"Rewrites all data of {plural(count, 'table')}{cannot}"
-
-
-def forecast(plan: Plan) -> list[str]:
-    """What applying a plan does to writers without a guard, and what it rewrites: clauses, none without changes."""
-    tables = _changed(plan)
-    said = []
-    if locked := sum(any(each.code == LOCKOUT for each in shown_findings(table)) for table in tables):
-        lock = "locks" if locked == 1 else "lock"
-        said.append(f"{plural(locked, 'table')} {lock} out a client that writes there: its writes fail from then on")
-    if closed := sum(_conflicts(table, Phase.CLOSED) for table in tables):
-        said.append(f"{plural(closed, 'table')}: concurrent writes fail once")
-    said += _rewritten(tables)
-    if tables and not said:
-        said.append("concurrent writes continue")
-    guarded = ["writers with a guard (`tablectl.guard`) wait and do not fail"]
-    return [*said, *(guarded if any("fail once" in each for each in said) else [])]
-
-
-def _rewritten(tables: Sequence[TablePlan]) -> Iterator[str]:
-    """The tables that are rewritten in full, then those that are rewritten in part."""
-    rewrites = {table.name: first_rewrites(table.statements) for table in tables}
-    for everything, what, most in ((True, "all data", ""), (False, "some data", " or less")):
-        found = [each for each in tables if rewrites[each.name] and _everything(each) is everything]
-        if not found:
-            continue
-        sizes = [part.bytes_at_most for each in found for part in rewrites[each.name]]
-        known = [size for size in sizes if size is not None]
-        size = f" ({size_text(sum(known))}{most})" if len(known) == len(sizes) else ""
-        fails = any(_conflicts(table, Phase.REWRITE) for table in found)
-        verb = "rewrites" if len(found) == 1 else "rewrite"
-        also = ", and concurrent UPDATE/DELETE/MERGE fail once" * fails
-        yield f"{plural(len(found), 'table')} {verb} {what}{size}{also}"
-
-
-def _everything(table: TablePlan) -> bool:
-    return any(each.rewrite and each.rewrite.everything for each in table.statements)
-
-
-def _conflicts(table: TablePlan, phase: Phase) -> bool:
-    return any(statement.phase is phase and statement.fails for statement in table.statements)
 
 
 def _changed(plan: Plan) -> list[TablePlan]:

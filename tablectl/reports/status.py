@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tablectl.documents.document import (
-    Block,
     Cell,
+    CommentEnd,
     Document,
-    Facts,
     Grid,
     Lines,
-    Names,
     Row,
     Tone,
     Verdict,
     name_lines,
     unread_title,
+    without_tables,
 )
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.text import listed, size_text, time_text
+from tablectl.reports.mask import Mask
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED
 
@@ -163,6 +163,13 @@ _MANY = 100
 _MOST = 5
 
 
+def document_of_status(status: LakeStatus, mask: Mask) -> Document:
+    """The state of a lake."""
+    masked = mask.status(status)
+    end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --report FILE.html</code> writes all rows.")
+    return replace(status_document(masked), record=masked, comment=lambda: end)
+
+
 def status_document(status: LakeStatus) -> Document:
     """The document of a lake's state."""
     drifted, unread = status.count("changed by others"), status.count("not readable")
@@ -187,7 +194,7 @@ def status_document(status: LakeStatus) -> Document:
         counts=tuple(_counts(status)),
         facts=(("Read", Cell(time_text(status.at))),),
         overview=Grid("All tables, those that need attention first", _HEAD, rows, sortable=True) if rows else None,
-        tail=tuple(_tail(status)),
+        tail=tuple(without_tables(status.unmatched, status.failures)),
         summary=tuple(map(Cell, parts)),
     )
 
@@ -199,13 +206,6 @@ def _counts(status: LakeStatus) -> Iterator[Cell]:
             yield Cell(f"{count:,} {state}", tone=_TONES[state], badge=True)
     if status.tables:
         yield Cell(f"{status.managed:,} of {plural(len(status.tables), 'table')} have a policy", tone="quiet")
-
-
-def _tail(status: LakeStatus) -> Iterator[Block]:
-    if status.unmatched:
-        yield Names(f"{plural(len(status.unmatched), 'pattern')} without a table", status.unmatched, warns=True)
-    if status.failures:
-        yield Facts(tuple(("not looked up", f"{each.name}: {each.message}") for each in status.failures))
 
 
 def _row(table: TableStatus) -> Row:

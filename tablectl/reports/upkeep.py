@@ -5,10 +5,21 @@ table.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tablectl.documents.document import Block, Cell, Document, Facts, Grid, Lines, Names, Row, Tone, Verdict, name_lines
+from tablectl.documents.document import (
+    Cell,
+    CommentEnd,
+    Document,
+    Grid,
+    Lines,
+    Row,
+    Tone,
+    Verdict,
+    name_lines,
+    without_tables,
+)
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
 from tablectl.model.expected_loss import hour_text
@@ -16,6 +27,7 @@ from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.text import size_text, time_text
 from tablectl.model.upkeep import UpkeepTask, WriterFiles
+from tablectl.reports.mask import Mask
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED
 
@@ -89,6 +101,13 @@ _HEAD = ("Table", "State", "OPTIMIZE", "VACUUM", "Files", "Writers without a gua
 _MOST = 3
 
 
+def document_of_upkeep(upkeep: LakeUpkeep, mask: Mask) -> Document:
+    """What upkeep is due."""
+    end = CommentEnd.of("upkeep")
+    masked = mask.upkeep(upkeep)
+    return replace(upkeep_document(masked), record=masked, comment=lambda: end)
+
+
 def upkeep_document(upkeep: LakeUpkeep) -> Document:
     """The document of what is due."""
     total, due = len(upkeep.tables), upkeep.count("due")
@@ -118,16 +137,9 @@ def upkeep_document(upkeep: LakeUpkeep) -> Document:
         overview=Grid("Tables with upkeep, those that need attention first", _HEAD, rows, sortable=True)
         if rows
         else None,
-        tail=tuple(_tail(upkeep)),
+        tail=tuple(without_tables(upkeep.unmatched, upkeep.failures)),
         summary=tuple(map(Cell, parts)),
     )
-
-
-def _tail(upkeep: LakeUpkeep) -> Iterator[Block]:
-    if upkeep.unmatched:
-        yield Names(f"{plural(len(upkeep.unmatched), 'pattern')} without a table", upkeep.unmatched, warns=True)
-    if upkeep.failures:
-        yield Facts(tuple(("not looked up", f"{each.name}: {each.message}") for each in upkeep.failures))
 
 
 def _row(table: TableUpkeep) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from tablectl.model.plan import (
     Change,
     Finding,
     Phase,
+    Plan,
     ReaderKind,
     Rewrite,
     Statement,
@@ -65,6 +66,8 @@ _LEAVES: Mapping[Leaves, str] = MappingProxyType(
         "freely": "can be dropped",
     }
 )
+LOCKOUT = "P004"
+"""The code of the finding that a client which writes the table is locked out."""
 _SPEED = 100_000_000
 """Bytes per second for estimates, which name it."""
 _LARGE = 10_000_000_000
@@ -307,6 +310,53 @@ def risk_text(who: str, reason: str, fails: str) -> str:
 def span_text(milliseconds: int) -> str:
     """A duration for people: ``412 ms``, ``3.0 s``."""
     return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
+
+
+def first_rewrites(statements: Iterable[Statement]) -> list[Rewrite]:
+    """The first rewrite of each kind: later ones only rewrite data that was written in between."""
+    found = [each.rewrite for each in statements if each.rewrite]
+    firsts = (next((each for each in found if each.clusters is kind), None) for kind in (False, True))
+    return [each for each in firsts if each]
+
+
+def forecast(plan: Plan) -> list[str]:
+    """What applying a plan does to writers without a guard, and what it rewrites: clauses, none without changes."""
+    tables = [table for table in plan.tables if table.applies]
+    said = []
+    if locked := sum(any(each.code == LOCKOUT for each in shown_findings(table)) for table in tables):
+        lock = "locks" if locked == 1 else "lock"
+        said.append(f"{plural(locked, 'table')} {lock} out a client that writes there: its writes fail from then on")
+    if closed := sum(_conflicts(table, Phase.CLOSED) for table in tables):
+        said.append(f"{plural(closed, 'table')}: concurrent writes fail once")
+    said += _rewritten(tables)
+    if tables and not said:
+        said.append("concurrent writes continue")
+    guarded = ["writers with a guard (`tablectl.guard`) wait and do not fail"]
+    return [*said, *(guarded if any("fail once" in each for each in said) else [])]
+
+
+def _rewritten(tables: Sequence[TablePlan]) -> Iterator[str]:
+    """The tables that are rewritten in full, then those that are rewritten in part."""
+    rewrites = {table.name: first_rewrites(table.statements) for table in tables}
+    for everything, what, most in ((True, "all data", ""), (False, "some data", " or less")):
+        found = [each for each in tables if rewrites[each.name] and _everything(each) is everything]
+        if not found:
+            continue
+        sizes = [part.bytes_at_most for each in found for part in rewrites[each.name]]
+        known = [size for size in sizes if size is not None]
+        size = f" ({size_text(sum(known))}{most})" if len(known) == len(sizes) else ""
+        fails = any(_conflicts(table, Phase.REWRITE) for table in found)
+        verb = "rewrites" if len(found) == 1 else "rewrite"
+        also = ", and concurrent UPDATE/DELETE/MERGE fail once" * fails
+        yield f"{plural(len(found), 'table')} {verb} {what}{size}{also}"
+
+
+def _everything(table: TablePlan) -> bool:
+    return any(each.rewrite and each.rewrite.everything for each in table.statements)
+
+
+def _conflicts(table: TablePlan, phase: Phase) -> bool:
+    return any(statement.phase is phase and statement.fails for statement in table.statements)
 
 
 _JOBS = 3

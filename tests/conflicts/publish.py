@@ -17,7 +17,7 @@ from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
 from tablectl.documents.document import Paragraph
 from tablectl.documents.style import Style
-from tablectl.insight.matrix.conflicts_document import in_words, pairs_texts, reason_blocks
+from tablectl.insight.matrix.conflict_report import in_words, pairs_texts, reason_blocks
 from tablectl.insight.matrix.context import VECTORS, ConflictContext
 from tablectl.insight.matrix.matrix import STATEMENTS, CellVerdict, Matrix, MatrixCell, compare, matrix, row_levels
 from tablectl.insight.matrix.operations import OPERATIONS, OperationGroup, TableOperation

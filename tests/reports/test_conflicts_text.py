@@ -12,8 +12,7 @@ import pytest
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client
 from tablectl.documents.style import Style
-from tablectl.insight.matrix.conflict_report import ConflictReport, conflict_report
-from tablectl.insight.matrix.conflicts_document import document_of_conflicts
+from tablectl.insight.matrix.conflict_report import ConflictReport, conflict_report, document_of_conflicts
 from tablectl.insight.matrix.context import Assumption
 from tablectl.model.table import LiveTable
 from tablectl.reports.document_text import document_text

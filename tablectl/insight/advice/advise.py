@@ -19,10 +19,10 @@ from tablectl.documents.document import (
     Grid,
     Heading,
     Listing,
-    Names,
     Row,
     Verdict,
     unread_title,
+    without_tables,
 )
 from tablectl.documents.style import plural
 from tablectl.insight.advice.conflict_advice import conflict_advice
@@ -177,7 +177,7 @@ def document_of_advice(advice: LakeAdvice) -> Document:
         verdict=verdict,
         overview=Grid("All advice", _HEAD, rows, sortable=True) if rows else None,
         cards=tuple(map(_card, given)),
-        tail=tuple(_tail(advice)),
+        tail=tuple(without_tables(advice.unmatched, advice.failures)),
         summary=tuple(map(Cell, parts)),
         record=advice,
         comment=lambda: CommentEnd(
@@ -238,10 +238,3 @@ def _facts(advice: Advice) -> Iterator[tuple[str, str]]:
     if advice.do:
         yield "do", advice.do
     yield "trust", f"{advice.confidence}: {plural(advice.observations, 'observation')}; docs/advise.md, {advice.code}"
-
-
-def _tail(advice: LakeAdvice) -> Iterator[Block]:
-    if advice.unmatched:
-        yield Names(f"{plural(len(advice.unmatched), 'pattern')} without a table", advice.unmatched, warns=True)
-    if advice.failures:
-        yield Facts(tuple(("not looked up", f"{each.name}: {each.message}") for each in advice.failures))

@@ -26,6 +26,7 @@ from tablectl.documents.document import (
     Verdict,
     group_names,
     unread_title,
+    without_tables,
 )
 from tablectl.documents.style import plural
 from tablectl.insight.advice.advise import advise, planned_with
@@ -321,10 +322,7 @@ def _row(group: _Group, card: Card, at: int) -> Row:
 
 
 def _tail(lake: LakeRisks, quiet: tuple[str, ...]) -> Iterator[Block]:
-    if lake.unmatched:
-        yield Names(f"{plural(len(lake.unmatched), 'pattern')} without a table", lake.unmatched, warns=True)
-    if lake.failures:
-        yield Facts(tuple(("not looked up", f"{each.name}: {each.message}") for each in lake.failures))
+    yield from without_tables(lake.unmatched, lake.failures)
     if quiet:
         yield Names(f"{plural(len(quiet), 'table')} without findings", quiet)
     asked = "".join(f" {shlex.quote(each)}" for each in lake.places)

@@ -15,7 +15,9 @@ from typing import Literal
 
 from tablectl.conflicts.databricks_rules import NOT_DOCUMENTED, row_level, row_level_limits
 from tablectl.conflicts.rules import decide_all, rules_of
+from tablectl.conflicts.streaming_readers import stream_reader
 from tablectl.conflicts.transactions import Conflict, ConflictOutcome, ConflictResult, CurrentTransaction, Level
+from tablectl.delta.dialects import dialect_for
 from tablectl.delta.protocol import Client
 from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
 from tablectl.insight.matrix.operations import (
@@ -271,6 +273,33 @@ def row_levels(setting: ConflictContext) -> tuple[RowLevel, ...]:
         return ()
     asked = ((key, operation(key).transactions(setting, "a")[0].current(setting)) for key in STATEMENTS)
     return tuple(RowLevel(key, *row_level(current), row_level_limits(current)) for key, current in asked)
+
+
+@frozen
+class StreamingReader:
+    """A stream that reads the table, after a commit of an operation."""
+
+    committed: TableOperation
+    effect: str
+    """``goes_on``, ``restarts`` or ``stops``."""
+    condition: str
+    """Delta's error class, if known."""
+    reason: str
+    source: str
+    avoid: str
+    """What to do; empty if it goes on."""
+
+
+def streaming_readers(found: Matrix) -> tuple[StreamingReader, ...]:
+    """What each operation does to a stream."""
+    dialect = dialect_for(found.setting.client.family).name
+    readers = []
+    for each in found.all_committed:
+        made = [transaction.committed for transaction in each.transactions(found.setting, "a")]
+        stop = stream_reader(made, dialect)
+        effect = stop.effect.name.lower()
+        readers.append(StreamingReader(each, effect, stop.condition, stop.reason, stop.source, stop.fix))
+    return tuple(readers)
 
 
 BY_APPLY = "run it with `tablectl apply`: guarded writers wait for it"
