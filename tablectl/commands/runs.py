@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from tablectl.commands.adoption import adoption_of, hidden_in, write_adoption
@@ -15,14 +16,14 @@ from tablectl.commands.options import LookBack, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.plan import make_plan
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import LocatedTable, failure_of, locate, sorted_failures
+from tablectl.commands.read_tables import LocatedTable, failure_of, in_threads, locate, sorted_failures
 from tablectl.commands.report_files import report_of
 from tablectl.commands.selection import Selection
+from tablectl.delta.names import TableName
 from tablectl.documents.document import Document
 from tablectl.leases.clock import SystemClock
-from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
-from tablectl.model.errors import BrokenTableError, ExitCode, TablectlError, UsageError, of_table, one_line
+from tablectl.model.errors import BrokenTableError, ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.patterns import escape_glob
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Commit, Depth
@@ -183,25 +184,19 @@ def _undo_of(project: Project, specs: Specs, options: UndoOptions) -> RunUndo:
         ids = ", ".join(each.stamp.run for each in meant)
         raise UsageError(f"several runs begin with {run}: {ids}", "give the whole id")
     (chosen,) = exact or meant
-    touched = [
-        (spec, location, stamped(commits)[chosen.stamp.run][1])
-        for spec, location, commits in found
-        if chosen.stamp.run in stamped(commits)
-    ]
-    threads = threads_for((location for _, location, _ in touched), project.stores)
-
-    def undo(each: tuple[TableSpec, str, Sequence[Commit]]) -> TableUndo | TableFailure:
-        spec, location, commits = each
-        made = of_table(spec.name.text, lambda: _undo(project, spec, location, commits))
+    by_run = {spec.name: stamped(commits) for spec, _, commits in found}
+    of_run = {name: each[chosen.stamp.run][1] for name, each in by_run.items() if chosen.stamp.run in each}
+    touched = [(spec, location) for spec, location, _ in found if spec.name in of_run]
+    tables, broken = list[TableUndo](), list[TableFailure]()
+    for spec, _, made in in_threads(project, touched, partial(_undo, project, of_run)):
         if isinstance(made, BrokenTableError):
-            return failure_of(spec.name.text, made)
-        if isinstance(made, TablectlError):
-            return TableUndo(spec=spec, commits=tuple(commits), values=(), outcome="refused", trouble=one_line(made))
-        return made
-
-    made = list(in_order(undo, touched, threads))
-    tables = sorted((each for each in made if isinstance(each, TableUndo)), key=lambda each: each.spec.name.text)
-    broken = tuple(each for each in made if isinstance(each, TableFailure))
+            broken.append(failure_of(spec.name.text, made))
+        elif isinstance(made, TablectlError):
+            commits, trouble = of_run[spec.name], one_line(made)
+            tables.append(TableUndo(spec=spec, commits=commits, values=(), outcome="refused", trouble=trouble))
+        else:
+            tables.append(made)
+    tables.sort(key=lambda each: each.spec.name.text)
     return RunUndo(run=chosen, tables=tuple(tables), failures=(*failures, *broken))
 
 
@@ -209,25 +204,19 @@ def _histories(
     project: Project, located: LocatedTable, look_back: int, within: timedelta | None
 ) -> tuple[list[tuple[TableSpec, str, tuple[Commit, ...]]], tuple[TableFailure, ...]]:
     """The newest commits of each table, and the tables that cannot be read."""
-
-    def one(each: tuple[TableSpec, str]) -> tuple[TableSpec, str, tuple[Commit, ...]] | TableFailure:
-        spec, location = each
-        commits = of_table(
-            spec.name.text,
-            lambda: read_commits(location, limit=look_back, within=within, options=project.stores),
-        )
+    found, failures = list[tuple[TableSpec, str, tuple[Commit, ...]]](), [*located.failures]
+    read = partial(read_commits, limit=look_back, within=within, options=project.stores)
+    for spec, location, commits in in_threads(project, located.tables, lambda _spec, where: read(where)):
         if isinstance(commits, TablectlError):
-            return failure_of(spec.name.text, commits)
-        return spec, location, commits
-
-    results = list(in_order(one, located.tables, threads_for((place for _, place in located.tables), project.stores)))
-    failures = [*located.failures, *(each for each in results if isinstance(each, TableFailure))]
-    found = [each for each in results if not isinstance(each, TableFailure)]
+            failures.append(failure_of(spec.name.text, commits))
+        else:
+            found.append((spec, location, commits))
     return found, sorted_failures(failures)
 
 
-def _undo(project: Project, spec: TableSpec, location: str, commits: Sequence[Commit]) -> TableUndo:
+def _undo(project: Project, of_run: Mapping[TableName, Sequence[Commit]], spec: TableSpec, location: str) -> TableUndo:
     """The undo of a run's commits on one table, from the states before and after each of them."""
+    commits = of_run[spec.name]
     changed = [commit for commit in commits if commit.changes_metadata or commit.overwrites]
     now = read_table(spec.name, location, _STATE, options=project.stores)
     if not changed:
