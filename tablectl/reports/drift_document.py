@@ -112,9 +112,6 @@ def drift_document(drift: Drift, context: Context, *, each_table: bool = False) 
     )
 
 
-_TONES: dict[str, Tone] = {"yellow": "pending", "red": "bad", "": ""}
-
-
 def table_drift_card(table: TableDrift) -> Card:
     """The part of one table."""
     return _card((table,), Context())
@@ -131,7 +128,7 @@ def _tail(drift: Drift) -> Iterator[Block]:
 
 def _summary(drift: Drift) -> tuple[Cell, ...]:
     if drift.tables or drift.failures:
-        return tuple(Cell(text, tone=_TONES[colour]) for text, colour in drift_parts(drift))
+        return tuple(_parts(drift))
     return (Cell(f"{plural(len(drift.as_declared), 'table')} checked", tone="good"),)
 
 
@@ -311,27 +308,25 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def drift_parts(drift: Drift) -> list[tuple[str, str]]:
-    """How many tables differ, cannot be read, and do not differ, each with its colour or none."""
-    parts = []
+def _parts(drift: Drift) -> Iterator[Cell]:
+    """How many tables differ, cannot be read, and do not differ."""
     values = [len(table.differences) for table in drift.tables if table.differences]
     if values:
         how = "differs" if len(values) == 1 else "differ"
-        parts.append((f"{plural(len(values), 'table')} {how} in {plural(sum(values), 'value')}", "yellow"))
+        yield Cell(f"{plural(len(values), 'table')} {how} in {plural(sum(values), 'value')}", tone="pending")
     disagree = sum(1 for table in drift.tables if table.catalog)
     if disagree:
         how = "differs" if disagree == 1 else "differ"
-        parts.append((f"{plural(disagree, 'table')} {how} between catalog and log", "yellow"))
+        yield Cell(f"{plural(disagree, 'table')} {how} between catalog and log", tone="pending")
     if drift.failures:
-        parts.append((f"{len(drift.failures)} not readable", "red"))
+        yield Cell(f"{len(drift.failures)} not readable", tone="bad")
     if drift.as_declared:
-        parts.append((f"{len(drift.as_declared)} without drift", ""))
-    return parts
+        yield Cell(f"{len(drift.as_declared)} without drift")
 
 
 def drift_verdict(drift: Drift) -> Verdict:
     """The verdict on drift."""
-    parts = tuple(text for text, _ in drift_parts(drift)) or ("no tables",)
+    parts = tuple(each.text for each in _parts(drift)) or ("no tables",)
     if drift.failures:
         return Verdict("bad", unread_title(drift.tables or drift.as_declared), parts)
     if drift.tables:
