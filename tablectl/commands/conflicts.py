@@ -159,8 +159,10 @@ def _show(options: ConflictCommandOptions, out: Output) -> ExitCode:
 
 
 def _compare(options: ConflictCommandOptions, one: str, other: str, out: Output) -> ExitCode:
-    from tablectl.insight.statements.compare import compare_statements  # noqa: PLC0415
-    from tablectl.insight.statements.pair_document import document_of_pair  # noqa: PLC0415
+    from tablectl.insight.statements.compare import (  # noqa: PLC0415  # it loads sqlglot
+        compare_statements,
+        document_of_pair,
+    )
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
     if options.operation or options.everything:

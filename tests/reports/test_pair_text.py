@@ -15,8 +15,7 @@ from tablectl.delta.protocol import Client
 from tablectl.documents.style import Style
 from tablectl.insight.matrix.context import Assumption
 from tablectl.insight.statements.actions import StatementError
-from tablectl.insight.statements.compare import Comparison, compare_statements
-from tablectl.insight.statements.pair_document import document_of_pair
+from tablectl.insight.statements.compare import Comparison, compare_statements, document_of_pair
 from tablectl.model.table import LiveTable
 from tablectl.reports.document_markdown import document_markdown
 from tablectl.reports.document_text import document_text

@@ -54,67 +54,6 @@ class PairOutcome:
 
 
 @frozen
-class RegionText:
-    """A region as a condition on partition columns."""
-
-    where: str
-    exact: bool
-    """Whether it holds no other partitions than those that the statement touches."""
-
-
-@frozen
-class PassedOver:
-    """A part of a statement's conditions that does not narrow what it reads."""
-
-    condition: str
-    reason: str
-
-
-@frozen
-class StatementCommit:
-    """One commit of a statement, for people and as JSON."""
-
-    kind: Kind
-    reads: RegionText | None
-    """The partitions that it registers as read; ``None`` if it reads nothing of the table."""
-    rewrites: RegionText
-    adds: RegionText
-    data_change: bool
-    """Whether its files have other rows than those that it removes."""
-    metadata: bool
-    """Whether it may commit metadata."""
-    protocol: bool
-    automatic: str
-    """Why Delta makes this commit by itself; empty for the statement's own."""
-    sure: bool
-    """Whether the statement makes this commit in any case."""
-    passed_over: tuple[PassedOver, ...]
-    taken_for_other_tables: tuple[str, ...]
-    """Tables that it reads, which are assumed to be other tables, not views of this one."""
-
-    @classmethod
-    def of(cls, made: Footprint, subject: StatementTable) -> StatementCommit:
-        """A commit on this table."""
-
-        def text(region: Region) -> RegionText:
-            return RegionText(region_text(region, subject), region.exact)
-
-        return cls(
-            kind=made.kind,
-            reads=None if made.reads is None else text(made.reads),
-            rewrites=text(made.rewrites),
-            adds=text(made.adds),
-            data_change=made.data_change,
-            metadata=made.most_metadata is not None,
-            protocol=made.protocol is not None,
-            automatic=made.automatic,
-            sure=made.sure,
-            passed_over=tuple(PassedOver(part, why) for part, why in made.passed_over),
-            taken_for_other_tables=made.assumed,
-        )
-
-
-@frozen
 class StatementPair:
     """Two statements on a table, for one client."""
 
