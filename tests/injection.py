@@ -32,7 +32,7 @@ EXEMPT = {
     "applying/shared_window.py": "the queue of the whole run",
     "commands/command_line.py": "the entry, which catches everything",
     "policies/settings.py": "reads options",
-    "commands/parameters.py": "reads options",
+    "commands/click_options.py": "reads options",
     "commands/output.py": "prints",
     "documents/style.py": "prints",
     "delta/credentials.py": "scrubs the message of the error",

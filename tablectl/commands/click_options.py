@@ -1,4 +1,4 @@
-"""The options and arguments of a command, made from the settings of its record."""
+"""The options and arguments that click reads and shows for a command, made from the settings of its record."""
 
 from __future__ import annotations
 
