@@ -122,7 +122,7 @@ def create_command(options: CreateCommandOptions, out: Output) -> ExitCode:
             return ExitCode.DONE
         made = replace(_create(project, request), sql=_masked(request, project))
     if options.format is ReportFormat.JSON:
-        out.json_result({**{name: getattr(made, name) for name in ("table", "location", "version", "made", "sql")}})
+        out.json_result({name: getattr(made, name) for name in ("table", "location", "version", "made", "sql")})
     else:
         what = "created" if made.made == "created" else "exists already, as its policy declares:"
         out.result(f"{made.table} {what} at {made.location}, version {made.version}\n")

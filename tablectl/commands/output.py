@@ -127,7 +127,7 @@ class Output:
     def _fail_as_json(self, error: TablectlError, code: ExitCode) -> None:
         if self.json and not self.results:
             with suppress(OSError, TablectlError):  # the stream is closed, so nothing else can be reported
-                self.result(write_json(error_json(error, code), indent=2) + "\n")
+                self.json_result(error_json(error, code))
 
     def ask(self, question: str) -> bool:
         """Ask a yes-or-no question on the terminal. Any answer but yes is no."""
