@@ -401,6 +401,11 @@ def group_names(names: Sequence[str], state: str, tone: Tone) -> Lines:
     return (Cell(state, tone=tone, badge=True), *shown, *more)
 
 
+def card_row(card: Card, index: int, *cells: Lines) -> Row:
+    """The row of a card: the names of its tables, then these cells."""
+    return Row((group_names(card.names, card.state, card.tone), *cells), index, card.names)
+
+
 def without_tables(patterns: Sequence[str], failures: Iterable[TableFailure] = ()) -> Iterator[Block]:
     """The patterns that match no table, and those that could not be looked up."""
     if patterns:

@@ -21,7 +21,7 @@ from tablectl.documents.document import (
     Row,
     Tone,
     Verdict,
-    group_names,
+    card_row,
     unread_title,
     without_tables,
 )
@@ -89,12 +89,8 @@ def drift_document(drift: Drift, context: Context, *, each_table: bool = False) 
     groups = _groups(drift.tables, separate=each_table)
     cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
     rows = [
-        Row(
-            (group_names(each.names, each.state, each.tone), (), (Cell(group.failure.message, tone="bad"),)),
-            index,
-            each.names,
-        )
-        for index, (each, group) in enumerate(zip(cards, failures, strict=False))
+        card_row(cards[index], index, (), (Cell(group.failure.message, tone="bad"),))
+        for index, group in enumerate(failures)
     ]
     rows += [
         _row(group, card, len(failures) + index)
@@ -171,11 +167,7 @@ def _row(group: tuple[TableDrift, ...], card: Card, index: int) -> Row:
         for each in table.differences
     )
     who = dict.fromkeys((_who(each, table), provenance(each, table).tone) for each in table.differences)
-    return Row(
-        (group_names(card.names, card.state, card.tone), changes, tuple(Cell(text, tone=tone) for text, tone in who)),
-        index,
-        card.names,
-    )
+    return card_row(card, index, changes, tuple(Cell(text, tone=tone) for text, tone in who))
 
 
 def _card(group: tuple[TableDrift, ...], context: Context) -> Card:

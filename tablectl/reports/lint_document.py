@@ -14,10 +14,9 @@ from tablectl.documents.document import (
     Grid,
     Heading,
     Names,
-    Row,
     Tone,
     Verdict,
-    group_names,
+    card_row,
     unread_title,
     without_tables,
 )
@@ -41,16 +40,12 @@ def lint_document(linted: Linted, context: Context) -> Document:
     groups = _groups(linted.tables)
     cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
     rows = [
-        Row(
-            (group_names(each.names, each.state, each.tone), (Cell(group.failure.message, tone="bad"),)),
-            index,
-            each.names,
-        )
-        for index, (each, group) in enumerate(zip(cards, failures, strict=False))
+        card_row(cards[index], index, (Cell(group.failure.message, tone="bad"),))
+        for index, group in enumerate(failures)
     ]
     for index, (card, group) in enumerate(zip(cards[len(failures) :], groups, strict=True)):
         said = tuple(Cell(f"{each.code}: {each.message}", tone=_TONES[each.severity]) for each in _shown(group[0]))
-        rows.append(Row((group_names(card.names, card.state, card.tone), said), len(failures) + index, card.names))
+        rows.append(card_row(card, len(failures) + index, said))
     verdict = _verdict(linted)
     return Document(
         subject="Lint",

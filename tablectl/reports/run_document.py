@@ -27,7 +27,7 @@ from tablectl.documents.document import (
     Timeline,
     TimelineEvent,
     Tone,
-    group_names,
+    card_row,
 )
 from tablectl.documents.style import plural
 from tablectl.model.expected_loss import ExpectedLoss
@@ -74,9 +74,9 @@ def run_document(report: RunReport, context: Context, *, each_table: bool = Fals
     planned = {table.name: table for table in context.plan.tables} if context.plan else {}
     shared = {} if each_table else shared_risks(report.tables)
     cards = (*map(failure_card, failures), *(_card(group, planned, shared) for group in groups))
-    rows = [_row(card, (Cell(card.state, tone="bad"),), index) for index, card in enumerate(cards[: len(failures)])]
+    rows = [card_row(card, index, (Cell(card.state, tone="bad"),)) for index, card in enumerate(cards[: len(failures)])]
     rows += [
-        _row(card, tuple(_result(group)), len(failures) + index)
+        card_row(card, len(failures) + index, tuple(_result(group)))
         for index, (card, group) in enumerate(zip(cards[len(failures) :], groups, strict=True))
     ]
     return Document(
@@ -131,10 +131,6 @@ def _key(run: TableRun) -> Hashable:
     statements = tuple((each.id, each.phase, bool(each.error)) for each in run.statements)
     commits = tuple(each.operation for each in run.commits)
     return run.outcome, message, run.hint, run.changed, run.already, statements, commits, run.possible_failures
-
-
-def _row(card: Card, result: tuple[Cell, ...], index: int) -> Row:
-    return Row((group_names(card.names, card.state, card.tone), result), index, card.names)
 
 
 def _result(group: Sequence[TableRun]) -> Iterator[Cell]:

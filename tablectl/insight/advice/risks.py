@@ -24,6 +24,7 @@ from tablectl.documents.document import (
     Row,
     Tone,
     Verdict,
+    card_row,
     group_names,
     unread_title,
     without_tables,
@@ -317,8 +318,7 @@ def lines_of(declare: Sequence[Declared]) -> Iterator[str]:
 def _row(group: _Group, card: Card, at: int) -> Row:
     risk = group[0][1]
     policy = tuple(Cell(line, code=True) for line in lines_of(risk.declare)) or (Cell(risk.do),)
-    cells = (group_names(card.names, card.state, card.tone), (Cell(said(risk), tone=card.tone),), policy)
-    return Row(cells, at, card.names)
+    return card_row(card, at, (Cell(said(risk), tone=card.tone),), policy)
 
 
 def _tail(lake: LakeRisks, quiet: tuple[str, ...]) -> Iterator[Block]:
