@@ -30,7 +30,6 @@ from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs
 from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.reports.render import ReportFormat
-from tablectl.support.json_text import json_form
 
 _MOST = 3
 _HIDDEN = "`reports.mask` hides its value"
@@ -113,7 +112,7 @@ def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
         write_file(options.output, wanted.text.encode())
         out.note(f"wrote the settings for {maker.title} to {shown_path(options.output)}")
     if options.format is ReportFormat.JSON:
-        out.json_result({"maker": options.maker, "text": wanted.text, "left": [json_form(each) for each in left]})
+        out.json_result({"maker": options.maker, "text": wanted.text, "left": left})
     elif options.output is None:
         out.result(wanted.text)
     _tell(left, "not set", out)

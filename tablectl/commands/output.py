@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import monotonic
 from types import TracebackType
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from tablectl.delta.credentials import scrub
 from tablectl.documents.style import Style, printable_lines
-from tablectl.model.errors import DEBUG, ExitCode, InputError, Problem, TablectlError, UsageError
+from tablectl.model.errors import DEBUG, ExitCode, InputError, TablectlError, UsageError
 from tablectl.model.text import escape_output
 from tablectl.support.json_text import write_json
 
@@ -127,7 +127,9 @@ class Output:
     def _fail_as_json(self, error: TablectlError, code: ExitCode) -> None:
         if self.json and not self.results:
             with suppress(OSError, TablectlError):  # the stream is closed, so nothing else can be reported
-                self.json_result(error_json(error, code))
+                problems = error.problems if isinstance(error, InputError) else ()
+                said = {"error": error.message, "hint": error.hint, "problems": problems, "exit_code": int(code)}
+                self.json_result(said)
 
     def ask(self, question: str) -> bool:
         """Ask a yes-or-no question on the terminal. Any answer but yes is no."""
@@ -181,22 +183,6 @@ class ProgressLine:
             self._shown = max(self._shown, len(text))
         else:
             self._write(text + "\n")
-
-
-def error_json(error: TablectlError, code: ExitCode) -> dict[str, object]:
-    """An error as JSON: its message, its hint, and each problem of the input files with its place."""
-    return {
-        "error": error.message,
-        "hint": error.hint,
-        "problems": problems_json(error.problems if isinstance(error, InputError) else ()),
-        "exit_code": int(code),
-    }
-
-
-def problems_json(problems: Sequence[Problem]) -> list[dict[str, object]]:
-    """The problems of input files as JSON."""
-    names = ("file", "line", "column", "message", "hint")
-    return [{name: getattr(problem, name) for name in names} for problem in problems]
 
 
 def flush_streams() -> None:

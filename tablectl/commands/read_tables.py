@@ -41,7 +41,6 @@ NO_TABLE = "matches no table"
 """Why a pattern of the command line failed."""
 _TOO_FEW = f"{_RIGHTS}. If there are none yet, declare `may_be_empty: true` under the pattern"
 
-
 _Made = TypeVar("_Made")
 OnRead = Callable[[int, int], None]
 """Progress callback: the number of tables that were read, and the number of all tables."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
-from tablectl.commands.output import Output, problems_json
+from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.report_files import below_root
 from tablectl.documents.style import plural
@@ -56,7 +56,7 @@ def validate(options: ValidateOptions, out: Output) -> ExitCode:
         if form is ReportFormat.SARIF:
             out.result(_sarif(error.problems))
         elif form is ReportFormat.JSON:
-            out.json_result({"valid": False, "problems": problems_json(error.problems)})
+            out.json_result({"valid": False, "problems": error.problems})
         out.error(error)
         return error.exit_code
     linted = _all_findings(checked)
