@@ -85,7 +85,7 @@ def test_the_contracts_hold(copied: Path) -> None:
         ("model/later.py", "import tablectl.policies.config", "Imports point one way"),
         ("policies/later.py", "from pyspark.sql import SparkSession", "Spark is imported by its engine"),
         ("planning/later.py", "def read():\n    import yaml", "YAML is read by policies"),
-        ("reports/later.py", "import tablectl.insight.matrix.matrix", "No plan and no apply needs insight"),
+        ("reports/later.py", "import tablectl.insight.matrix", "No plan and no apply needs insight"),
         (
             "applying/later.py",
             "from tablectl.engine.spark import SparkEngine",
@@ -165,7 +165,7 @@ def test_a_command_loads_only_what_it_needs(tmp_path: Path, args: list[str], unu
 def test_a_plan_loads_no_module_of_another_command() -> None:
     code = "import sys, tablectl.commands.plan; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    others = {"applying.run", "insight.matrix.matrix", "planning.drift", "planning.import_table"}
+    others = {"applying.run", "insight.matrix", "planning.drift", "planning.import_table"}
     others |= {"reports.run_document", "reports.drift_document", "reports.results"}
     assert {f"tablectl.{each}" for each in others}.isdisjoint(loaded)
     assert {f"tablectl.{each}" for each in others} <= {

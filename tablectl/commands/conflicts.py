@@ -14,10 +14,10 @@ from tablectl.commands.project import Project
 from tablectl.delta.client_families import find_family
 from tablectl.delta.clients import find_client
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.conflict_report import ConflictReport, document_of_conflicts
-from tablectl.insight.matrix.conflict_report import conflict_report as report_conflicts
-from tablectl.insight.matrix.context import Assumption
-from tablectl.insight.matrix.operations import OPERATIONS
+from tablectl.insight.conflict_context import Assumption
+from tablectl.insight.conflict_report import ConflictReport, document_of_conflicts
+from tablectl.insight.conflict_report import conflict_report as report_conflicts
+from tablectl.insight.table_operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError, one_table
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.policies.fields import ListOf, Text, flag

@@ -22,11 +22,11 @@ from tablectl.delta.names import ColumnPath, TableName, column_sql, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.documents.document import Block, Document, Facts, Heading, Paragraph, page
+from tablectl.insight.conflict_context import LEVEL, ConflictContext
+from tablectl.insight.conflict_report import conflict_report, in_words, pairs_texts
 from tablectl.insight.glossary import Term
-from tablectl.insight.matrix.conflict_report import conflict_report, in_words, pairs_texts
-from tablectl.insight.matrix.context import LEVEL, ConflictContext
-from tablectl.insight.matrix.matrix import CellOutcome, CellVerdict, MatrixCell, decide_pair, matrix
-from tablectl.insight.matrix.operations import OperationGroup, operation
+from tablectl.insight.matrix import CellOutcome, CellVerdict, MatrixCell, decide_pair, matrix
+from tablectl.insight.table_operations import OperationGroup, operation
 from tablectl.model.table import LiveTable
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN, in_json

@@ -17,10 +17,10 @@ from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
 from tablectl.documents.document import Paragraph
 from tablectl.documents.style import Style
-from tablectl.insight.matrix.conflict_report import in_words, pairs_texts, reason_blocks
-from tablectl.insight.matrix.context import VECTORS, ConflictContext
-from tablectl.insight.matrix.matrix import STATEMENTS, CellVerdict, Matrix, MatrixCell, compare, matrix, row_levels
-from tablectl.insight.matrix.operations import OPERATIONS, OperationGroup, TableOperation
+from tablectl.insight.conflict_context import VECTORS, ConflictContext
+from tablectl.insight.conflict_report import in_words, pairs_texts, reason_blocks
+from tablectl.insight.matrix import STATEMENTS, CellVerdict, Matrix, MatrixCell, compare, matrix, row_levels
+from tablectl.insight.table_operations import OPERATIONS, OperationGroup, TableOperation
 from tablectl.model.operations import ClusterBy, SetProperties
 from tablectl.reports.document_text import block_lines
 from tests.conflicts.delta_rs_races import COMMITTED, CURRENT, RACES, Race

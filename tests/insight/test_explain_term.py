@@ -8,7 +8,7 @@ import pytest
 from tablectl.conflicts.transactions import Conflict, ConflictResult, Level
 from tablectl.delta.schema import Field, Schema
 from tablectl.insight.explain_term import EXAMPLE, anomaly_example
-from tests.insight.matrix.settings import setting
+from tests.insight.settings import setting
 
 
 def test_the_table_of_the_documentation() -> None:

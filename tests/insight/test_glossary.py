@@ -6,9 +6,9 @@ from tablectl.conflicts.streaming_readers import stream_reader
 from tablectl.conflicts.transactions import Conflict, Level
 from tablectl.insight.explain_word import facts_about, find_fact, words_with_facts
 from tablectl.insight.glossary import find_term, looks_like_a_term, term_names
-from tablectl.insight.matrix.operations import OPERATIONS
+from tablectl.insight.table_operations import OPERATIONS
 from tests.docs.sources import FACTS, SECTIONS
-from tests.insight.matrix.settings import setting
+from tests.insight.settings import setting
 
 
 @pytest.mark.parametrize("conflict", Conflict)

@@ -12,8 +12,8 @@ import pytest
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client
 from tablectl.documents.style import Style
-from tablectl.insight.matrix.conflict_report import ConflictReport, conflict_report, document_of_conflicts
-from tablectl.insight.matrix.context import Assumption
+from tablectl.insight.conflict_context import Assumption
+from tablectl.insight.conflict_report import ConflictReport, conflict_report, document_of_conflicts
 from tablectl.model.table import LiveTable
 from tablectl.reports.document_text import document_text
 from tablectl.support.json_text import write_json

@@ -16,8 +16,8 @@ from tablectl.delta.client_families import FAMILIES, UNKNOWN
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
 from tablectl.documents.document import Block, Card, Document, Facts, Heading, Paragraph, Tone
-from tablectl.insight.matrix.context import NO_ASSUMPTION, Assumption, ConflictContext
-from tablectl.insight.matrix.matrix import BY_APPLY, IN_TURN
+from tablectl.insight.conflict_context import NO_ASSUMPTION, Assumption, ConflictContext
+from tablectl.insight.matrix import BY_APPLY, IN_TURN
 from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.footprint import Footprint
 from tablectl.insight.statements.pair import (

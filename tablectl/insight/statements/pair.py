@@ -18,14 +18,14 @@ from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import NOTHING, Conflict, ConflictOutcome, ConflictResult, Reads
 from tablectl.delta.client_families import DATABRICKS
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.operations import Transaction
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.effects import Footprints, commits_of
 from tablectl.insight.statements.footprint import Footprint
 from tablectl.insight.statements.literals import shown_values
 from tablectl.insight.statements.parse import ParsedStatement
 from tablectl.insight.statements.regions import NOWHERE, Region, covers, disjoint, either
 from tablectl.insight.statements.target import StatementTable
+from tablectl.insight.table_operations import Transaction
 from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
 from tablectl.support.frozen import frozen
 

@@ -14,7 +14,7 @@ from sqlglot import exp, maybe_parse
 from sqlglot.dialects import Databricks
 
 from tablectl.delta.names import join_parts
-from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.actions import Action, Rearrange, Send, StatementError
 from tablectl.insight.statements.effects import commits_of
 from tablectl.insight.statements.footprint import Footprint

@@ -10,7 +10,7 @@ from tablectl.conflicts.transactions import Conflict, ConflictResult
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
-from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
+from tablectl.insight.conflict_context import LEVEL, VECTORS, ConflictContext
 from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.pair import PairOutcome, StatementPair, between
 from tablectl.insight.statements.parse import parse_statement

@@ -13,7 +13,7 @@ from tablectl.conflicts.transactions import Conflict, ConflictResult
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
-from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
+from tablectl.insight.conflict_context import LEVEL, VECTORS, ConflictContext
 from tablectl.insight.statements.pair import StatementPair, between, region_text
 from tablectl.insight.statements.parse import parse_statement
 from tablectl.insight.statements.suggestions import SuggestedPartitioning, Suggestions, suggest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.model.operations import ClusterBy, SetProperties
 from tests.conflicts.examples import client
 

@@ -10,9 +10,9 @@ import pytest
 from tablectl.attributes.policy import Policy
 from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.conflict_report import ConflictReport, conflict_report
-from tablectl.insight.matrix.context import Assumption
-from tablectl.insight.matrix.matrix import CellVerdict
+from tablectl.insight.conflict_context import Assumption
+from tablectl.insight.conflict_report import ConflictReport, conflict_report
+from tablectl.insight.matrix import CellVerdict
 from tablectl.model.table_options import TableOptions
 from tests.builders import live_table
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tablectl.delta.protocol import Protocol
-from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.operations import OPERATIONS, OperationGroup, operation, operations_of
+from tablectl.insight.conflict_context import ConflictContext
+from tablectl.insight.table_operations import OPERATIONS, OperationGroup, operation, operations_of
 from tablectl.model.commits import Kind
 from tablectl.model.operations import SetProperties
-from tests.insight.matrix.settings import EVERYWHERE, VECTORS, setting
+from tests.insight.settings import EVERYWHERE, VECTORS, setting
 
 
 def test_keys_and_names_are_their_own() -> None:

@@ -5,12 +5,12 @@ import pytest
 from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Schema
-from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.operations import operations_of
+from tablectl.insight.conflict_context import ConflictContext
+from tablectl.insight.table_operations import operations_of
 from tablectl.model.operations import ClusterBy, DropFeature, Purge, SetProperties, UnsetProperties
 from tablectl.model.table import Commit, LiveTable
 from tests.builders import live_table
-from tests.insight.matrix.settings import VECTORS, setting
+from tests.insight.settings import VECTORS, setting
 
 
 def live(*clients: str, properties: dict[str, str] | None = None) -> LiveTable:

@@ -28,8 +28,8 @@ from tablectl.documents.document import (
     Verdict,
 )
 from tablectl.documents.style import plural
-from tablectl.insight.matrix.context import NO_ASSUMPTION, Assumption, ConflictContext
-from tablectl.insight.matrix.matrix import (
+from tablectl.insight.conflict_context import NO_ASSUMPTION, Assumption, ConflictContext
+from tablectl.insight.matrix import (
     BY_APPLY,
     IN_TURN,
     CellOutcome,
@@ -44,7 +44,7 @@ from tablectl.insight.matrix.matrix import (
     row_levels,
     streaming_readers,
 )
-from tablectl.insight.matrix.operations import OperationGroup, TableOperation
+from tablectl.insight.table_operations import OperationGroup, TableOperation
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions

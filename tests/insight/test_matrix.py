@@ -6,10 +6,10 @@ import pytest
 
 from tablectl.conflicts.transactions import Conflict, ConflictResult
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.matrix import CellVerdict, compare, matrix
-from tablectl.insight.matrix.operations import OPERATIONS, OperationGroup, operations_of
-from tests.insight.matrix.settings import EVERYWHERE, VECTORS, setting
+from tablectl.insight.conflict_context import ConflictContext
+from tablectl.insight.matrix import CellVerdict, compare, matrix
+from tablectl.insight.table_operations import OPERATIONS, OperationGroup, operations_of
+from tests.insight.settings import EVERYWHERE, VECTORS, setting
 
 
 def marks(where: ConflictContext, all_current: str, all_committed: str) -> list[str]:

@@ -19,8 +19,8 @@ from tablectl.conflicts.streaming_readers import stream_reader
 from tablectl.conflicts.transactions import Conflict, ConflictOutcome, ConflictResult, CurrentTransaction, Level
 from tablectl.delta.dialects import dialect_for
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
-from tablectl.insight.matrix.operations import (
+from tablectl.insight.conflict_context import LEVEL, VECTORS, ConflictContext
+from tablectl.insight.table_operations import (
     OPERATIONS,
     OperationGroup,
     Place,

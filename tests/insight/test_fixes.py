@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.matrix import BY_APPLY, decide_pair, matrix
-from tablectl.insight.matrix.operations import operation
-from tests.insight.matrix.settings import EVERYWHERE, VECTORS, setting
+from tablectl.insight.conflict_context import ConflictContext
+from tablectl.insight.matrix import BY_APPLY, decide_pair, matrix
+from tablectl.insight.table_operations import operation
+from tests.insight.settings import EVERYWHERE, VECTORS, setting
 
 PARTITION = "partition by a column that both filter by, and name it with literals in both conditions"
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.matrix import row_levels
-from tests.insight.matrix.settings import VECTORS, setting
+from tablectl.insight.conflict_context import ConflictContext
+from tablectl.insight.matrix import row_levels
+from tests.insight.settings import VECTORS, setting
 
 
 def holds(where: ConflictContext) -> list[bool | None]:
