@@ -101,10 +101,6 @@ class Engines:
         self._broken: EngineError | None = None
         self._told: set[str] = set()
 
-    def locate(self, table: TableName) -> str:
-        """The location of a table of the engine's own catalogs."""
-        return self.start().location(table)
-
     def start(self) -> CatalogEngine:
         """An engine without a stamp, shared by all look-ups of the command. A failed start is not retried."""
         if self._broken is not None:
