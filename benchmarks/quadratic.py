@@ -28,8 +28,8 @@ from tablectl.policies.policy_document import read_specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.reports.context import Context
-from tablectl.reports.documents import document_of_plan
 from tablectl.reports.mask import Mask
+from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, render
 
 _AT_ONCE = 4_000

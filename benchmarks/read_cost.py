@@ -19,7 +19,7 @@ from pathlib import Path
 
 from _mix import KINDS, Kind, Lake, build_lake, write_policies
 
-from tablectl.commands.make_plan import plan_located
+from tablectl.commands.plan import plan_located
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import LocatedTable, locate_tables
 from tablectl.commands.selection import Selection

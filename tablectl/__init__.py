@@ -8,7 +8,9 @@ for the jobs that write to the tables.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tablectl.version import __version__
@@ -36,38 +38,8 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.writers.retry import retry_on_conflict as retry_on_conflict
     from tablectl.writers.session import guard_session as guard_session
 
-__all__ = [
-    "GuardTimeout",
-    "TableToLint",
-    "TablectlError",
-    "__version__",
-    "advise",
-    "apply",
-    "conflict_report",
-    "create",
-    "drift",
-    "explain",
-    "guard",
-    "guard_batch",
-    "guard_session",
-    "import_tables",
-    "lint",
-    "plan",
-    "retry_on_conflict",
-    "run_upkeep",
-    "set_defaults",
-    "status",
-    "upkeep",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-def __getattr__(name: str) -> Any:
-    # No module of this package may have one of these names: once imported, it would hide the function.
-    modules = {
+_MODULES: Mapping[str, str] = MappingProxyType(
+    {
         "plan": "commands.plan",
         "apply": "commands.apply",
         "drift": "commands.drift",
@@ -90,15 +62,28 @@ def __getattr__(name: str) -> Any:
         "TablectlError": "model.errors",
         "TableToLint": "policies.own_rules",
     }
-    if name not in modules:
+)
+"""The functions and classes of the package, and their modules. No module of this package may have the name of one of
+them: once imported, it would hide the function.
+"""
+__all__ = ["__version__"]
+__all__ += list(_MODULES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
         raise AttributeError(f"module 'tablectl' has no attribute {name!r}")
     try:
-        module = import_module(f"tablectl.{modules[name]}")
+        module = import_module(f"tablectl.{_MODULES[name]}")
     except ModuleNotFoundError as error:
         if error.name == "tablectl.commands":
             raise ImportError(f"tablectl.{name} is in tablectl, and only tablectl-guard is installed") from error
         raise
-    if modules[name].startswith("commands"):
+    if _MODULES[name].startswith("commands"):
         methods = import_module("tablectl.model.report_methods").ReportMethods
         methods.reports = import_module("tablectl.commands.notebook")
     return getattr(module, name)

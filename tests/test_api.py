@@ -187,7 +187,7 @@ def test_an_engine_that_does_not_start_is_tried_once(monkeypatch: pytest.MonkeyP
     with Project(Config(), source=EngineSource(on_start=notes.append)) as project:
         for name in ("a.b", "a.c"):
             with pytest.raises(EngineError, match="no Spark Connect"):
-                project.engines.locate(parse_table(name))
+                project.open_catalog().location(parse_table(name))
     assert (tries, notes) == (1, ["starting Spark"])
 
 

@@ -30,7 +30,7 @@ _HEAVY = ("pyspark", "delta", "pyarrow", "databricks", "py4j", "pandas")
 
 _BY_NAME = {
     "tablectl/__init__.py": "the functions of the package, each loaded on its first use",
-    "tablectl/commands/parameters.py": "the commands, each loaded when it is called",
+    "tablectl/commands/click_options.py": "the commands, each loaded when it is called",
     "tablectl/engine/executors.py": "the work of an executor, whose Python may lack tablectl",
     "tablectl/engine/spark.py": "a module of Delta that some versions lack; its import registers errors",
     "tablectl/lint_rules/__init__.py": "its own modules, so that a file is enough to add a rule",
@@ -85,7 +85,7 @@ def test_the_contracts_hold(copied: Path) -> None:
         ("model/later.py", "import tablectl.policies.config", "Imports point one way"),
         ("policies/later.py", "from pyspark.sql import SparkSession", "Spark is imported by its engine"),
         ("planning/later.py", "def read():\n    import yaml", "YAML is read by policies"),
-        ("reports/later.py", "import tablectl.insight.matrix.matrix", "No plan and no apply needs insight"),
+        ("reports/later.py", "import tablectl.insight.matrix", "No plan and no apply needs insight"),
         (
             "applying/later.py",
             "from tablectl.engine.spark import SparkEngine",
@@ -104,7 +104,7 @@ def test_a_new_module_is_bound_by_the_contracts(copied: Path, module: str, text:
         new.unlink()
 
 
-@pytest.mark.parametrize("module", ["tablectl", "tablectl.commands.command_line", "tablectl.commands.make_plan"])
+@pytest.mark.parametrize("module", ["tablectl", "tablectl.commands.command_line", "tablectl.commands.plan"])
 def test_heavy_libraries_are_loaded_only_when_they_are_needed(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -165,7 +165,7 @@ def test_a_command_loads_only_what_it_needs(tmp_path: Path, args: list[str], unu
 def test_a_plan_loads_no_module_of_another_command() -> None:
     code = "import sys, tablectl.commands.plan; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    others = {"applying.run", "insight.matrix.matrix", "planning.drift", "planning.import_table"}
+    others = {"applying.run", "insight.matrix", "planning.drift", "planning.import_table"}
     others |= {"reports.run_document", "reports.drift_document", "reports.results"}
     assert {f"tablectl.{each}" for each in others}.isdisjoint(loaded)
     assert {f"tablectl.{each}" for each in others} <= {
@@ -227,7 +227,7 @@ def test_no_two_public_classes_share_a_name() -> None:
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
 
 
-_GENERATORS = {"codes_page", "block_lines"}
+_GENERATORS = {"block_lines"}
 """Functions that only the publishers of generated pages call (``tests/*/publish.py``)."""
 _OF_THE_API = {"to_markdown", "to_html", "_repr_html_", "list_commands", "format_commands", "format_options"}
 """Methods that users, notebooks and click call."""

@@ -63,7 +63,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "log/parallel.py",
         "*pattern_index*",
     ),
-    "CI, init, lock": ("ci/*", "*scaffold*", "*/init.py", "*install*", "*/lock.py"),
+    "CI, init, lock": ("ci/*", "*/init.py", "*install*", "*/lock.py"),
     "status, runs, undo": ("*status*", "*run_history*", "*past_runs*", "*/runs*", "*undo*", "*comparison*"),
     "notify, dbt, demo, doctor": ("*notif*", "*dbt*", "*demo*", "*doctor*"),
     "catalogs and Databricks": ("catalogs/*", "*databricks*", "*managed_table*", "*unity*"),

@@ -8,7 +8,7 @@ from typing import Any
 
 from tablectl.ci.rest_api import GitHub
 from tablectl.reports.comments import read_groups, since_text
-from tablectl.reports.markdown import LIMIT
+from tablectl.reports.document_markdown import LIMIT
 from tablectl.support.frozen import frozen
 
 DEFAULT = "tablectl"

@@ -102,7 +102,7 @@ class CiJob:
     @property
     def pull_request(self) -> int | None:
         """The number of the event's pull request, if any."""
-        number = self._pull.get("number")
+        number = _map(self._event.get("pull_request")).get("number")
         return number if isinstance(number, int) and not isinstance(number, bool) else None
 
     @property
@@ -178,17 +178,13 @@ class CiJob:
 
     def tell(self, level: str, message: str) -> None:
         """Add an annotation: ``error``, ``warning`` or ``notice``."""
-        text = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-        self.log.write(f"::{level} title=tablectl::{text}\n")
+        self.log.write(f"::{level} title=tablectl::{_escaped(message)}\n")
         self.log.flush()
 
     def annotate(self, level: str, message: str, file: str, line: int) -> None:
         """Add an annotation to a line of a file, whose path is relative to the root of the repository."""
-        text = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-        path = (
-            file.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace(":", "%3A").replace(",", "%2C")
-        )
-        self.log.write(f"::{level} file={path},line={line},title=tablectl::{text}\n")
+        path = _escaped(file).replace(":", "%3A").replace(",", "%2C")
+        self.log.write(f"::{level} file={path},line={line},title=tablectl::{_escaped(message)}\n")
         self.log.flush()
 
     def tablectl(self, *args: str) -> CommandResult:
@@ -205,10 +201,6 @@ class CiJob:
             self.log.flush()
 
     @property
-    def _pull(self) -> Mapping[str, Any]:
-        return _map(self._event.get("pull_request"))
-
-    @property
     def _event(self) -> Mapping[str, Any]:
         try:
             event = read_json(Path(self.environ["GITHUB_EVENT_PATH"]).read_bytes())
@@ -221,6 +213,11 @@ class CiJob:
         if file:
             with Path(file).open("a", encoding="utf-8", errors="backslashreplace") as stream:
                 stream.write(text)
+
+
+def _escaped(text: str) -> str:
+    """A text in a command of the workflow, which ends with its line."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _map(value: object) -> Mapping[str, Any]:

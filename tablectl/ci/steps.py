@@ -37,10 +37,9 @@ from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
 from tablectl.policies.config_file import ENV, ignored_keys, load_config
 from tablectl.policies.effective_policy import policy_lines_of
-from tablectl.policies.spec import Specs
 from tablectl.reports.context import Context
+from tablectl.reports.document_markdown import said
 from tablectl.reports.groups import Group, Weight, plan_groups
-from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -87,10 +86,7 @@ def plan_step(job: CiJob) -> int:
     reports = [word for form in ("md", "sarif", "html") for word in ("--report", str(files[form]))]
     since = [f"--changed-since={job.given('changed_since')}"] if job.given("changed_since") else []
     ran = job.tablectl("plan", "--out", str(files["json"]), *reports, *since, *job.arguments)
-    if not files["md"].exists():
-        files["md"].write_text(_failed("Plan", "plan", ran), encoding="utf-8")
-        _mark_problems(job, files["sarif"])
-    job.summary(files["md"].read_text(encoding="utf-8"))
+    _summarize(job, "Plan", ran, files["md"], files["sarif"])
     plan = read_plan(files["json"]) if files["json"].exists() else None
     if plan is not None:
         _annotate(job, plan)
@@ -176,9 +172,7 @@ def apply_step(job: CiJob) -> int:
     report = folder / "run.md"
     reports = [word for form in ("md", "html", "json") for word in ("--report", str(folder / f"run.{form}"))]
     ran = job.tablectl("apply", str(plan_file), *reports, *job.arguments)
-    if not report.exists():
-        report.write_text(_failed("Apply", "apply", ran), encoding="utf-8")
-    job.summary(report.read_text(encoding="utf-8"))
+    _summarize(job, "Apply", ran, report)
     job.output(exit_code=ran.code, artifact=f"{job.name}-run", folder=folder, report=report)
     _tell(job, ran)
     return ran.code
@@ -222,10 +216,7 @@ def drift_step(job: CiJob) -> int:
     files = {form: folder / f"drift.{form}" for form in ("md", "sarif", "html")}
     reports = [word for file in files.values() for word in ("--report", str(file))]
     ran = job.tablectl("drift", *reports, *job.arguments)
-    if not files["md"].exists():
-        files["md"].write_text(_failed("Drift", "drift", ran), encoding="utf-8")
-        _mark_problems(job, files["sarif"])
-    job.summary(files["md"].read_text(encoding="utf-8"))
+    _summarize(job, "Drift", ran, files["md"], files["sarif"])
     job.output(
         exit_code=ran.code,
         changes=ran.code == ExitCode.CHANGES,
@@ -285,17 +276,24 @@ def _new_folder(job: CiJob, part: str) -> Path:
 
 def _digest(job: CiJob, plan: Plan) -> str:
     """What the plan would have as ``policies`` if it was made of the repository's, with this job's variables."""
-    return policies_digest(plan, _policies(job, plan.env))
+    return policies_digest(plan, _project(job, plan.env).policies())
 
 
-def _policies(job: CiJob, env: str | None) -> Specs:
-    """The repository's policies, in an environment of ``tablectl.yaml`` and with this job's variables."""
-    return Project(load_config(Path(), job.environ, env), environ=job.environ).policies()
+def _project(job: CiJob, env: str | None) -> Project:
+    """The repository, in an environment of ``tablectl.yaml`` and with this job's variables."""
+    return Project(load_config(Path(), job.environ, env), environ=job.environ)
 
 
-def _failed(title: str, subject: str, ran: CommandResult) -> str:
-    """A report for a command that failed without one."""
-    return f"{_output_block(f'{title}: failed', ran.err)}\n\n{marker(subject, DEFAULT)}\n"
+def _summarize(job: CiJob, title: str, ran: CommandResult, report: Path, sarif: Path | None = None) -> None:
+    """Show the report of a command. For one that failed without a report, write what it said, and with ``sarif`` the
+    problems of the policies.
+    """
+    if not report.exists():
+        failed = f"{_output_block(f'{title}: failed', ran.err)}\n\n{marker(title.lower(), DEFAULT)}\n"
+        report.write_text(failed, encoding="utf-8")
+        if sarif is not None:
+            _mark_problems(job, sarif)
+    job.summary(report.read_text(encoding="utf-8"))
 
 
 def _output_block(title: str, text: str) -> str:
@@ -306,7 +304,7 @@ def _mark_problems(job: CiJob, sarif: Path) -> None:
     """Annotate the problems of the policies at their lines. There is no file if something else failed."""
     try:
         with suppress(UsageError):  # the environment does not exist, which was already reported
-            _policies(job, job.named_env)
+            _project(job, job.named_env).policies()
     except InputError as error:
         sarif.write_text(problems_sarif(error.problems, Context(root=below_root(Path().absolute()))), encoding="utf-8")
 
@@ -324,7 +322,7 @@ def _annotate(job: CiJob, plan: Plan) -> None:
     Without policies that can be read, print none.
     """
     try:
-        project = Project(load_config(Path(), job.environ, plan.env), environ=job.environ)
+        project = _project(job, plan.env)
         specs = project.policies()
     except TablectlError:
         return

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tablectl.commands.files import write_file
 from tablectl.commands.output import Output
+from tablectl.commands.project import Project
 from tablectl.documents.style import Style, plural
 from tablectl.model.errors import TablectlError, UsageError
-from tablectl.policies.adopt import Adoption
+from tablectl.policies.adopt import AdoptableValue, Adopter, Adoption
 from tablectl.policies.repository import Repository
+from tablectl.policies.spec import Specs
 from tablectl.reports.document_text import document_text
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.runs_document import document_of_adoption
 
 
-def agreed(
+def adoption_of(project: Project, repository: Repository, values: Sequence[AdoptableValue]) -> Adoption:
+    """The changes with which the policies declare some values. Masked values are left to the user."""
+    adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
+    adoption = adopter.adopt(repository.texts(), [each for each in values if not project.mask.hides_wish(each)])
+    return replace(adoption, left=(*adoption.left, *project.mask.left(values)))
+
+
+def hidden_in(project: Project, specs: Specs) -> Callable[[str], str]:
+    """What makes of a text of the policies one without the values that reports hide."""
+    return lambda text: project.mask.text(text, specs.declarations)
+
+
+def write_adoption(
     adoption: Adoption,
     repository: Repository,
     secret: Callable[[str], str],
@@ -25,24 +40,25 @@ def agreed(
     *,
     yes: bool,
 ) -> bool:
-    """Whether to write the files, asked after showing the changes."""
+    """Shows the changes, asks whether to write the files, and writes them. Returns whether they were written."""
     before = repository.texts()
     document = document_of_adoption(adoption, before, secret)
     if form is ReportFormat.TEXT:
         out.result("\n" + document_text(document, out.style))
     else:
         out.note(document_text(document, Style()))
-    if yes or not adoption.texts:
-        return bool(adoption.texts)
-    if not out.interactive:
+    if not adoption.texts:
+        return False
+    if not yes and not out.interactive:
         raise UsageError("cannot ask for confirmation: standard input is not a terminal", "add --yes")
-    agreed = out.ask(f"Write {plural(len(adoption.texts), 'file')}?")
-    if not agreed:
+    if not yes and not out.ask(f"Write {plural(len(adoption.texts), 'file')}?"):
         out.note("nothing was written")
-    return agreed
+        return False
+    _write(repository, adoption, out)
+    return True
 
 
-def write_adoption(repository: Repository, adoption: Adoption, out: Output) -> None:
+def _write(repository: Repository, adoption: Adoption, out: Output) -> None:
     """Write every file, unless one of them was changed meanwhile."""
     data = repository.bytes_of(adoption.texts)
     for path in data:

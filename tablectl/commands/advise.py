@@ -17,8 +17,8 @@ from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress,
 from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.delta.names import TableName, parse_table
-from tablectl.insight.advice.advice_document import document_of_advice
 from tablectl.insight.advice.advise import advise as advise_table
+from tablectl.insight.advice.advise import document_of_advice
 from tablectl.insight.advice.facts import Advice, Declared, LakeAdvice, TableAdvice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
 from tablectl.log.column_values import column_values
@@ -86,10 +86,7 @@ def advise_command(options: AdviseCommandOptions, out: Output) -> ExitCode:
     reports = options.reports()
     with options.open(out.note) as project, out.progress() as on_read:
         reports.check()
-        if options.out:
-            if options.out.exists():
-                raise UsageError(f"{options.out} exists", "name a new file, and move what you want into your policies")
-            check_writable(options.out)
+        check_new(options.out)
         others = project.requested(options.tables, everything=options.everything)
         policies = project.any_policies(options.paths, others)
         if others is None and not policies.tables and not policies.patterns:
@@ -100,11 +97,7 @@ def advise_command(options: AdviseCommandOptions, out: Output) -> ExitCode:
         found = _collect(project, policies, others, options, on_read)
     reports.write(report_of(found, document_of_advice, context_here()), out)
     entries = [_entry(project, parse_table(each.table), each.advice) for each in found.tables if each.yaml]
-    if options.out and entries:
-        write_file(options.out, write_policies(entries, _ADVISED).encode())
-        out.note(f"wrote {options.out}: review it, then run `tablectl plan`")
-    elif options.out:
-        out.note("there is nothing to declare: no file was written")
+    write_declared(options.out, entries, _ADVISED, "tablectl plan", out)
     return found.exit_code
 
 
@@ -118,6 +111,26 @@ def advise(options: AdviseOptions) -> LakeAdvice:
     with options.open() as project:
         others = project.requested(options.tables, everything=options.everything)
         return _collect(project, project.any_policies(options.paths, others), others, options)
+
+
+def check_new(file: Path | None) -> None:
+    """Raises ``TablectlError`` if a file of policies exists or cannot be written."""
+    if file is None:
+        return
+    if file.exists():
+        raise UsageError(f"{file} exists", "name a new file, and move what you want into your policies")
+    check_writable(file)
+
+
+def write_declared(file: Path | None, entries: Sequence[TableEntry], title: str, following: str, out: Output) -> None:
+    """Writes policies, if a file is asked for, and says what to run next."""
+    if file is None:
+        return
+    if not entries:
+        out.note("there is nothing to declare: no file was written")
+        return
+    write_file(file, write_policies(entries, title).encode())
+    out.note(f"wrote {file}: review it, then run `{following}`")
 
 
 def _collect(

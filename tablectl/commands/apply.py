@@ -14,10 +14,10 @@ from typing import Any
 
 from tablectl.commands.command import command, function
 from tablectl.commands.files import read_plan, saved_plan
-from tablectl.commands.make_plan import make_plan
 from tablectl.commands.notify import send_notification
 from tablectl.commands.options import PlanSize, Shown, Tables, path_list
 from tablectl.commands.output import Output
+from tablectl.commands.plan import make_plan
 from tablectl.commands.project import SHARED, Project
 from tablectl.commands.read_tables import OnRead, ignore_progress
 from tablectl.commands.report_context import context_here, plan_context, streams_of
@@ -33,9 +33,10 @@ from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
 from tablectl.reports.context import Context
-from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.reports.notification import error_notification, run_notification
+from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.results import document_of_run
 from tablectl.reports.wording import outcome_text
 
 
@@ -100,18 +101,8 @@ def apply_command(options: ApplyCommandOptions, out: Output) -> ExitCode:
             out.note("nothing was changed")
             return ExitCode.ERROR
         context = replace(plan_context(plan, project, target.paths, out, reports), plan=plan)
-        with out.display() as notify:
-            control = Control(notify=notify)
-            with stop_on_signals(control, out) as install_handlers:
-                report = run(project, plan, replace(control, on_engine=install_handlers), options, approve)
-    make = partial(document_of_run, mask=project.mask, context=context)
-    try:
-        return write_run(report, out, reports, report_of(report, make, context, verbose=options.verbose))
-    finally:
-        owners = {table.name: table.owner for table in plan.tables}
-        send_notification(
-            lambda: run_notification(project.mask.run(report), owners), project.config, context_here(), out, os.environ
-        )
+        report = watched(out, lambda control: run(project, plan, control, options, approve))
+    return report_run(project, plan, report, reports, context, out, verbose=options.verbose)
 
 
 @function(ApplyOptions)
@@ -207,7 +198,36 @@ def _failures_told(project: Project, out: Output) -> Iterator[None]:
         raise
 
 
-def write_run(report: RunReport, out: Output, reports: ReportFiles, render: Render) -> ExitCode:
+def watched(out: Output, work: Callable[[Control], RunReport]) -> RunReport:
+    """The report of a run that is shown while it goes on, and that signals stop."""
+    with out.display() as notify:
+        control = Control(notify=notify)
+        with stop_on_signals(control, out) as install_handlers:
+            return work(replace(control, on_engine=install_handlers))
+
+
+def report_run(  # noqa: PLR0913  # what a report is made of
+    project: Project,
+    plan: Plan,
+    report: RunReport,
+    reports: ReportFiles,
+    context: Context,
+    out: Output,
+    *,
+    verbose: bool,
+) -> ExitCode:
+    """Writes the report of a run of a plan, and notifies about it. Returns the exit code."""
+    make = partial(document_of_run, mask=project.mask, context=context)
+    try:
+        return _write(report, out, reports, report_of(report, make, context, verbose=verbose))
+    finally:
+        owners = {table.name: table.owner for table in plan.tables}
+        send_notification(
+            lambda: run_notification(project.mask.run(report), owners), project.config, context_here(), out, os.environ
+        )
+
+
+def _write(report: RunReport, out: Output, reports: ReportFiles, render: Render) -> ExitCode:
     """The exit code, once the report is written. Committed changes count and are reported even if the report fails."""
     before = out.results
     try:

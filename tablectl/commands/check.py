@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tablectl.commands.advise import PastOptions, each_table, entry_of
+from tablectl.commands.advise import PastOptions, check_new, each_table, entry_of, write_declared
 from tablectl.commands.command import command, function
-from tablectl.commands.files import check_writable, write_file
 from tablectl.commands.lint import findings_on, state_of
 from tablectl.commands.options import Place, Reported
 from tablectl.commands.output import Output
@@ -19,8 +18,7 @@ from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.delta.names import parse_table
 from tablectl.insight.advice.facts import TableFacts
-from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, find_risks
-from tablectl.insight.advice.risks_document import document_of_risks
+from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, document_of_risks, find_risks
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.text import natural_key
 from tablectl.planning.diff import diff
@@ -28,7 +26,6 @@ from tablectl.planning.lint import LintedTable
 from tablectl.policies.fields import ListOf, Text
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
-from tablectl.policies.yaml_text import write_policies
 
 _WRITTEN = "Written by `tablectl check`: what mends the risks that it found. What no line names is not managed."
 
@@ -67,21 +64,14 @@ def check_command(options: CheckCommandOptions, out: Output) -> ExitCode:
     Example: tablectl check /data/lake --report lake.html
     """
     reports = options.reports()
-    if options.out is not None and options.out.exists():
-        raise UsageError(f"{options.out} exists", "name a new file, and move what you want into your policies")
     with options.open(out.note) as project, out.progress() as on_read:
         reports.check()
-        if options.out is not None:
-            check_writable(options.out)
+        check_new(options.out)
         found = check_tables(project, options, on_read)
     reports.write(report_of(found, document_of_risks, context_here()), out)
     mended = [(each.table, [one for risk in each.risks for one in risk.declare]) for each in found.tables]
     entries = [entry_of(project, parse_table(table), declared) for table, declared in mended if declared]
-    if options.out is not None and entries:
-        write_file(options.out, write_policies(entries, _WRITTEN).encode())
-        out.note(f"wrote {options.out}: review it, then run `tablectl plan {options.out}`")
-    elif options.out is not None:
-        out.note("there is nothing to declare: no file was written")
+    write_declared(options.out, entries, _WRITTEN, f"tablectl plan {options.out}", out)
     return found.exit_code
 
 

@@ -162,7 +162,7 @@ class _Listed(click.Command):
     @cached_property
     def loaded(self) -> Any:
         """The command itself."""
-        from tablectl.commands.parameters import loaded_command  # noqa: PLC0415  # `--help` needs no options, 0.1 s
+        from tablectl.commands.click_options import loaded_command  # noqa: PLC0415  # `--help` needs no options, 0.1 s
 
         return loaded_command(self._path, f"tablectl.commands.{self._module}")
 

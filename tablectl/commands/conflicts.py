@@ -14,11 +14,10 @@ from tablectl.commands.project import Project
 from tablectl.delta.client_families import find_family
 from tablectl.delta.clients import find_client
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.conflict_report import ConflictReport
-from tablectl.insight.matrix.conflict_report import conflict_report as report_conflicts
-from tablectl.insight.matrix.conflicts_document import document_of_conflicts
-from tablectl.insight.matrix.context import Assumption
-from tablectl.insight.matrix.operations import OPERATIONS
+from tablectl.insight.conflict_context import Assumption
+from tablectl.insight.conflict_report import ConflictReport, document_of_conflicts
+from tablectl.insight.conflict_report import conflict_report as report_conflicts
+from tablectl.insight.table_operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError, one_table
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.policies.fields import ListOf, Text, flag
@@ -160,9 +159,10 @@ def _show(options: ConflictCommandOptions, out: Output) -> ExitCode:
 
 
 def _compare(options: ConflictCommandOptions, one: str, other: str, out: Output) -> ExitCode:
-    # These load sqlglot, which takes longer than the rest of a short command.
-    from tablectl.insight.statements.compare import compare_statements  # noqa: PLC0415
-    from tablectl.insight.statements.pair_document import document_of_pair  # noqa: PLC0415
+    from tablectl.insight.statements.compare import (  # noqa: PLC0415  # it loads sqlglot
+        compare_statements,
+        document_of_pair,
+    )
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
     if options.operation or options.everything:

@@ -41,7 +41,7 @@ from tablectl.policies.spec import TableSpec
 from tablectl.policies.suggestions import is_slip
 from tablectl.reports.render import ReportFormat
 from tablectl.support.frozen import frozen
-from tablectl.support.json_text import write_json
+from tablectl.support.json_text import UNWRITTEN, write_json
 
 _SHOWN = 10
 _TWO = "give its columns (--schema FILE, in Python `schema`) or a table that has them (--like, `like`)"
@@ -98,7 +98,7 @@ class Created:
     """``already``: it existed, with the same columns and everything that the policy declares."""
     sql: str
     """The statement."""
-    later: tuple[str, ...] = ()
+    later: tuple[str, ...] = field(default=(), metadata=UNWRITTEN)
     """The statements of the next plan: no CREATE TABLE says them."""
 
 
@@ -121,7 +121,7 @@ def create_command(options: CreateCommandOptions, out: Output) -> ExitCode:
             return ExitCode.DONE
         made = replace(_create(project, request), sql=_masked(request, project))
     if options.format is ReportFormat.JSON:
-        out.json_result({**{name: getattr(made, name) for name in ("table", "location", "version", "made", "sql")}})
+        out.json_result(made)
     else:
         what = "created" if made.made == "created" else "exists already, as its policy declares:"
         out.result(f"{made.table} {what} at {made.location}, version {made.version}\n")
@@ -306,7 +306,6 @@ def _comparable(live: LiveTable) -> str:
 
 
 def _read(project: Project, name: TableName, spec: TableSpec, where: str) -> LiveTable:
-
     request = ReadRequest(name, where, depth_for(spec, 0))
     (found,) = read_many([request], cache=project.cache, options=project.stores)
     if isinstance(found, TablectlError):

@@ -29,7 +29,6 @@ from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs
 from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.reports.render import ReportFormat
-from tablectl.support.json_text import json_form
 
 _MOST = 3
 _HIDDEN = "`reports.mask` hides its value"
@@ -104,7 +103,7 @@ def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
     wanted = maker.write(scopes, project.dialect, options.project)
     left = (*hidden, *wanted.left)
     if options.check is not None:
-        found = _check(options, options.check, scopes, out)
+        found = _check(project, options, options.check, scopes, out)
         _tell(left, "not compared", out)
         return found
     if options.output is not None:
@@ -112,7 +111,7 @@ def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
         write_file(options.output, wanted.text.encode())
         out.note(f"wrote the settings for {maker.title} to {shown_path(options.output)}")
     if options.format is ReportFormat.JSON:
-        out.json_result({"maker": options.maker, "text": wanted.text, "left": [json_form(each) for each in left]})
+        out.json_result({"maker": options.maker, "text": wanted.text, "left": left})
     elif options.output is None:
         out.result(wanted.text)
     _tell(left, "not set", out)
@@ -133,11 +132,12 @@ def _tell(left: Sequence[Left], what: str, out: Output) -> None:
         out.note(f"{what}: {setting_}: {why}: {listed(of, _MOST)}")
 
 
-def _check(options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], out: Output) -> ExitCode:
+def _check(
+    project: Project, options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], out: Output
+) -> ExitCode:
     maker = MAKERS[options.maker]
     if maker.one and len(scopes) > 1:
         raise UsageError(f"a file of {maker.title} is compared with one table or pattern", "name it with --select")
-    project = options.open(out.note)
     text = read_text(file)
     wanted = maker.write(scopes, project.dialect, options.project)
     by_default = dialect_of(project.dialect).catalog_settings

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tablectl.commands.command import command
 from tablectl.commands.files import write_file
-from tablectl.commands.make_plan import make_plan
 from tablectl.commands.output import Output
+from tablectl.commands.plan import make_plan
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.run_plan import Control, run
 from tablectl.commands.selection import Selection
@@ -28,7 +28,8 @@ from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
 from tablectl.reports.context import Context
 from tablectl.reports.document_text import document_text
-from tablectl.reports.documents import document_of_plan, document_of_run
+from tablectl.reports.plan_report import document_of_plan
+from tablectl.reports.results import document_of_run
 from tablectl.support.json_text import write_json
 
 _CONFIG = """# Relative paths count from this folder.

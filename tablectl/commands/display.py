@@ -1,7 +1,4 @@
-"""The display of a command in progress, on standard error: lines for logs; on a terminal, lines updated in place.
-
-``ProgressLine`` shows how many tables are read, ``Lines`` and ``Screen`` show a run.
-"""
+"""The display of a run in progress, on standard error: lines for logs; on a terminal, lines updated in place."""
 
 from __future__ import annotations
 
@@ -9,8 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tablectl.applying.events import DONE, PROGRESS, RELEASED, RunEvent, Standing, left_text, progress_text
 from tablectl.documents.style import printable_lines
@@ -21,13 +17,10 @@ if TYPE_CHECKING:  # slow to load, and needed on terminals only
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-_SOON = 0.3
-"""Seconds before the first progress of reading: fast commands need none."""
-_LIVE = 0.1
-_PLAIN = 15.0
-"""Seconds between two lines about reading in a log."""
 REMIND_EVERY = 30.0
 """Seconds after which a log repeats that something is still in progress."""
+_REMIND = 5.0
+"""Seconds between two looks at whether a log should say how far a run is."""
 _SETTLE = 5.0
 """Seconds during which a wait whose text changes is not reported again."""
 _LONGEST_NAME = 60
@@ -39,39 +32,6 @@ _BAR = 20
 """Characters of the bar."""
 _PLAIN_STEPS = frozenset({"hook says", "note", "proceed"})
 """Steps that stay on the screen when the next one comes."""
-
-
-class ProgressLine:
-    """Called with the number of tables read and their total. Leaves nothing behind on a terminal."""
-
-    def __init__(self, write: Callable[[str], None], clock: Callable[[], float], *, live: bool) -> None:
-        self._write = write
-        self._clock = clock
-        self._live = live
-        self._next = clock() + (_SOON if live else _PLAIN)
-        self._shown = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._shown:
-            self._write(f"\r{' ' * self._shown}\r")
-
-    def __call__(self, done: int, total: int) -> None:
-        """Print the progress if it is time to."""
-        now = self._clock()
-        if now < self._next or done == total:
-            return
-        text = f"reading {done:,} of {total:,} tables"
-        self._next = now + (_LIVE if self._live else _PLAIN)
-        if self._live:
-            self._write("\r" + text.ljust(self._shown))
-            self._shown = max(self._shown, len(text))
-        else:
-            self._write(text + "\n")
 
 
 @frozen
@@ -281,6 +241,25 @@ def _titled(event: RunEvent) -> str:
 def _time(seconds: float) -> str:
     whole = int(seconds)
     return f"{whole // 60} min {whole % 60:02} s" if whole >= 60 else f"{whole} s"
+
+
+@contextmanager
+def lines(say: Callable[[str], None]) -> Iterator[Lines]:
+    """Lines that are asked for the progress now and then: a statement that takes an hour sends no event meanwhile."""
+    shown = Lines(say)
+    over = threading.Event()
+
+    def remind() -> None:
+        while not over.wait(_REMIND):
+            shown.remind()
+
+    thread = threading.Thread(target=remind, name="tablectl-progress", daemon=True)
+    thread.start()
+    try:
+        yield shown
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager

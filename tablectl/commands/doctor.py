@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
@@ -135,7 +135,7 @@ def doctor_command(options: DoctorOptions, out: Output) -> ExitCode:
             out.result(_text(check))
     failed = any(each.health is Health.FAIL for each in checks)
     if options.format is ReportFormat.JSON:
-        out.json_result({"healthy": not failed, "checks": [asdict(each) for each in checks]})
+        out.json_result({"healthy": not failed, "checks": checks})
     return ExitCode.ERROR if failed else ExitCode.DONE
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tablectl.commands.adoption import agreed, write_adoption
+from tablectl.commands.adoption import adoption_of, hidden_in, write_adoption
 from tablectl.commands.command import command, function
 from tablectl.commands.notify import send_notification
 from tablectl.commands.options import LookBack, NewTables, PolicyTables, Shown
@@ -33,13 +33,12 @@ from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, Depth, LiveTable
 from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.drift import Drift, SlippedTable, TableDrift, adoptable_values, questions, table_drift
-from tablectl.policies.adopt import Adopter
 from tablectl.policies.fields import flag
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.reports.documents import document_of_drift
 from tablectl.reports.notification import drift_notification
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.results import document_of_drift
 from tablectl.support.frozen import frozen
 
 _ONLY_NAMED = (
@@ -89,19 +88,11 @@ def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
         finally:
             send_notification(lambda: drift_notification(mask.drift(found)), project.config, context, out, os.environ)
         return found.exit_code
-    adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
-    asked = adoptable_values(found)
-    adoption = adopter.adopt(repository.texts(), [each for each in asked if not mask.hides_wish(each)])
-    adoption = replace(adoption, left=(*adoption.left, *mask.left(asked)))
+    adoption = adoption_of(project, repository, adoptable_values(found))
     if reports.form is ReportFormat.TEXT:
         out.result(shown(ReportFormat.TEXT, out.style))
-
-    def secret(text: str) -> str:
-        return mask.text(text, specs.declarations)
-
-    written = bool(found.tables) and agreed(adoption, repository, secret, out, reports.form, yes=options.yes)
-    if written:
-        write_adoption(repository, adoption, out)
+    secret = hidden_in(project, specs)
+    written = bool(found.tables) and write_adoption(adoption, repository, secret, out, reports.form, yes=options.yes)
     found = replace(found, adoption=replace(adoption, written=written))
     shown = report_of(found, make, context, verbose=options.verbose)
     (reports.keep if reports.form is ReportFormat.TEXT else reports.write)(shown, out)

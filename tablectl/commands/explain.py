@@ -11,24 +11,27 @@ from tablectl.commands.options import Place, Reported, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.dialects import dialect_of
-from tablectl.documents.document import Document, Listing, page
-from tablectl.insight.terms.explain_term import explain_term
-from tablectl.insight.terms.facts import fact_ids, facts_about, find_fact, words_with_facts
-from tablectl.insight.terms.glossary import (
-    find_term,
-    looks_like_a_term,
-    term_names,
-)
-from tablectl.insight.terms.page_rows import PAGES, explained_words, pages_about, rows_about
-from tablectl.insight.terms.term_document import (
+from tablectl.documents.document import Document
+from tablectl.insight.explain_term import document_of_term, explain_term
+from tablectl.insight.explain_word import (
+    PAGES,
+    DocumentationPage,
+    WordExplanation,
     document_of_fact,
-    document_of_term,
+    document_of_page,
     document_of_word,
+    explained_words,
+    fact_ids,
+    facts_about,
+    find_fact,
+    pages_about,
+    rows_about,
+    words_with_facts,
 )
+from tablectl.insight.glossary import find_term, looks_like_a_term, term_names
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.products import needs_of_value
 from tablectl.model.errors import ExitCode, InputError, UsageError
-from tablectl.model.text import Code
 from tablectl.planning.explain_property import explain_property
 from tablectl.policies.effective_policy import AmbiguousNameError, Explanation, is_word
 from tablectl.policies.effective_policy import explain as explain_table
@@ -40,6 +43,7 @@ from tablectl.policies.suggestions import nearest, shown
 from tablectl.policies.variables import typed_place
 from tablectl.reports.explain_document import (
     CodeExplanation,
+    ExplainedTable,
     RuntimeNeed,
     document_of_code,
     document_of_explanation,
@@ -115,7 +119,7 @@ def _explained(options: ExplainCommandOptions, out: Output) -> Document:
         return _page(named[1])
     rows, facts = rows_about(word), facts_about(word)
     if rows or facts:
-        return document_of_word(word, rows, facts)
+        return document_of_word(WordExplanation(word, rows, facts))
     # An identifier has two parts or more.
     single = "." not in word and word not in VALUE_TYPES
     if options.live is not None or single or find_term(word) or looks_like_a_term(word):
@@ -166,8 +170,7 @@ def _page(name: str) -> Document:
         raise UsageError(
             f"no page is called {name}.md", f"did you mean {near}.md?" if near else "see README.md"
         ) from None
-    code = Code("text", tuple(text.rstrip("\n").split("\n")))
-    return page(f"docs/{name}.md", Listing((code,)), record={"page": f"docs/{name}.md", "text": text})
+    return document_of_page(DocumentationPage(f"docs/{name}.md", text))
 
 
 def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
@@ -218,7 +221,7 @@ def _table(table: str, options: ExplainCommandOptions, out: Output) -> Document:
         meant = f"; did you mean {named[near]}?" if near else ""
         out.note(f"no entry names {name.text}: only patterns match it, and it was not looked up{meant}")
     needs = _needs(found, project) if dialect_of(project.dialect).catalog_settings else {}
-    return document_of_explanation(found, needs)
+    return document_of_explanation(ExplainedTable.of(found, needs))
 
 
 def _needs(found: Explanation, project: Project) -> dict[str, tuple[RuntimeNeed, ...]]:

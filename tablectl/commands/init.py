@@ -1,4 +1,4 @@
-"""``tablectl init``: create a repository."""
+"""``tablectl init``: create a repository. The texts of its files are in ``templates/``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 from tablectl.commands.command import command, options_of
 from tablectl.commands.files import write_file
 from tablectl.commands.import_tables import Imported, import_policies
-from tablectl.commands.lock import CI, lock_files, recorded_source, wheel_hashes
+from tablectl.commands.lock import CI, ci_files, lock_files, recorded_source, template, wheel_hashes
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.read_tables import NO_TABLE
-from tablectl.commands.scaffold import CI_FILES, KEPT, POLICIES, scaffold
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.model.text import listed
@@ -27,12 +27,22 @@ from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
 from tablectl.policies.config import Config
 from tablectl.policies.fields import ListOf, Text, Word
 from tablectl.policies.repository import Repository, requested_tables, shown_path
+from tablectl.policies.schemas import policy_schema
 from tablectl.policies.settings import setting
 from tablectl.policies.variables import Variables
+from tablectl.policies.yaml_text import write_text
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.short_names import shared_folder
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
+
+POLICIES = "policies/tables.yaml"
+SCHEMA = "tablectl.schema.json"
+KEPT = (".gitignore", ".pre-commit-config.yaml")
+"""Files that most repositories have: those that exist are kept, and the user is shown what to add."""
+_EDITOR_LINE = f"# yaml-language-server: $schema=../{SCHEMA}\n"
+"""Tells editors which schema a policy file has."""
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class CatalogKind(StrEnum):
@@ -189,7 +199,7 @@ def _files(
     files = dict(scaffold(policies.text, source, hashes, policies.lake))
     files["tablectl.yaml"] = _with_catalog(files["tablectl.yaml"], options, os.environ)
     locks = {} if source is None or options.ci is CiSystem.NONE else lock_files(source, hashes)
-    return {**files, **CI_FILES[options.ci], **locks}
+    return {**files, **ci_files(options.ci), **locks}
 
 
 def _addition(name: str, text: str) -> str:
@@ -273,6 +283,44 @@ def _following(options: InitOptions) -> list[str]:
 def _is_in_git(directory: Path) -> bool:
     root = directory.absolute()
     return any((each / ".git").exists() for each in (root, *root.parents))
+
+
+# The files of a new repository, but those of CI
+
+_UNKNOWN_SOURCE = """
+# install:                       # where CI installs tablectl from (docs/install.md); then run `tablectl lock`
+#   source: git+https://HOST/PATH@COMMIT
+"""
+
+
+def scaffold(
+    policies: str = "", source: InstallSource | None = None, hashes: Mapping[str, str] = _NONE, lake: str = ""
+) -> Mapping[str, str]:
+    """The files by path in the repository but those of CI. ``policies`` is the text of the first policies; without it,
+    an example. ``lake`` is the value of the variable LAKE in them, if they have it.
+    """
+    variables = f"variables: {{LAKE: {write_text(lake)}}} # where the tables lie; `env` can say it of each environment"
+    return {
+        "tablectl.yaml": template("tablectl.yaml")
+        .replace("VARIABLES\n", f"{variables}\n" if lake else "")
+        .replace("INSTALL\n", _install_section(source, hashes)),
+        POLICIES: _EDITOR_LINE + (policies or template("tables.yaml")),
+        "policies/README.md": template("policies_readme.md"),
+        SCHEMA: f"{write_json(policy_schema(), indent=2)}\n",
+        "plans/.gitignore": template("plans_gitignore"),
+        "plans/README.md": template("plans_readme.md"),
+        ".gitignore": template("gitignore"),
+        ".pre-commit-config.yaml": template("pre_commit.yaml"),
+    }
+
+
+def _install_section(source: InstallSource | None, hashes: Mapping[str, str]) -> str:
+    if source is None:
+        return _UNKNOWN_SOURCE
+    lines = [f"    {name}: {value}\n" for name, value in hashes.items()] if source.is_url else []
+    comment = "# where CI installs tablectl from; `tablectl lock` writes requirements/ from it"
+    section = f"install: {comment}\n  source: {source.text}\n"
+    return "\n" + section + ("  hashes:\n" + "".join(lines) if lines else "") + "\n"
 
 
 # The sections of tablectl.yaml that connect a catalog (docs/catalogs.md)

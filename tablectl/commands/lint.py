@@ -36,8 +36,8 @@ from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.fields import Text
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.reports.documents import document_of_lint
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.results import document_of_lint
 
 
 @dataclass(frozen=True, kw_only=True)

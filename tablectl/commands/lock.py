@@ -15,7 +15,6 @@ from tablectl.commands.command import command
 from tablectl.commands.files import write_file
 from tablectl.commands.options import TEXT_AND_JSON, output_format
 from tablectl.commands.output import Output
-from tablectl.commands.scaffold import CI_FILES
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import (
     DISTRIBUTIONS,
@@ -76,7 +75,7 @@ def lock_command(options: LockOptions, out: Output) -> ExitCode:
     if install.source is None:
         raise TablectlError("nothing says where CI installs tablectl from", HOW)
     files = dict(lock_files(install.source, wheel_hashes(install.source, install.hashes, directory)))
-    for name, text in CI_FILES[options.ci].items():
+    for name, text in ci_files(options.ci).items():
         if os.path.lexists(directory / name):
             hint = "lock writes over no workflow: move it away, or edit it by hand"
             raise InputError((Problem(shown_path(directory / name), 0, 0, "the file exists already", hint),))
@@ -88,6 +87,22 @@ def lock_command(options: LockOptions, out: Output) -> ExitCode:
     else:
         out.result("".join(f"wrote {shown_path(directory / name)}\n" for name in files))
     return ExitCode.DONE
+
+
+def template(name: str) -> str:
+    """The text of a file for a new repository."""
+    return (resources.files("tablectl.commands") / "templates" / name).read_text(encoding="utf-8")
+
+
+def ci_files(system: CiSystem) -> Mapping[str, str]:
+    """The files of a CI system, by path in the repository."""
+    match system:
+        case CiSystem.GITHUB:
+            return {".github/workflows/tablectl.yml": template("github_workflow.yml")}
+        case CiSystem.GITLAB:
+            return {".gitlab-ci.yml": template("gitlab_ci.yml")}
+        case CiSystem.NONE:
+            return {}
 
 
 def lock_files(source: InstallSource, hashes: Mapping[str, str]) -> Mapping[str, str]:

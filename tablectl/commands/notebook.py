@@ -10,10 +10,9 @@ from types import MappingProxyType
 from tablectl.commands.files import write_file
 from tablectl.documents.document import Document
 from tablectl.documents.style import Style
-from tablectl.insight.advice.advice_document import document_of_advice
+from tablectl.insight.advice.advise import document_of_advice
 from tablectl.insight.advice.facts import LakeAdvice
-from tablectl.insight.advice.risks import LakeRisks
-from tablectl.insight.advice.risks_document import document_of_risks
+from tablectl.insight.advice.risks import LakeRisks, document_of_risks
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.model.plan import Plan
@@ -23,17 +22,12 @@ from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config_file import load_config
 from tablectl.reports.context import Context
-from tablectl.reports.documents import (
-    document_of_drift,
-    document_of_plan,
-    document_of_run,
-    document_of_status,
-    document_of_upkeep,
-)
 from tablectl.reports.mask import Mask
+from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, format_of, render, suffixes
-from tablectl.reports.status import LakeStatus
-from tablectl.reports.upkeep import LakeUpkeep
+from tablectl.reports.results import document_of_drift, document_of_run
+from tablectl.reports.status import LakeStatus, document_of_status
+from tablectl.reports.upkeep import LakeUpkeep, document_of_upkeep
 
 Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice | LakeRisks | LakeUpkeep
 _OF_A_LAKE = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)

@@ -7,7 +7,6 @@ event as JSON on standard input.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tablectl.commands.output import Output
 from tablectl.model.errors import TablectlError, of_table
@@ -15,7 +14,7 @@ from tablectl.model.text import printable
 from tablectl.policies.branch import BASE
 from tablectl.policies.config import Config, NotifyConfig
 from tablectl.reports.context import Context
-from tablectl.reports.notification import Notification, for_command
+from tablectl.reports.notification import Notification, SentNotification, for_command
 from tablectl.support.json_text import write_json
 from tablectl.support.processes import Invocation, ProcessLimits, run_captured
 
@@ -61,10 +60,10 @@ def send_notification(
         out.note(f"warning: {len(wanted) - _MOST} notifications were not sent: at most {_MOST} are")
 
 
-def _run(receiver: NotifyConfig, body: Mapping[str, Any], out: Output, environ: Mapping[str, str]) -> str:
+def _run(receiver: NotifyConfig, told: SentNotification, out: Output, environ: Mapping[str, str]) -> str:
     """Run a command and return why it failed. Its output is shown, up to a limit."""
-    variables = {**environ, "TABLECTL_EVENT": str(body["event"])}
-    command = Invocation(receiver.command, environ=variables, given=write_json(body).encode() + b"\n")
+    variables = {**environ, "TABLECTL_EVENT": told.event}
+    command = Invocation(receiver.command, environ=variables, given=write_json(told).encode() + b"\n")
     ran = run_captured(command, _MOST_BYTES, ProcessLimits(receiver.timeout, grace=_GRACE), merged=True)
     _show(ran.out, out)
     return f"it {ran.why}" if ran.why else ""

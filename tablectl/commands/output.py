@@ -9,22 +9,27 @@ import logging
 import os
 import shutil
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from time import monotonic
-from typing import TextIO
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
 
-from tablectl.applying.events import Notify
-from tablectl.commands.display import Lines, ProgressLine, Screen, screen
 from tablectl.delta.credentials import scrub
 from tablectl.documents.style import Style, printable_lines
-from tablectl.model.errors import DEBUG, ExitCode, InputError, Problem, TablectlError, UsageError
+from tablectl.model.errors import DEBUG, ExitCode, InputError, TablectlError, UsageError
 from tablectl.model.text import escape_output
 from tablectl.support.json_text import write_json
 
-_REMIND = 5.0
-"""Seconds between two looks at whether a log should say how far a run is."""
+if TYPE_CHECKING:  # loaded where a run is shown
+    from tablectl.applying.events import Notify
+    from tablectl.commands.display import Screen
+
+_SOON = 0.3
+"""Seconds before the first progress of reading: fast commands need none."""
+_LIVE = 0.1
+_PLAIN = 15.0
+"""Seconds between two lines about reading in a log."""
 
 
 class Output:
@@ -79,9 +84,11 @@ class Output:
     @contextmanager
     def display(self) -> Iterator[Notify]:
         """The observer of an apply: a display in place on a terminal, else lines."""
+        from tablectl.commands.display import lines, screen  # noqa: PLC0415  # few commands show a run
+
         if self._err is None or not self._redraws:
-            with _reminded(Lines(self.note)) as lines:
-                yield lines
+            with lines(self.note) as told:
+                yield told
             return
         with screen(self._err, self._environ) as shown:
             self._screen = shown
@@ -120,7 +127,9 @@ class Output:
     def _fail_as_json(self, error: TablectlError, code: ExitCode) -> None:
         if self.json and not self.results:
             with suppress(OSError, TablectlError):  # the stream is closed, so nothing else can be reported
-                self.result(write_json(error_json(error, code), indent=2) + "\n")
+                problems = error.problems if isinstance(error, InputError) else ()
+                said = {"error": error.message, "hint": error.hint, "problems": problems, "exit_code": int(code)}
+                self.json_result(said)
 
     def ask(self, question: str) -> bool:
         """Ask a yes-or-no question on the terminal. Any answer but yes is no."""
@@ -143,38 +152,37 @@ class Output:
         )
 
 
-@contextmanager
-def _reminded(lines: Lines) -> Iterator[Lines]:
-    """Asks for the progress now and then: a statement that takes an hour sends no event meanwhile."""
-    over = threading.Event()
+class ProgressLine:
+    """Called with the number of tables read and their total. Leaves nothing behind on a terminal."""
 
-    def remind() -> None:
-        while not over.wait(_REMIND):
-            lines.remind()
+    def __init__(self, write: Callable[[str], None], clock: Callable[[], float], *, live: bool) -> None:
+        self._write = write
+        self._clock = clock
+        self._live = live
+        self._next = clock() + (_SOON if live else _PLAIN)
+        self._shown = 0
 
-    thread = threading.Thread(target=remind, name="tablectl-progress", daemon=True)
-    thread.start()
-    try:
-        yield lines
-    finally:
-        over.set()
-        thread.join()
+    def __enter__(self) -> Self:
+        return self
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._shown:
+            self._write(f"\r{' ' * self._shown}\r")
 
-def error_json(error: TablectlError, code: ExitCode) -> dict[str, object]:
-    """An error as JSON: its message, its hint, and each problem of the input files with its place."""
-    return {
-        "error": error.message,
-        "hint": error.hint,
-        "problems": problems_json(error.problems if isinstance(error, InputError) else ()),
-        "exit_code": int(code),
-    }
-
-
-def problems_json(problems: Sequence[Problem]) -> list[dict[str, object]]:
-    """The problems of input files as JSON."""
-    names = ("file", "line", "column", "message", "hint")
-    return [{name: getattr(problem, name) for name in names} for problem in problems]
+    def __call__(self, done: int, total: int) -> None:
+        """Print the progress if it is time to."""
+        now = self._clock()
+        if now < self._next or done == total:
+            return
+        text = f"reading {done:,} of {total:,} tables"
+        self._next = now + (_LIVE if self._live else _PLAIN)
+        if self._live:
+            self._write("\r" + text.ljust(self._shown))
+            self._shown = max(self._shown, len(text))
+        else:
+            self._write(text + "\n")
 
 
 def flush_streams() -> None:

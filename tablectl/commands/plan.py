@@ -1,35 +1,72 @@
-"""``tablectl plan``: the changes that the policies require."""
+"""``tablectl plan``: load policies → expand patterns → read tables → diff → actions → lint → order.
+
+It is made here, or on the executors of a cluster (``--on spark``); for ``apply``, ``undo`` and ``demo``, too.
+"""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from tablectl.commands.command import command, function
 from tablectl.commands.files import check_writable, new_plan, read_plan, saved_plan, write_file
-from tablectl.commands.make_plan import make_plan, plan_on_cluster
 from tablectl.commands.options import ChangedTables, PlanSize, Shown, path_list
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import chosen_tables
+from tablectl.commands.read_tables import (
+    LocatedTable,
+    OnRead,
+    chosen_tables,
+    ignore_progress,
+    locate_tables,
+    read_tables,
+    sorted_failures,
+)
 from tablectl.commands.report_context import Started, lines_of_plan, plan_context
 from tablectl.commands.report_files import ReportFiles, report_of
+from tablectl.commands.selection import Selection
 from tablectl.delta.dialects import EVERY_DIALECT, dialect_of
-from tablectl.model.errors import ExitCode, LimitError, UsageError
-from tablectl.model.plan import Plan
+from tablectl.delta.names import parse_table
+from tablectl.engine.port import Executors, RemoteWork
+from tablectl.leases.clock import today
+from tablectl.lint_rules.found_elsewhere import RIGHT_NOT_SHOWN
+from tablectl.lint_rules.products import CLIENT_STANDS_OUTSIDE
+from tablectl.lint_rules.rule import RuleFinding, table_subject
+from tablectl.log.reader import Reading
+from tablectl.model.catalog_answers import TableRights
+from tablectl.model.errors import EngineError, ExitCode, LimitError, UsageError
+from tablectl.model.operations import RIGHTS
+from tablectl.model.plan import Plan, ProtocolFact, TablePlan
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.text import listed
-from tablectl.planning.merge_plans import Shard, merge_plans
-from tablectl.planning.plan_file import dump_plan
-from tablectl.policies.fields import Text, Word, flag
+from tablectl.planning.diff import depth_for
+from tablectl.planning.lint import graded, lint, refused_by, with_own_rules
+from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
+from tablectl.planning.plan_file import FORMAT, MAX_BYTES, dump_plan, load_plan
+from tablectl.planning.plan_table import fails_writers, plan_table, writers_matter
+from tablectl.policies.config import CONFIG
+from tablectl.policies.config_file import FILE, config_values, load_config
+from tablectl.policies.fields import Text, Word, environment_variables, flag
+from tablectl.policies.repository import Paths, Repository, variables_for
 from tablectl.policies.settings import setting
-from tablectl.policies.spec import Specs
+from tablectl.policies.spec import Specs, TableSpec, expand
+from tablectl.policies.variables import ENVIRON_PREFIX, variables_of
 from tablectl.reports.context import Context
-from tablectl.reports.documents import document_of_plan
+from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat
+from tablectl.support.json_text import MOST_VALUES, read_json, write_json
+from tablectl.version import __version__
 
 _SHOWN = 5
+MOST_WITH_LOSSES = 100
+"""If more tables are selected, the commits of 30 days are not read only to tell what a statement costs the writers."""
+MOST_TABLES = 500
+"""Two requests for each table: of a larger plan the first ones are looked at."""
 
 
 def _json_file(name: str) -> Path:
@@ -207,3 +244,220 @@ def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:
     if detailed and plan.tables:
         codes.append(ExitCode.CHANGES)
     return ExitCode.worst(*codes)
+
+
+# How a plan is made
+
+
+def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnRead = ignore_progress) -> Plan:
+    """The plan for the selected tables. A table that cannot be read is a failure in the plan, and the others are
+    planned.
+
+    Raises ``InputError`` if patterns contradict each other about a live table.
+    """
+    located = locate_tables(project, specs, selection)
+    losses = len(located.tables) <= MOST_WITH_LOSSES
+    return plan_located(project, located, selection.shard, losses=losses, on_read=on_read)
+
+
+def plan_located(
+    project: Project,
+    located: LocatedTable,
+    shard: Shard | None = None,
+    *,
+    losses: bool,
+    on_read: OnRead = ignore_progress,
+) -> Plan:
+    """The plan of tables whose locations are known. ``losses`` tells what each statement costs the writers, for which
+    the commits of 30 days are read.
+    """
+    failures = list(located.failures)
+    tables: list[TablePlan] = []
+    unchanged: list[str] = []
+    outside: list[str] = []
+    depths = partial(_depth, project, tells_losses=losses)
+    for spec, table in read_tables(project, located, depths, partial(_planned, project), on_read, failures):
+        if isinstance(table, TablePlan):
+            tables.append(table)
+        else:
+            unchanged.append(spec.name.text)
+            outside += [f"{spec.name.text}: {each}" for each in table]
+    return Plan(
+        format=FORMAT,
+        tool=__version__,
+        dialect=project.dialect,
+        policies=located.policies,
+        changed_since=located.changed_since,
+        env=project.config.environment,
+        tables=tuple(sorted(with_rights(project, tables), key=lambda table: table.name)),
+        failures=sorted_failures(failures),
+        unchanged=tuple(sorted(unchanged)),
+        unmatched=located.unmatched,
+        outside=tuple(sorted(outside)),
+        shard=shard.text if shard else "",
+    )
+
+
+def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | tuple[str, ...]:
+    """The plan of a table; if it needs no change, what keeps clients of its policy away from it."""
+    severities = project.config.severities
+    if project.own_rules:
+        severities = with_own_rules(severities, project.own_rules, spec)
+    options = spec.options.on(today())
+    table = plan_table(spec.policy, reading.table, project.dialect, options, severities, project.runtime)
+    if table is None:
+        state = table_subject(spec.policy, reading.table, (), project.dialect, options=options)
+        found = lint(state, spec.name, "plan", project.config.severities) if options.clients else ()
+        about = [each for each in found if each.code == CLIENT_STANDS_OUTSIDE.code and each.severity != "ignored"]
+        return tuple(each.message for each in about)
+    said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
+    return replace(table, **said)
+
+
+def _depth(project: Project, spec: TableSpec, *, tells_losses: bool) -> Callable[[LiveTable], Depth]:
+    """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it, or if it tells
+    what its statements cost the writers.
+    """
+    depth, dialect = depth_for(spec, LOOK_BACK), project.dialect
+
+    def writers(live: LiveTable) -> bool:
+        return writers_matter(spec.policy, live, dialect, spec.options)
+
+    def losses(live: LiveTable) -> bool:
+        return fails_writers(spec.policy, live, dialect, spec.options)
+
+    def with_writers(live: LiveTable) -> Depth:
+        found = depth(live)
+        return replace(found, writers=writers, losses=losses if tells_losses else None) if found.look_back else found
+
+    return with_writers
+
+
+def with_rights(project: Project, tables: Sequence[TablePlan]) -> list[TablePlan]:
+    """The plans with what the login lacks, where the tables' catalog tells of rights."""
+    if dialect_of(project.dialect).runtime is None or project.catalogs is None:
+        return [*tables]
+    asked = [each.table for each in tables if each.statements][:MOST_TABLES]
+    found = project.catalogs.rights(asked)
+    return [_checked(project, each, found[each.table]) if each.table in found else each for each in tables]
+
+
+def _checked(project: Project, table: TablePlan, rights: TableRights) -> TablePlan:
+    lacking = [*rights.lacking((each.verb, RIGHTS[each.verb]) for each in table.statements)]
+    if not lacking:
+        return table
+    message = f"the catalog does not show that {rights.principal} has {'; '.join(lacking)}"
+    findings = graded([RuleFinding(RIGHT_NOT_SHOWN.code, message)], table.table, project.config.severities)
+    told = replace(table, findings=(*table.findings, *findings))
+    refusals = refused_by(findings, table.changes)
+    if not refusals:
+        return told
+    before = ProtocolFact.of(table.basis.protocol.protocol())
+    return replace(told, refusals=refusals, statements=(), undo=(), features=(), protocol_after=before, loss=None)
+
+
+# On the executors of a cluster
+
+_A_PART = 50
+"""The number of tables that one task plans, if there are few enough."""
+_NEEDED = frozenset({"lint", "reports", "stores", "variables"})
+_OF_ENGINE = frozenset({"catalog", "dialect", "runtime"})
+"""The sections of the configuration, and the keys of ``engine``, that a plan depends on. The others hold addresses,
+commands and settings that can be secrets.
+"""
+
+
+def plan_on_cluster(project: Project, paths: Paths, selection: Selection) -> Plan:
+    """The plan of the selected tables, made on the executors of the engine, whose credentials reach the lake.
+
+    The tables are located here, by the policies and the catalogs. Each executor gets the policies and a part of the
+    locations, plans that part as a shard, and returns its plan file. The parts are merged as shards are, so the result
+    equals a plan that was made at once.
+
+    Raises as ``make_plan``; ``UsageError`` for an engine without executors, and ``EngineError`` if they lack tablectl
+    or have another version of it.
+    """
+    repository, specs = project.repository(paths)
+    located = locate_tables(project, specs, selection)
+    engine = project.engines.start()
+    if not isinstance(engine, Executors):
+        raise UsageError("this engine has no executors", "leave `--on spark` out")
+    if not located.tables:
+        return plan_located(project, located, selection.shard, losses=False)
+    parts = _parts(located)
+    common = _bundle(project, repository, losses=len(located.tables) <= MOST_WITH_LOSSES)
+    texts = engine.on_executors(RemoteWork(__name__, plan_part.__name__, common), parts)
+    names = [f"part {number}" for number in range(1, len(parts) + 1)]
+    merged = merge_plans([(name, load_plan(text.encode(), name)) for name, text in zip(names, texts, strict=True)])
+    if merged.policies != specs.digest:
+        raise EngineError("the executors read other policies", "install the same version of tablectl on them")
+    failures = {*merged.failures, *located.failures}
+    return replace(
+        merged,
+        policies=located.policies,
+        changed_since=located.changed_since,
+        failures=sorted_failures(failures),
+        unmatched=located.unmatched,
+        shard=selection.shard.text if selection.shard else "",
+    )
+
+
+def _parts(located: LocatedTable) -> list[str]:
+    """The tables and their locations, divided among tasks: as JSON, each with the number of its part."""
+    tables = [(spec.name.text, where) for spec, where in located.tables]
+    count = min(MOST_SHARDS, -(-len(tables) // _A_PART))
+    return [
+        write_json({"shard": Shard(number + 1, count).text, "tables": tables[number::count]}) for number in range(count)
+    ]
+
+
+def _bundle(project: Project, repository: Repository, *, losses: bool) -> str:
+    """What all executors need: what a plan depends on of the configuration, the policies, the variables in them."""
+    texts, environ = repository.texts(), project.environ
+    used = {name for text in texts.values() for name in variables_of(text)}
+    names = {f"{ENVIRON_PREFIX}{name}" for name in used}
+    names |= {name for name, keys in environment_variables(CONFIG) if keys[0] in _NEEDED or _of_engine(keys)}
+    return write_json(
+        {
+            "version": __version__,
+            "config": write_json(_settings_of_plans(config_values(project.directory, environ))),
+            "environment": project.config.environment,
+            "environ": {name: environ[name] for name in names if name in environ},
+            "variables": {name: value for name, value in project.given.items() if name in used},
+            "policies": texts,
+            "losses": losses,
+        }
+    )
+
+
+def _of_engine(keys: Sequence[str]) -> bool:
+    return keys[0] == "engine" and keys[1] in _OF_ENGINE
+
+
+def _settings_of_plans(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the configuration that a plan depends on, at the top and in environments."""
+    found = {key: value for key, value in values.items() if key in _NEEDED}
+    found["engine"] = {key: value for key, value in (values.get("engine") or {}).items() if key in _OF_ENGINE}
+    sections = (values.get("env") or {}).items()
+    return {**found, **({"env": {name: _settings_of_plans(each or {}) for name, each in sections}} if sections else {})}
+
+
+def plan_part(common: str, part: str) -> str:
+    """The plan file of one part, made on an executor. Both texts are JSON, of ``_bundle`` and ``_parts``."""
+    bundle, given = read_json(common, MAX_BYTES, MOST_VALUES), read_json(part, MAX_BYTES, MOST_VALUES)
+    if bundle["version"] != __version__:
+        raise RuntimeError(f"this executor has tablectl {__version__}, and the plan is made by {bundle['version']}")
+    with TemporaryDirectory(prefix="tablectl-plan-") as directory:
+        (Path(directory) / FILE).write_text(bundle["config"], "utf-8")
+        config = load_config(Path(directory), bundle["environ"], bundle["environment"])
+    # The locations are known, and the cluster's credentials reach them: no catalog is asked here. Each core of an
+    # executor has a task of its own.
+    config = replace(config, catalogs={}, stores=replace(config.stores, processes=1))
+    variables = variables_for(config, bundle["variables"], bundle["environ"])
+    project = Project(config, given=bundle["variables"], environ=bundle["environ"])
+    specs = Repository({}, variables, config).read(bundle["policies"])
+    locations = {parse_table(name): where for name, where in given["tables"]}
+    known = {spec.name.key: spec for spec in expand(specs, locations).tables}
+    tables = tuple((known[name.key], where) for name, where in locations.items())
+    located = LocatedTable(tables, (), (), policies=specs.digest)
+    return dump_plan(plan_located(project, located, Shard.parse(given["shard"]), losses=bundle["losses"])).decode()

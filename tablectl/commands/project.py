@@ -101,10 +101,6 @@ class Engines:
         self._broken: EngineError | None = None
         self._told: set[str] = set()
 
-    def locate(self, table: TableName) -> str:
-        """The location of a table of the engine's own catalogs."""
-        return self.start().location(table)
-
     def start(self) -> CatalogEngine:
         """An engine without a stamp, shared by all look-ups of the command. A failed start is not retried."""
         if self._broken is not None:
@@ -441,16 +437,16 @@ class Project:
     @cached_property
     def cache(self) -> TableCache:
         """What earlier reads of tables left, in the configured directory or in the user's, if the project uses it."""
-        from tablectl.log.state import NoCache  # noqa: PLC0415  # see the module docstring
+        from tablectl.log.state import TableCache  # noqa: PLC0415  # see the module docstring
 
         if not self.cached:
-            return NoCache()
+            return TableCache()
         from tablectl.log.disk_cache import DiskCache, cache_directory  # noqa: PLC0415
 
         check_merged(self.config.unmerged)
         configured = self.directory / self.config.cache if self.config.cache else None
         directory = configured or cache_directory(self.environ)
-        return DiskCache(directory) if directory else NoCache()
+        return DiskCache(directory) if directory else TableCache()
 
     def read(self, name: TableName, spec: TableSpec | None, depth: Depth | None = None) -> LiveTable:
         """A live table, by default with its history and its write history. The engine is asked for its location only if

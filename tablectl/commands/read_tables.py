@@ -16,6 +16,7 @@ from tablectl.delta.names import TableName
 from tablectl.documents.style import plural
 from tablectl.log.find_tables import PatternMatches, find_paths, find_tables
 from tablectl.log.find_tables import locate_tables as look_up_tables
+from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import Reading, ReadRequest, read_each
 from tablectl.model.errors import EngineError, LiveError, MissingError, TablectlError, of_table
 from tablectl.model.patterns import (
@@ -39,7 +40,6 @@ _RIGHTS = "check the pattern and the rights of the login: a catalog lists only t
 NO_TABLE = "matches no table"
 """Why a pattern of the command line failed."""
 _TOO_FEW = f"{_RIGHTS}. If there are none yet, declare `may_be_empty: true` under the pattern"
-
 
 _Made = TypeVar("_Made")
 OnRead = Callable[[int, int], None]
@@ -110,6 +110,17 @@ def read_tables(
                 failures.append(failure_of(spec.name.text, made))
             else:
                 yield spec, made
+
+
+def in_threads(
+    project: Project, tables: Sequence[tuple[TableSpec, str]], work: Callable[[TableSpec, str], _Made]
+) -> Iterator[tuple[TableSpec, str, _Made | TablectlError]]:
+    """What ``work`` makes of each located table, several at a time, in their order; or why it cannot."""
+
+    def one(each: tuple[TableSpec, str]) -> tuple[TableSpec, str, _Made | TablectlError]:
+        return *each, of_table(each[0].name.text, lambda: work(*each))
+
+    return in_order(one, tables, threads_for((where for _, where in tables), project.stores))
 
 
 def _depth(depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]], spec: TableSpec, live: LiveTable) -> Depth:

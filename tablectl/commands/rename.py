@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tablectl.commands.adoption import agreed, write_adoption
+from tablectl.commands.adoption import hidden_in, write_adoption
 from tablectl.commands.command import command
 from tablectl.commands.options import Place, policy_paths
 from tablectl.commands.output import Output
@@ -43,14 +43,8 @@ def rename_command(options: RenameOptions, out: Output) -> ExitCode:
         raise UsageError(f"both names are {old.text}", "give the old name and the new one")
     renamer = Renamer(project.catalog, project.variables, repository.read)
     renamed = renamer.rename(repository.texts(), _others(), old, new)
-    adoption = Adoption(renamed.texts, (), ())
-
-    def secret(text: str) -> str:
-        return project.mask.text(text, specs.declarations)
-
-    written = agreed(adoption, repository, secret, out, ReportFormat.TEXT, yes=options.yes)
-    if written:
-        write_adoption(repository, adoption, out)
+    adoption, secret = Adoption(renamed.texts, (), ()), hidden_in(project, specs)
+    written = write_adoption(adoption, repository, secret, out, ReportFormat.TEXT, yes=options.yes)
     for note in renamed.notes:
         out.note(secret(note))
     return ExitCode.DONE if written else ExitCode.ERROR

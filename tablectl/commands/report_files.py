@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tablectl.commands.files import check_writable, write_file
 from tablectl.commands.output import Output
+from tablectl.documents.document import Document
 from tablectl.documents.style import Style
-from tablectl.model.errors import TablectlError, UsageError, one_line
+from tablectl.model.errors import TablectlError, UsageError, of_table, one_line
+from tablectl.model.plan import TableFailure
 from tablectl.model.text import escape_output
 from tablectl.reports.context import Context
 from tablectl.reports.render import ReportFormat, format_of, render, suffixes
 from tablectl.support.frozen import frozen
 
-if TYPE_CHECKING:  # as in ``show``
-    from tablectl.documents.document import Document
-
-
-import logging
-from functools import cache
-
-from tablectl.documents.document import Document
-from tablectl.model.errors import of_table
-from tablectl.model.plan import TableFailure
-
+_log = logging.getLogger(__name__)
 Render = Callable[[ReportFormat, Style], str]
 
 
@@ -156,9 +149,6 @@ def below_root(directory: Path) -> str:
     """
     root = next((each for each in (directory, *directory.parents) if (each / ".git").exists()), directory)
     return "" if root == directory else directory.relative_to(root).as_posix()
-
-
-_log = logging.getLogger(__name__)
 
 
 def report_of(result: Any, make: Callable[[Any], Document], context: Context, *, verbose: bool = False) -> Render:

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
-from tablectl.commands.adoption import agreed, write_adoption
+from tablectl.commands.adoption import adoption_of, hidden_in, write_adoption
 from tablectl.commands.command import command
 from tablectl.commands.files import new_plan, write_file
-from tablectl.commands.make_plan import make_plan
 from tablectl.commands.options import LookBack, PolicyTables, Reported
 from tablectl.commands.output import Output
+from tablectl.commands.plan import make_plan
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import LocatedTable, failure_of, locate
+from tablectl.commands.read_tables import LocatedTable, failure_of, in_threads, locate, sorted_failures
 from tablectl.commands.report_files import report_of
 from tablectl.commands.selection import Selection
+from tablectl.delta.names import TableName
 from tablectl.documents.document import Document
 from tablectl.leases.clock import SystemClock
-from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
-from tablectl.model.errors import BrokenTableError, ExitCode, TablectlError, UsageError, of_table, one_line
+from tablectl.model.errors import BrokenTableError, ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.patterns import escape_glob
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Commit, Depth
@@ -37,14 +38,12 @@ from tablectl.planning.undo import (
     stamped,
     table_undo,
 )
-from tablectl.policies.adopt import Adopter, Adoption
 from tablectl.policies.fields import ListOf, Text, flag, whole
-from tablectl.policies.repository import Repository
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.context import Context
 from tablectl.reports.document_text import document_text
-from tablectl.reports.documents import document_of_plan
+from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, render
 from tablectl.reports.runs_document import document_of_adoption, document_of_runs, document_of_undo
 
@@ -109,49 +108,23 @@ def undo_command(options: UndoOptions, out: Output) -> ExitCode:
     with options.open(out.note) as project:
         reports.check()
         repository, specs = project.repository(options.paths)
-        found = _find(project, specs, options)
+        found = _undo_of(project, specs, options)
         mask = project.mask
         reports.write(report_of(found, lambda part: document_of_undo(part, mask), Context()), out)
         for failure in found.failures:
             out.note(f"warning: {failure.name} cannot be read: {failure.message}")
-        adoption = _adoption(project, repository, found)
-        if not adoption.texts and not adoption.left and not any(table.adoptable_values for table in found.tables):
+        values = [each for table in found.tables for each in table.adoptable_values]
+        adoption, secret = adoption_of(project, repository, values), hidden_in(project, specs)
+        if not adoption.texts and not adoption.left and not values:
             out.note("there is nothing to undo")
             return _code(found)
-
-        def secret(text: str) -> str:
-            return mask.text(text, specs.declarations)
-
         if not options.write:
             _show(document_of_adoption(adoption, repository.texts(), secret), out, form)
             out.note("to write these policies and plan the undo, add --write")
-        elif agreed(adoption, repository, secret, out, form, yes=options.yes) or not adoption.texts:
-            write_adoption(repository, adoption, out)
+        elif write_adoption(adoption, repository, secret, out, form, yes=options.yes) or not adoption.texts:
             edited = repository.read({**repository.texts(), **adoption.texts})
             _plan(project, edited, found, out, save, form)
         return _code(found)
-
-
-def _find(project: Project, specs: Specs, options: UndoOptions) -> RunUndo:
-    try:
-        found = _undo_of(project, specs, options)
-    except LookupError as error:
-        raise UsageError(f"several runs begin with {options.run}: {error}", "give the whole id") from None
-    if found is None:
-        raise UsageError(
-            f"the run {options.run} made no commit on the selected tables",
-            "`tablectl runs` lists the runs; --look-back searches more commits",
-        )
-    return found
-
-
-def _adoption(project: Project, repository: Repository, found: RunUndo) -> Adoption:
-    """The policies that declare the values from before the run. Masked values are left to the user."""
-    adoptable_values = [wish for table in found.tables for wish in table.adoptable_values]
-    hidden = [wish for wish in adoptable_values if project.mask.hides_wish(wish)]
-    adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
-    adoption = adopter.adopt(repository.texts(), [wish for wish in adoptable_values if wish not in hidden])
-    return replace(adoption, left=(*adoption.left, *project.mask.left(hidden)))
 
 
 def _show(document: Document, out: Output, form: ReportFormat) -> None:
@@ -193,11 +166,9 @@ def _runs(project: Project, specs: Specs, options: RunsOptions, within: timedelt
     )
 
 
-def _undo_of(project: Project, specs: Specs, options: UndoOptions) -> RunUndo | None:
-    """What a run changed on the selected tables; ``None`` if no commit among the newest ``look_back`` of any table is
-    the run's.
-
-    Raises ``LookupError`` with the ids if several runs begin with it.
+def _undo_of(project: Project, specs: Specs, options: UndoOptions) -> RunUndo:
+    """What a run changed on the selected tables. Raises ``UsageError`` if no commit among the newest ``look_back`` of
+    any table is the run's, and if several runs begin with its id.
     """
     run, located = options.run, locate(project, specs, options.selection)
     found, failures = _histories(project, located, options.look_back, None)
@@ -205,29 +176,27 @@ def _undo_of(project: Project, specs: Specs, options: UndoOptions) -> RunUndo | 
     meant = [each for each in runs if each.stamp.run.startswith(run)] if run else []
     exact = [each for each in meant if each.stamp.run == run]
     if not meant:
-        return None
+        raise UsageError(
+            f"the run {run} made no commit on the selected tables",
+            "`tablectl runs` lists the runs; --look-back searches more commits",
+        )
     if len(exact or meant) > 1:
-        raise LookupError(", ".join(each.stamp.run for each in meant))
+        ids = ", ".join(each.stamp.run for each in meant)
+        raise UsageError(f"several runs begin with {run}: {ids}", "give the whole id")
     (chosen,) = exact or meant
-    touched = [
-        (spec, location, stamped(commits)[chosen.stamp.run][1])
-        for spec, location, commits in found
-        if chosen.stamp.run in stamped(commits)
-    ]
-    threads = threads_for((location for _, location, _ in touched), project.stores)
-
-    def undo(each: tuple[TableSpec, str, Sequence[Commit]]) -> TableUndo | TableFailure:
-        spec, location, commits = each
-        made = of_table(spec.name.text, lambda: _undo(project, spec, location, commits))
+    by_run = {spec.name: stamped(commits) for spec, _, commits in found}
+    of_run = {name: each[chosen.stamp.run][1] for name, each in by_run.items() if chosen.stamp.run in each}
+    touched = [(spec, location) for spec, location, _ in found if spec.name in of_run]
+    tables, broken = list[TableUndo](), list[TableFailure]()
+    for spec, _, made in in_threads(project, touched, partial(_undo, project, of_run)):
         if isinstance(made, BrokenTableError):
-            return failure_of(spec.name.text, made)
-        if isinstance(made, TablectlError):
-            return TableUndo(spec=spec, commits=tuple(commits), values=(), outcome="refused", trouble=one_line(made))
-        return made
-
-    made = list(in_order(undo, touched, threads))
-    tables = sorted((each for each in made if isinstance(each, TableUndo)), key=lambda each: each.spec.name.text)
-    broken = tuple(each for each in made if isinstance(each, TableFailure))
+            broken.append(failure_of(spec.name.text, made))
+        elif isinstance(made, TablectlError):
+            commits, trouble = of_run[spec.name], one_line(made)
+            tables.append(TableUndo(spec=spec, commits=commits, values=(), outcome="refused", trouble=trouble))
+        else:
+            tables.append(made)
+    tables.sort(key=lambda each: each.spec.name.text)
     return RunUndo(run=chosen, tables=tuple(tables), failures=(*failures, *broken))
 
 
@@ -235,25 +204,19 @@ def _histories(
     project: Project, located: LocatedTable, look_back: int, within: timedelta | None
 ) -> tuple[list[tuple[TableSpec, str, tuple[Commit, ...]]], tuple[TableFailure, ...]]:
     """The newest commits of each table, and the tables that cannot be read."""
-
-    def one(each: tuple[TableSpec, str]) -> tuple[TableSpec, str, tuple[Commit, ...]] | TableFailure:
-        spec, location = each
-        commits = of_table(
-            spec.name.text,
-            lambda: read_commits(location, limit=look_back, within=within, options=project.stores),
-        )
+    found, failures = list[tuple[TableSpec, str, tuple[Commit, ...]]](), [*located.failures]
+    read = partial(read_commits, limit=look_back, within=within, options=project.stores)
+    for spec, location, commits in in_threads(project, located.tables, lambda _spec, where: read(where)):
         if isinstance(commits, TablectlError):
-            return failure_of(spec.name.text, commits)
-        return spec, location, commits
-
-    results = list(in_order(one, located.tables, threads_for((place for _, place in located.tables), project.stores)))
-    failures = [*located.failures, *(each for each in results if isinstance(each, TableFailure))]
-    found = [each for each in results if not isinstance(each, TableFailure)]
-    return found, tuple(sorted(failures, key=lambda failure: (failure.name, failure.message)))
+            failures.append(failure_of(spec.name.text, commits))
+        else:
+            found.append((spec, location, commits))
+    return found, sorted_failures(failures)
 
 
-def _undo(project: Project, spec: TableSpec, location: str, commits: Sequence[Commit]) -> TableUndo:
+def _undo(project: Project, of_run: Mapping[TableName, Sequence[Commit]], spec: TableSpec, location: str) -> TableUndo:
     """The undo of a run's commits on one table, from the states before and after each of them."""
+    commits = of_run[spec.name]
     changed = [commit for commit in commits if commit.changes_metadata or commit.overwrites]
     now = read_table(spec.name, location, _STATE, options=project.stores)
     if not changed:

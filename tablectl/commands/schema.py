@@ -10,7 +10,6 @@ from tablectl.model.errors import ExitCode
 from tablectl.policies.fields import Schema, Word
 from tablectl.policies.schemas import config_schema, policy_schema
 from tablectl.policies.settings import setting
-from tablectl.support.json_text import write_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ def schema_command(options: SchemaOptions, out: Output) -> ExitCode:
 
     Example: tablectl schema > policies.schema.json
     """
-    out.result(write_json(_schema(options.of), indent=2) + "\n")
+    out.json_result(_schema(options.of))
     return ExitCode.DONE
 
 

@@ -17,7 +17,7 @@ from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.policies.fields import Text
 from tablectl.policies.settings import REQUIRED, setting
-from tablectl.reports.documents import document_of_plan
+from tablectl.reports.plan_report import document_of_plan
 from tablectl.version import __version__
 
 

@@ -40,9 +40,8 @@ from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import has_policies
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.reports.documents import document_of_status
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
-from tablectl.reports.status import STATES, LakeStatus, TableStatus
+from tablectl.reports.status import STATES, LakeStatus, TableStatus, document_of_status
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -11,13 +10,12 @@ from time import time
 
 from tablectl.applying.upkeep_records import due_by_records
 from tablectl.attributes.predictive_optimization import why_maintained
-from tablectl.commands.apply import check_driver, stop_on_signals, write_run
+from tablectl.commands.apply import check_driver, report_run, watched
 from tablectl.commands.command import command, function
-from tablectl.commands.notify import send_notification
 from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import OnRead, ignore_progress, locate, locate_tables, read_tables
+from tablectl.commands.read_tables import OnRead, ignore_progress, in_threads, locate, locate_tables, read_tables
 from tablectl.commands.report_context import context_here, plan_context
 from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.commands.run_plan import Control, RunOptions, read_reason, run
@@ -25,11 +23,10 @@ from tablectl.commands.selection import Selection
 from tablectl.delta.names import canonical_location
 from tablectl.leases.clock import today
 from tablectl.log.commit_files import read_past_commits
-from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import Reading, read_commits
 from tablectl.model.calendar import TableWindow
 from tablectl.model.commits import UnnamedFiles
-from tablectl.model.errors import ExitCode, UsageError, of_table
+from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.expected_loss import hour_of_week
 from tablectl.model.plan import Plan, Refusal, TableFailure
 from tablectl.model.run_report import RunReport
@@ -41,9 +38,7 @@ from tablectl.planning.upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_
 from tablectl.policies.fields import Text, duration, flag, number
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.reports.documents import document_of_run, document_of_upkeep
-from tablectl.reports.notification import run_notification
-from tablectl.reports.upkeep import UPKEEP_STATES, LakeUpkeep, TableUpkeep
+from tablectl.reports.upkeep import UPKEEP_STATES, LakeUpkeep, TableUpkeep, document_of_upkeep
 from tablectl.storage.log_stores import Stores
 from tablectl.support.frozen import frozen
 from tablectl.version import __version__
@@ -166,17 +161,8 @@ def _apply(
 ) -> ExitCode:
     plan = found.plan(project)
     context = replace(plan_context(plan, project, options.paths, out, reports), plan=None)
-    with out.display() as notify:
-        control = Control(notify=notify)
-        with stop_on_signals(control, out) as install_handlers:
-            report = do_upkeep(project, found, replace(control, on_engine=install_handlers), options.run)
-    make = partial(document_of_run, mask=project.mask, context=context)
-    try:
-        return write_run(report, out, reports, report_of(report, make, context, verbose=options.verbose))
-    finally:
-        owners = {table.name: table.owner for table in plan.tables}
-        told = partial(run_notification, project.mask.run(report), owners)
-        send_notification(told, project.config, context_here(), out, os.environ)
+    report = watched(out, lambda control: do_upkeep(project, found, control, options.run))
+    return report_run(project, plan, report, reports, context, out, verbose=options.verbose)
 
 
 def do_upkeep(project: Project, found: FoundUpkeep, control: Control, options: RunOptions) -> RunReport:
@@ -231,19 +217,13 @@ def _names(table: UpkeepTable) -> set[str]:
 
 def _sources(project: Project, located: Sequence[tuple[TableSpec, str]]) -> list[tuple[str, str]]:
     """Each table that is a shallow clone, with the name or the location of its source."""
-
-    def one(each: tuple[TableSpec, str]) -> tuple[str, str] | None:
-        spec, location = each
-        commits = of_table(
-            spec.name.text, lambda: read_commits(location, after=-1, until=0, limit=1, options=project.stores)
-        )
+    read = partial(read_commits, after=-1, until=0, limit=1, options=project.stores)
+    found = []
+    for spec, _, commits in in_threads(project, located, lambda _spec, where: read(where)):
         first = commits[0] if isinstance(commits, tuple) and commits else None
-        if first is None or first.operation != "CLONE" or first.parameters.get("isShallow", "true") != "true":
-            return None
-        return spec.name.text, _source_key(first.parameters.get("source", ""))
-
-    threads = threads_for((place for _, place in located), project.stores)
-    return [each for each in in_order(one, located, threads) if isinstance(each, tuple)]
+        if first and first.operation == "CLONE" and first.parameters.get("isShallow", "true") == "true":
+            found.append((spec.name.text, _source_key(first.parameters.get("source", ""))))
+    return found
 
 
 def _source_key(source: str) -> str:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
-from tablectl.commands.output import Output, problems_json
+from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.report_files import below_root
 from tablectl.documents.style import plural
@@ -21,10 +21,10 @@ from tablectl.policies.repository import Paths
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.findings_text import counted, findings_lines
+from tablectl.reports.lint_document import counted, findings_lines
 from tablectl.reports.render import ReportFormat
 from tablectl.support.frozen import frozen
-from tablectl.support.json_text import json_form, write_json
+from tablectl.support.json_text import json_form
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +53,14 @@ def validate(options: ValidateOptions, out: Output) -> ExitCode:
     try:
         checked = _check(options, out)
     except InputError as error:
-        if form is not ReportFormat.TEXT:
-            out.result(_refused(error.problems, form))
+        if form is ReportFormat.SARIF:
+            out.result(_sarif(error.problems))
+        elif form is ReportFormat.JSON:
+            out.json_result({"valid": False, "problems": error.problems})
         out.error(error)
         return error.exit_code
     linted = _all_findings(checked)
-    out.result(_valid(checked, linted, form, out))
+    _show(checked, linted, form, out)
     return linted.exit_code
 
 
@@ -69,7 +71,6 @@ def _lint(specs: Specs, project: Project) -> tuple[LintedTable, ...]:
         LintedTable(spec.name.text, lint(_state(spec, project), spec.name, "validate", severities))
         for spec in specs.tables
     )
-    # The mask loads what reports of plans and runs need.
     return tuple(map(project.mask.linted, found)) if any(table.findings for table in found) else found
 
 
@@ -115,27 +116,22 @@ def _together(wrong: Mapping[str, Sequence[Problem]], environments: int) -> tupl
     )
 
 
-def _refused(problems: Sequence[Problem], form: ReportFormat) -> str:
-    if form is ReportFormat.SARIF:
-        return _sarif(problems)
-    return write_json({"valid": False, "problems": problems_json(problems)}, indent=2) + "\n"
-
-
-def _valid(checked: Mapping[str, _Checked], linted: Linted, form: ReportFormat, out: Output) -> str:
+def _show(checked: Mapping[str, _Checked], linted: Linted, form: ReportFormat, out: Output) -> None:
+    """Prints the findings of policies that are valid."""
     match form:
         case ReportFormat.SARIF:
-            return _findings_sarif(checked, linted)
+            out.result(_findings_sarif(checked, linted))
         case ReportFormat.JSON:
             environments = {env: _names(each.specs) for env, each in checked.items() if env}
             several = {"environments": environments} if environments else {}
             both = [_names(each.specs) for each in checked.values()]
             body = {key: list(dict.fromkeys(name for each in both for name in each[key])) for key in both[0]}
             said = [{"table": each.name, **json_form(one)} for each in linted.tables for one in each.findings]
-            return write_json({"valid": True, **body, **several, "findings": said}, indent=2) + "\n"
+            out.json_result({"valid": True, **body, **several, "findings": said})
         case _:
             told = [f"{line}\n" for line in findings_lines(linted.tables, out.style)]
             counts = (f"{f'{env}: ' if env else ''}{_counted(each)}\n" for env, each in checked.items())
-            return "".join([*told, *counts])
+            out.result("".join([*told, *counts]))
 
 
 def _names(specs: Specs) -> dict[str, list[str]]:

@@ -211,6 +211,8 @@ def try_workspace(
     raise UsageError(f"{place!r} does not name a catalog or a schema", hint)
 
 
+# Whole commands, each a process in a folder of its own
+
 _TAKEN = ("engine", "catalogs", "stores")
 _TTL = 10
 """The lease of a killed apply is taken over soon."""

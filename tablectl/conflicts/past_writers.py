@@ -116,12 +116,10 @@ def is_write(commit: Commit) -> bool:
     return commit.changes_data and commit.version > 0 and not ours and commit.operation not in _NO_WRITES
 
 
-def loss_of(
-    past: PastWriters, statements: Iterable[Sequence[CommittedTransaction]], spacing: float = 1.0
-) -> WeekOfLoss:
+def loss_of(past: PastWriters, statements: Iterable[Sequence[CommittedTransaction]]) -> WeekOfLoss:
     """The expected loss of statements with these commits in one window, for each hour of the week."""
     every = tuple(statements)
-    windows = [(each, CommitWindow(_failing(every, each.current), spacing)) for each in past.writers]
+    windows = [(each, CommitWindow(_failing(every, each.current))) for each in past.writers]
     return summed(week_of_loss(each.writes, past.period, window) for each, window in windows if window.commits)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Literal
 
+from tablectl.documents.style import plural
+from tablectl.model.plan import TableFailure
 from tablectl.model.text import Code
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.frozen import frozen
@@ -278,21 +280,13 @@ class Case:
     """The line, if it is known without looking up the declaration."""
 
 
-def _no_results() -> Iterable[Result]:
-    return ()
-
-
-def _no_cases() -> Iterable[Case]:
-    return ()
-
-
 @frozen
 class ForPrograms:
     """What formats for programs need beyond the parts that people read. Made when such a format is rendered."""
 
-    results: Callable[[], Iterable[Result]] = _no_results
+    results: Callable[[], Iterable[Result]] = tuple
     """What SARIF holds."""
-    cases: Callable[[], Iterable[Case]] = _no_cases
+    cases: Callable[[], Iterable[Case]] = tuple
     """What JUnit holds."""
     failed: bool = False
     """Whether the command could not do all of its work."""
@@ -312,9 +306,10 @@ class CommentEnd:
     reserved: int = 0
     """Bytes to leave free for what a CI job adds."""
 
-
-def _no_end() -> CommentEnd:
-    return CommentEnd()
+    @classmethod
+    def of(cls, command: str) -> CommentEnd:
+        """The end of what a command prints."""
+        return cls(f"<!-- tablectl {command} -->", f"<code>tablectl {command}</code> prints all of it.")
 
 
 @frozen
@@ -357,7 +352,7 @@ class Document:
     json: Callable[[], str] | None = None
     """The JSON of a result that has a file of its own, such as a plan."""
     programs: ForPrograms = field(default_factory=ForPrograms)
-    comment: Callable[[], CommentEnd] = _no_end
+    comment: Callable[[], CommentEnd] = CommentEnd
 
     @property
     def title(self) -> str:
@@ -392,6 +387,19 @@ def group_names(names: Sequence[str], state: str, tone: Tone) -> Lines:
     shown = [Cell(each, code=True) for each in names[:most]]
     more = [Cell(f"and {len(names) - most:,} more")] if len(names) > most else []
     return (Cell(state, tone=tone, badge=True), *shown, *more)
+
+
+def card_row(card: Card, index: int, *cells: Lines) -> Row:
+    """The row of a card: the names of its tables, then these cells."""
+    return Row((group_names(card.names, card.state, card.tone), *cells), index, card.names)
+
+
+def without_tables(patterns: Sequence[str], failures: Iterable[TableFailure] = ()) -> Iterator[Block]:
+    """The patterns that match no table, and those that could not be looked up."""
+    if patterns:
+        yield Names(f"{plural(len(patterns), 'pattern')} without a table", tuple(patterns), warns=True)
+    if missing := tuple(("not looked up", f"{each.name}: {each.message}") for each in failures):
+        yield Facts(missing)
 
 
 def unread_title(looked_at: object) -> str:

@@ -1,4 +1,4 @@
 """Answers about concurrency that no plan and no apply needs: the matrix, two statements, advice, and terms.
 
-The core imports nothing of it. Only the lists of commands do: ``cli`` and ``api``.
+The core imports nothing of it. Only ``commands`` does.
 """

@@ -16,11 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
-from tablectl.log.state import KnownState, State
+from tablectl.log.state import KnownState, State, TableCache
 from tablectl.model.table import NOTHING_SET, AppTransaction, Commit
 from tablectl.support.json_text import read_json, write_json
 
@@ -67,8 +67,10 @@ def cache_directory(environ: Mapping[str, str], platform: str = sys.platform) ->
     return Path(base) / "tablectl" if Path(base).is_absolute() else None
 
 
-class DiskCache:
-    """A ``TableCache`` in a directory. Other processes may use it at the same time."""
+class DiskCache(TableCache):
+    """A cache in a directory. Other processes may use it at the same time."""
+
+    keeps_states: ClassVar[bool] = True
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -76,11 +78,6 @@ class DiskCache:
         self._file: sqlite3.Connection | None = None
         self._opened = False
         self._pending: dict[_Key, bytes] = {}
-
-    @property
-    def keeps_states(self) -> bool:
-        """Always true."""
-        return True
 
     def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
         """As ``TableCache.load``. An entry that does not have the expected form counts as absent."""

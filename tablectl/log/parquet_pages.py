@@ -60,7 +60,6 @@ class Page:
     encoding: int
     levels: tuple[int, int] | None
     """The bytes of repetition and of definition levels, if the page stores levels without compression."""
-    compressed: bool
     body: bytes
 
 
@@ -114,7 +113,7 @@ def _page(header: dict[int, Any], size: int, body: bytes) -> Page:
     kind = _integer(header, 1)
     about = header.get({_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}.get(kind, 0))
     if kind not in {_DATA, _DICTIONARY, _DATA_V2}:
-        return Page(kind, size, 0, 0, None, compressed=True, body=body)
+        return Page(kind, size, 0, 0, None, body)
     if not isinstance(about, dict):
         raise ValueError("a page has no header of its kind")
     values = _integer(about, 1)
@@ -124,10 +123,10 @@ def _page(header: dict[int, Any], size: int, body: bytes) -> Page:
         levels = (_integer(about, 6), _integer(about, 5))
         if min(levels) < 0 or sum(levels) > len(body):
             raise ValueError("the levels of a page end behind it")
-        return Page(kind, size, values, _integer(about, 4), levels, compressed=about.get(7) is not False, body=body)
+        return Page(kind, size, values, _integer(about, 4), levels, body)
     if kind == _DATA and _integer(about, 3) != _RLE:
         raise ValueError("the levels of a page are in an encoding that no writer of Delta uses")
-    return Page(kind, size, values, _integer(about, 2), None, compressed=True, body=body)
+    return Page(kind, size, values, _integer(about, 2), None, body)
 
 
 def bound_of(chunk: bytes, widest: int) -> int | None:

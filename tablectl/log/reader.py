@@ -18,7 +18,6 @@ from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, in_processes, processes_for, threads_for
 from tablectl.log.state import (
     KnownState,
-    NoCache,
     State,
     TableCache,
     check_properties,
@@ -48,7 +47,7 @@ _AHEAD_BYTES = 4 << 20
 _Taken = TypeVar("_Taken")
 _DEFAULT = StoreOptions()
 _log = logging.getLogger(__name__)
-_NO_CACHE = NoCache()
+_NO_CACHE = TableCache()
 
 
 @frozen

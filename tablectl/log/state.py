@@ -7,10 +7,10 @@ checksum or the checkpoint provides the rest. A commit always takes precedence o
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import ClassVar
 
 from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath
@@ -279,21 +279,22 @@ class KnownState:
     state: State
 
 
-class TableCache(typing.Protocol):
-    """Keeps what was read of tables. Locations are in canonical form. Threads may share it."""
+class TableCache:
+    """Keeps what was read of tables; this one keeps nothing. Locations are in canonical form. Threads may share it."""
 
-    @property
-    def keeps_states(self) -> bool:
-        """Whether ``keep`` does anything: what it needs costs a call of the system."""
+    keeps_states: ClassVar[bool] = False
+    """Whether ``keep`` does anything: what it needs costs a call of the system."""
 
     def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
         """The kept commits of a table by version; empty if there are none."""
+        return _NO_COMMITS
 
     def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
         """Keeps the commits of a table, instead of those kept before. Never raises."""
 
     def state(self, location: str) -> KnownState | None:
         """The kept state of the table at a location; ``None`` if there is none."""
+        return None
 
     def keep(self, location: str, known: KnownState) -> None:
         """Keeps the state of the table at a location, instead of the one kept before. Never raises."""
@@ -304,34 +305,8 @@ class TableCache(typing.Protocol):
         """
 
 
-class NoCache:
-    """Keeps nothing."""
-
-    @property
-    def keeps_states(self) -> bool:
-        """Always false."""
-        return False
-
-    def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
-        """Always empty."""
-        return _NO_COMMITS
-
-    def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
-        """Does nothing."""
-
-    def state(self, location: str) -> KnownState | None:
-        """Always ``None``."""
-        return None
-
-    def keep(self, location: str, known: KnownState) -> None:
-        """Does nothing."""
-
-    def flush(self) -> None:
-        """Does nothing."""
-
-
 @dataclass(slots=True)
-class MemoryCache(NoCache):
+class MemoryCache(TableCache):
     """Keeps the commits of the tables of one run, and no states: under a lease, the log alone is believed."""
 
     tables: dict[tuple[str, str], Mapping[int, Commit]] = field(default_factory=dict)

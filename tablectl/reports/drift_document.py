@@ -20,7 +20,10 @@ from tablectl.documents.document import (
     Paragraph,
     Row,
     Tone,
-    group_names,
+    Verdict,
+    card_row,
+    unread_title,
+    without_tables,
 )
 from tablectl.documents.style import plural
 from tablectl.log.blame import Origin
@@ -31,7 +34,7 @@ from tablectl.planning.drift import Difference, Drift, SlippedTable, TableDrift
 from tablectl.reports.context import Context
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card
-from tablectl.reports.wording import drift_parts, drift_verdict, owner_facts, unclustered_of_changes
+from tablectl.reports.wording import owner_facts, unclustered_of_changes
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")
 """The parameters that help people to recognize an operation; properties and columns are reported separately."""
@@ -86,12 +89,8 @@ def drift_document(drift: Drift, context: Context, *, each_table: bool = False) 
     groups = _groups(drift.tables, separate=each_table)
     cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
     rows = [
-        Row(
-            (group_names(each.names, each.state, each.tone), (), (Cell(group.failure.message, tone="bad"),)),
-            index,
-            each.names,
-        )
-        for index, (each, group) in enumerate(zip(cards, failures, strict=False))
+        card_row(cards[index], index, (), (Cell(group.failure.message, tone="bad"),))
+        for index, group in enumerate(failures)
     ]
     rows += [
         _row(group, card, len(failures) + index)
@@ -109,9 +108,6 @@ def drift_document(drift: Drift, context: Context, *, each_table: bool = False) 
     )
 
 
-_TONES: dict[str, Tone] = {"yellow": "pending", "red": "bad", "": ""}
-
-
 def table_drift_card(table: TableDrift) -> Card:
     """The part of one table."""
     return _card((table,), Context())
@@ -121,15 +117,14 @@ def _tail(drift: Drift) -> Iterator[Block]:
     if drift.slipped:
         yield Heading(_slipped_title(drift))
         yield from (Paragraph(_slipped(each)) for each in drift.slipped)
-    if drift.unmatched:
-        yield Names(f"{plural(len(drift.unmatched), 'pattern')} without a table", drift.unmatched, warns=True)
+    yield from without_tables(drift.unmatched)
     if drift.as_declared:
         yield Names(f"{plural(len(drift.as_declared), 'table')} without drift", drift.as_declared)
 
 
 def _summary(drift: Drift) -> tuple[Cell, ...]:
     if drift.tables or drift.failures:
-        return tuple(Cell(text, tone=_TONES[colour]) for text, colour in drift_parts(drift))
+        return tuple(_parts(drift))
     return (Cell(f"{plural(len(drift.as_declared), 'table')} checked", tone="good"),)
 
 
@@ -172,11 +167,7 @@ def _row(group: tuple[TableDrift, ...], card: Card, index: int) -> Row:
         for each in table.differences
     )
     who = dict.fromkeys((_who(each, table), provenance(each, table).tone) for each in table.differences)
-    return Row(
-        (group_names(card.names, card.state, card.tone), changes, tuple(Cell(text, tone=tone) for text, tone in who)),
-        index,
-        card.names,
-    )
+    return card_row(card, index, changes, tuple(Cell(text, tone=tone) for text, tone in who))
 
 
 def _card(group: tuple[TableDrift, ...], context: Context) -> Card:
@@ -307,3 +298,29 @@ def _job(commit: Commit) -> list[str]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _parts(drift: Drift) -> Iterator[Cell]:
+    """How many tables differ, cannot be read, and do not differ."""
+    values = [len(table.differences) for table in drift.tables if table.differences]
+    if values:
+        how = "differs" if len(values) == 1 else "differ"
+        yield Cell(f"{plural(len(values), 'table')} {how} in {plural(sum(values), 'value')}", tone="pending")
+    disagree = sum(1 for table in drift.tables if table.catalog)
+    if disagree:
+        how = "differs" if disagree == 1 else "differ"
+        yield Cell(f"{plural(disagree, 'table')} {how} between catalog and log", tone="pending")
+    if drift.failures:
+        yield Cell(f"{len(drift.failures)} not readable", tone="bad")
+    if drift.as_declared:
+        yield Cell(f"{len(drift.as_declared)} without drift")
+
+
+def drift_verdict(drift: Drift) -> Verdict:
+    """The verdict on drift."""
+    parts = tuple(each.text for each in _parts(drift)) or ("no tables",)
+    if drift.failures:
+        return Verdict("bad", unread_title(drift.tables or drift.as_declared), parts)
+    if drift.tables:
+        return Verdict("pending", "Drift found", parts)
+    return Verdict("good", "No drift", parts)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Self
 
 from tablectl.delta.databricks_runtimes import Capability, Runtime, can
 from tablectl.delta.dialects import dialect_of
+from tablectl.delta.names import TableName
 from tablectl.documents.document import Block, Cell, Document, Facts, Grid, Heading, Paragraph, Row, page
 from tablectl.lint_rules.rule import LintRule
+from tablectl.model.plan import Value
 from tablectl.model.text import value_text
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.layers import Layer, ResolvedValue
-from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.frozen import frozen
+from tablectl.support.json_text import OMITTED, UNWRITTEN
 
 if TYPE_CHECKING:  # the conflict rules take longer to load than the explanation of a table
     from tablectl.planning.explain_property import PropertyExplanation
@@ -52,84 +54,137 @@ class RuntimeNeed:
 
 Needs = Mapping[str, Sequence[RuntimeNeed]]
 """By the key of a value."""
-_NO_NEEDS: Needs = MappingProxyType({})
+_OWN = "table"
 
 
-def document_of_explanation(explanation: Explanation, needs: Needs = _NO_NEEDS) -> Document:
+@frozen(kw_only=True)
+class PolicyLine:
+    """A line of a policy."""
+
+    file: str
+    line: int
+    column: int
+
+    @property
+    def text(self) -> str:
+        """The file and the line."""
+        return f"{self.file}:{self.line}"
+
+
+@frozen(kw_only=True)
+class ExplainedDeclaration(PolicyLine):
+    """An entry or a pattern that applies to the table."""
+
+    key: str
+    is_pattern: bool = field(metadata=UNWRITTEN)
+
+
+@frozen(kw_only=True)
+class DeclaredValue(PolicyLine):
+    """What one layer of the policies says about a setting."""
+
+    managed: bool
+    value: Value
+    """``None`` also if the layer says that the setting is not managed."""
+    by: str
+    """``table``, a pattern, a profile or ``defaults``."""
+
+    @classmethod
+    def of(cls, layer: Layer, key: str, **more: Any) -> Self:
+        """What a layer says about a key; ``more`` are the other fields of the class."""
+        given, source = layer.declared.get(key), layer.place(key) or layer.source
+        return cls(
+            managed=given is not None,
+            value=given.shown() if given else None,
+            by=layer.title or _OWN,
+            file=source.file,
+            line=source.line,
+            column=source.column,
+            **more,
+        )
+
+    @property
+    def shown(self) -> str:
+        """The value, for people."""
+        return value_text(self.value) if self.managed else "not managed"
+
+    @property
+    def place(self) -> str:
+        """The line, and what it is part of."""
+        title = self.by if self.by != _OWN else "" if self.managed else "unmanaged"
+        return f"{self.text} ({title})" if title else self.text
+
+
+@frozen(kw_only=True)
+class ExplainedValue(DeclaredValue):
+    """The effective value of a setting, and what it overrides."""
+
+    name: str
+    over: tuple[DeclaredValue, ...]
+    runtime: tuple[RuntimeNeed, ...] = field(default=(), metadata=OMITTED)
+
+
+@frozen
+class ExplainedTable:
+    """The effective policy of a table."""
+
+    table: TableName
+    declarations: tuple[ExplainedDeclaration, ...]
+    values: tuple[ExplainedValue, ...]
+    not_named: tuple[str, ...]
+    """The attributes that no policy names. They are not managed."""
+    format: int = 2
+
+    @classmethod
+    def of(cls, explanation: Explanation, needs: Needs) -> ExplainedTable:
+        """An explanation in plain values, with what the values need of the Databricks Runtime."""
+        return cls(
+            explanation.table,
+            tuple(_declaration(each) for each in explanation.declarations),
+            tuple(_value(each, needs.get(each.key, ())) for each in explanation.resolved),
+            explanation.silent,
+        )
+
+
+def _declaration(layer: Layer) -> ExplainedDeclaration:
+    at = layer.source
+    pattern = layer.pattern is not None
+    return ExplainedDeclaration(key=layer.text, is_pattern=pattern, file=at.file, line=at.line, column=at.column)
+
+
+def _value(resolved: ResolvedValue, needs: Sequence[RuntimeNeed]) -> ExplainedValue:
+    key = resolved.key
+    over = tuple(DeclaredValue.of(layer, key) for layer in resolved.over)
+    return ExplainedValue.of(resolved.won, key, name=key, over=over, runtime=tuple(needs))
+
+
+def document_of_explanation(found: ExplainedTable) -> Document:
     """The effective policy of a table: each value, the line that sets it, and the lines that it overrides."""
     places = [
-        (f"matches {each.pattern.text}" if each.pattern else "declared", f"at {_place(each.source)}")
-        for each in explanation.declarations
+        (f"matches {each.key}" if each.is_pattern else "declared", f"at {each.text}") for each in found.declarations
     ]
-    rows = tuple(_row(each, needs.get(each.key, ())) for each in explanation.resolved)
-    silent = [("not managed", f"{', '.join(explanation.silent)}: no policy names them")] if explanation.silent else []
+    silent = ", ".join(found.not_named)
+    rows = tuple(map(_row, found.values))
     return page(
-        explanation.table.text,
+        found.table.text,
         Facts(tuple(places)),
         *([Grid("The values", ("Setting", "Value", "Declared"), rows)] if rows else []),
-        *([Facts(tuple(silent))] if silent else []),
-        record=_json(explanation, needs),
+        *([Facts((("not managed", f"{silent}: no policy names them"),))] if silent else []),
+        record=found,
     )
 
 
-def _row(resolved: ResolvedValue, needs: Sequence[RuntimeNeed]) -> Row:
-    over, key = resolved.over, resolved.key
-    values = [Cell(_value_text(each, key), tone="quiet") for each in over]
-    places = [Cell(f"over {_by(each, key)}", tone="quiet") for each in over]
-    notes = [Cell(text, tone="quiet") for need in needs for text in need.texts()]
+def _row(explained: ExplainedValue) -> Row:
+    values = [Cell(each.shown, tone="quiet") for each in explained.over]
+    places = [Cell(f"over {each.place}", tone="quiet") for each in explained.over]
+    notes = [Cell(text, tone="quiet") for need in explained.runtime for text in need.texts()]
     return Row(
         (
-            (Cell(key, code=True),),
-            (Cell(_value_text(resolved.won, key), code=True), *values),
-            (Cell(_by(resolved.won, key)), *places, *notes),
+            (Cell(explained.name, code=True),),
+            (Cell(explained.shown, code=True), *values),
+            (Cell(explained.place), *places, *notes),
         )
     )
-
-
-def _value_text(layer: Layer, key: str) -> str:
-    given = layer.declared.get(key)
-    return value_text(given.shown()) if given else "not managed"
-
-
-def _by(layer: Layer, key: str) -> str:
-    title = layer.title or ("" if key in layer.declared else "unmanaged")
-    return _place(layer.place(key) or layer.source) + (f" ({title})" if title else "")
-
-
-def _place(source: SourceFile) -> str:
-    return f"{source.file}:{source.line}"
-
-
-def _json(explanation: Explanation, needs: Needs) -> dict[str, Any]:
-    return {
-        "table": explanation.table,
-        "declarations": [{"key": each.text, **_at(each.source)} for each in explanation.declarations],
-        "values": [
-            {
-                "name": each.key,
-                **_declared_value(each.won, each.key),
-                **({"runtime": needs[each.key]} if needs.get(each.key) else {}),
-                "over": [_declared_value(layer, each.key) for layer in each.over],
-            }
-            for each in explanation.resolved
-        ],
-        "not_named": explanation.silent,
-        "format": 2,
-    }
-
-
-def _declared_value(layer: Layer, key: str) -> dict[str, Any]:
-    given = layer.declared.get(key)
-    return {
-        "managed": given is not None,
-        **({"value": given.shown()} if given else {}),
-        "by": layer.title or "table",
-        **_at(layer.place(key) or layer.source),
-    }
-
-
-def _at(source: SourceFile) -> dict[str, Any]:
-    return {"file": source.file, "line": source.line, "column": source.column}
 
 
 def document_of_property(about: PropertyExplanation) -> Document:

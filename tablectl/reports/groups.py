@@ -30,12 +30,17 @@ from tablectl.model.plan import (
 )
 from tablectl.model.table_options import Consent
 from tablectl.model.text import natural_key, size_text
-from tablectl.reports.wording import PHASE_EFFECTS, everything_text, features_text, shown_findings
+from tablectl.reports.wording import (
+    LOCKOUT,
+    PHASE_EFFECTS,
+    everything_text,
+    features_text,
+    first_rewrites,
+    shown_findings,
+)
 from tablectl.support.frozen import frozen
 
 _T = TypeVar("_T")
-LOCKOUT = "P004"
-"""The code of the finding that a client which writes the table is locked out."""
 _NEEDS = ("P001", "P002")
 """The codes of the findings that clients need a newer protocol."""
 _RISKS = ("P003", "P005")
@@ -317,13 +322,6 @@ def _truncates(statements: Iterable[Statement]) -> bool:
 def _phase(statements: Iterable[Statement]) -> Phase:
     """The strictest phase in which writers fail."""
     return strictest(Phase.FREE, *(each.phase for each in statements if each.fails))
-
-
-def first_rewrites(statements: Iterable[Statement]) -> list[Rewrite]:
-    """The first rewrite of each kind: later ones only rewrite data that was written in between."""
-    found = [each.rewrite for each in statements if each.rewrite]
-    firsts = (next((each for each in found if each.clusters is kind), None) for kind in (False, True))
-    return [each for each in firsts if each]
 
 
 def _refused(table: TablePlan) -> list[Effect]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from tablectl.documents.document import (
     Block,
@@ -13,24 +14,23 @@ from tablectl.documents.document import (
     Grid,
     Heading,
     Names,
-    Row,
     Tone,
     Verdict,
-    group_names,
+    card_row,
     unread_title,
+    without_tables,
 )
-from tablectl.documents.style import plural
+from tablectl.documents.style import Style, plural
 from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode
-from tablectl.model.plan import Finding
-from tablectl.model.text import natural_key
+from tablectl.model.plan import Finding, Severity
+from tablectl.model.text import natural_key, printable
 from tablectl.planning.lint import Linted, LintedTable
 from tablectl.reports.context import Context
-from tablectl.reports.findings_text import counted
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card
 
-_ORDER = ("error", "warning", "note")
+_ORDER: Sequence[Severity] = ("error", "warning", "note")
 _TONES: dict[str, Tone] = {"error": "bad", "warning": "pending", "note": "quiet"}
 
 
@@ -40,16 +40,12 @@ def lint_document(linted: Linted, context: Context) -> Document:
     groups = _groups(linted.tables)
     cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
     rows = [
-        Row(
-            (group_names(each.names, each.state, each.tone), (Cell(group.failure.message, tone="bad"),)),
-            index,
-            each.names,
-        )
-        for index, (each, group) in enumerate(zip(cards, failures, strict=False))
+        card_row(cards[index], index, (Cell(group.failure.message, tone="bad"),))
+        for index, group in enumerate(failures)
     ]
     for index, (card, group) in enumerate(zip(cards[len(failures) :], groups, strict=True)):
         said = tuple(Cell(f"{each.code}: {each.message}", tone=_TONES[each.severity]) for each in _shown(group[0]))
-        rows.append(Row((group_names(card.names, card.state, card.tone), said), len(failures) + index, card.names))
+        rows.append(card_row(card, len(failures) + index, said))
     verdict = _verdict(linted)
     return Document(
         subject="Lint",
@@ -77,8 +73,7 @@ def _verdict(linted: Linted) -> Verdict:
 
 
 def _tail(linted: Linted) -> Iterator[Block]:
-    if linted.unmatched:
-        yield Names(f"{plural(len(linted.unmatched), 'pattern')} without a table", linted.unmatched, warns=True)
+    yield from without_tables(linted.unmatched)
     quiet = tuple(sorted((each.name for each in linted.tables if not _shown(each)), key=natural_key))
     if quiet:
         yield Names(f"{plural(len(quiet), 'table')} without findings", quiet)
@@ -129,3 +124,23 @@ def _page(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "why", rule.why
         yield "fix", rule.fix
         yield "source", rule.source
+
+
+def findings_lines(tables: Iterable[LintedTable], style: Style) -> list[str]:
+    """Each table with findings."""
+    lines: list[str] = []
+    for table in tables:
+        shown = _shown(table)
+        if shown:
+            lines.append(style.paint(printable(table.name), "bold"))
+            for each in shown:
+                lines += style.prose(each.code, f"{each.severity}: {each.message}", 2)
+            lines.append("")
+    return lines
+
+
+def counted(findings: Sequence[Finding]) -> str:
+    """``1 error, 2 warnings``, and how many are ignored."""
+    counts = Counter(each.severity for each in findings)
+    parts = [plural(counts[name], name) for name in _ORDER if counts[name]]
+    return ", ".join([*parts, *([f"{counts['ignored']} ignored"] if counts["ignored"] else [])])

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from tablectl.documents.style import titled
 from tablectl.model.errors import ExitCode, TablectlError
 from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.model.text import natural_key, printable
-from tablectl.planning.drift import Drift, TableDrift
+from tablectl.planning.drift import Drift
 from tablectl.policies.config import NotifyEvent
 from tablectl.reports.context import Context
-from tablectl.reports.drift_document import table_provenance
-from tablectl.reports.wording import GOOD, drift_verdict, outcome_text, run_verdict
+from tablectl.reports.drift_document import drift_verdict, table_provenance
+from tablectl.reports.wording import GOOD, outcome_text, run_verdict
 from tablectl.support.frozen import frozen
 
-FORMAT = 1
 _MOST_TABLES = 100
 """Tables in the JSON for commands."""
 _LONGEST = 500
@@ -78,16 +76,17 @@ def drift_notification(drift: Drift) -> Notification | None:
     verdict = drift_verdict(drift)
     tables = [NotifiedTable(each.name, "not readable", each.message) for each in drift.failures]
     tables += [
-        NotifiedTable(each.spec.name.text, str(table_provenance(each)), ", ".join(_ids(each)), each.spec.owner)
+        NotifiedTable(
+            each.spec.name.text,
+            str(table_provenance(each)),
+            ", ".join(one.change.id for one in each.differences),
+            each.spec.owner,
+        )
         for each in drift.tables
     ]
     event: NotifyEvent = "drift" if drift.tables else "failed"
     title = f"{titled('Drift', drift.env)}: {verdict.title}"
     return Notification(event, title, verdict.parts, _sorted(tables), drift.env, "", int(drift.exit_code))
-
-
-def _ids(table: TableDrift) -> list[str]:
-    return [each.change.id for each in table.differences]
 
 
 def error_notification(subject: str, error: TablectlError, env: str) -> Notification:
@@ -101,26 +100,46 @@ def _sorted(tables: Sequence[NotifiedTable]) -> tuple[NotifiedTable, ...]:
     return tuple(sorted(tables, key=lambda each: natural_key(each.name)))
 
 
-def for_command(notification: Notification, context: Context) -> dict[str, Any]:
-    """What a command reads. ``tables`` has at most 100 entries; ``table_count`` counts all."""
-    return {
-        "format": FORMAT,
-        "event": notification.event,
-        "title": _cut(notification.title),
-        "counts": list(notification.counts),
-        "env": notification.env,
-        "run": notification.run,
-        "exit_code": notification.exit_code,
-        "tables": [
-            {"name": _cut(each.name), "state": each.state, "message": _cut(each.message), "owner": _cut(each.owner)}
+@frozen(kw_only=True)
+class SentNotification:
+    """What a command reads, as JSON (docs/notifications.md)."""
+
+    format: int = 1
+    event: NotifyEvent
+    title: str
+    counts: tuple[str, ...]
+    env: str
+    run: str
+    exit_code: int
+    tables: tuple[NotifiedTable, ...]
+    """At most 100."""
+    table_count: int
+    """How many there are."""
+    repository: str
+    commit: str
+    author: str
+    url: str
+
+
+def for_command(notification: Notification, context: Context) -> SentNotification:
+    """What a command reads, without long texts."""
+    return SentNotification(
+        event=notification.event,
+        title=_cut(notification.title),
+        counts=notification.counts,
+        env=notification.env,
+        run=notification.run,
+        exit_code=notification.exit_code,
+        tables=tuple(
+            replace(each, name=_cut(each.name), message=_cut(each.message), owner=_cut(each.owner))
             for each in notification.tables[:_MOST_TABLES]
-        ],
-        "table_count": len(notification.tables),
-        "repository": context.repository,
-        "commit": context.commit,
-        "author": context.author,
-        "url": context.address,
-    }
+        ),
+        table_count=len(notification.tables),
+        repository=context.repository,
+        commit=context.commit,
+        author=context.author,
+        url=context.address,
+    )
 
 
 def _cut(text: str) -> str:

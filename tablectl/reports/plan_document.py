@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from types import MappingProxyType
 
 from tablectl.documents.document import (
     Block,
@@ -22,7 +23,10 @@ from tablectl.documents.document import (
     Names,
     Paragraph,
     Row,
+    Verdict,
     group_names,
+    unread_title,
+    without_tables,
 )
 from tablectl.documents.style import plural
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
@@ -39,25 +43,18 @@ from tablectl.reports.groups import (
     shared_effects,
     sizes_text,
 )
-from tablectl.reports.plan_wording import (
-    NO_QUIET_HOUR,
-    all_unchanged,
-    forecast,
-    plan_parts,
-    plan_verdict,
-    statement_loss,
-    tables_loss,
-    todo_text,
-    weight_counts,
-)
 from tablectl.reports.wording import (
+    NO_QUIET_HOUR,
     PHASE_EFFECTS,
     facts_text,
     features_text,
+    forecast,
     owner_facts,
     shown_findings,
     statement_facts,
+    statement_loss,
     table_readers,
+    tables_loss,
     unclustered_of_table,
 )
 
@@ -110,8 +107,7 @@ def plan_document(
         head=tuple(_irreversible(groups)),
         cards=cards,
         tail=tuple(_tail(plan)),
-        summary=tuple(Cell(part.text, tone="bad" if part.bad else "") for part in parts)
-        or (Cell(all_unchanged(plan), tone="good"),),
+        summary=tuple(parts) or (Cell(all_unchanged(plan), tone="good"),),
     )
 
 
@@ -183,8 +179,7 @@ def _facts(plan: Plan, context: Context) -> Iterator[tuple[str, Cell]]:
 
 
 def _tail(plan: Plan) -> Iterator[Block]:
-    if plan.unmatched:
-        yield Names(f"{plural(len(plan.unmatched), 'pattern')} without a table", plan.unmatched, warns=True)
+    yield from without_tables(plan.unmatched)
     if plan.outside:
         more = f" (L023; {len(plan.outside) - 1:,} more: `tablectl lint`)" if len(plan.outside) > 1 else " (L023)"
         yield Facts((("warning", f"{plan.outside[0]}{more}"),))
@@ -370,3 +365,91 @@ def _after(group: Group) -> tuple[Block, ...]:
         facts.append(("readers", readers))
     facts += [(each.code, f"{each.severity}: {each.message}") for each in shown_findings(table)]
     return (Facts(tuple(facts)),) if facts else ()
+
+
+def weight_counts(groups: Sequence[Group]) -> list[tuple[Weight, int]]:
+    """How many tables have which weight, the most important first; no zeros."""
+    counts = [(weight, sum(len(each.tables) for each in groups if each.weight is weight)) for weight in Weight]
+    return [(weight, count) for weight, count in counts if count]
+
+
+def plan_parts(plan: Plan, groups: Sequence[Group]) -> list[Cell]:
+    """How many tables change, by their worst effect; are refused, cannot be read, and stay unchanged. Nothing where no
+    table changes.
+    """
+    refused = sum(bool(table.refusals) for table in plan.tables)
+    parts = []
+    if changed := _changed(plan):
+        weights = ", ".join(
+            f"{count} {weight.word_of(count)}"
+            for weight, count in weight_counts(groups)
+            if weight is not Weight.REFUSED
+        )
+        parts.append(Cell(f"{plural(len(changed), 'table')} to change ({weights}), {_statement_count(changed)}"))
+    if refused:
+        parts.append(Cell(f"{refused} refused", tone="bad"))
+    if plan.failures:
+        parts.append(Cell(f"{len(plan.failures)} not readable", tone="bad"))
+    if plan.unchanged and (plan.tables or plan.failures):
+        parts.append(Cell(f"{len(plan.unchanged)} unchanged"))
+    return parts
+
+
+def todo_text(plan: Plan) -> str:
+    """``3 tables to change, 9 statements``; empty if no table changes."""
+    changed = _changed(plan)
+    return f"{plural(len(changed), 'table')} to change, {_statement_count(changed)}" if changed else ""
+
+
+def all_unchanged(plan: Plan) -> str:
+    """``2 tables match their policies``, of a plan without anything else."""
+    count = len(plan.unchanged)
+    if not count:
+        return "no tables"
+    return "1 table matches its policy" if count == 1 else f"{count} tables match their policies"
+
+
+def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> Verdict:
+    """The verdict of a plan. ``refused`` says why the whole plan may not run."""
+    parts = tuple(part.text for part in plan_parts(plan, groups))
+    if refused:
+        return Verdict("bad", "Refused", (refused, *parts))
+    todo = bool(_changed(plan))
+    if plan.failures:
+        return Verdict("bad", unread_title(plan.tables or plan.unchanged), parts)
+    if any(table.refusals for table in plan.tables):
+        return Verdict("bad", "Refused in part" if todo else "Refused", parts)
+    if todo:
+        return Verdict("pending", _title(groups), parts)
+    return Verdict("good", "No changes", (all_unchanged(plan),))
+
+
+TITLES: Mapping[Weight, str] = MappingProxyType(
+    {
+        Weight.LOCKOUT: "Locks out a client",
+        Weight.IRREVERSIBLE: "Cannot be undone in full",
+        Weight.BLOCKING: "Concurrent writes fail once",
+        Weight.PARTIAL: "Rewrites some data",
+        Weight.SAFE: "Safe to apply",
+    }
+)
+"""The verdict of a plan by its worst effect."""
+
+
+def _title(groups: Sequence[Group]) -> str:
+    """What matters most about the changes."""
+    worst = min(each.weight for each in groups)
+    if worst is not Weight.REWRITE:
+        return TITLES[worst]
+    count = sum(len(each.tables) for each in groups if each.weight is worst)
+    lost = sum(len(each.tables) for each in groups if each.lost)  # a rewrite itself can be undone by another one
+    cannot = f"; {plural(lost, 'table')} cannot be restored in full by a rollback" if lost else ""
+    return f"Rewrites all data of {plural(count, 'table')}{cannot}"
+
+
+def _changed(plan: Plan) -> list[TablePlan]:
+    return [table for table in plan.tables if table.applies]
+
+
+def _statement_count(tables: Sequence[TablePlan]) -> str:
+    return plural(sum(len(table.statements) for table in tables), "statement")

@@ -1,11 +1,17 @@
-"""What SARIF holds of each result: refusals, failures and findings."""
+"""Runs, drift and the findings of lint as one ``Document`` each, with masked values hidden.
+
+And what SARIF and JUnit hold of every result. Parts that only some formats need (a part for each table, the tables of
+SARIF and JUnit) are made when they are rendered: 10,000 parts take ten seconds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
-from tablectl.documents.document import Case, Result
+from tablectl.documents.document import Case, CommentEnd, Document, ForPrograms, Result
 from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode, Problem
 from tablectl.model.plan import Finding, Plan, TableFailure, TablePlan
@@ -14,10 +20,13 @@ from tablectl.model.text import value_text
 from tablectl.planning.drift import Drift, TableDrift
 from tablectl.planning.lint import Linted
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.reports.comments import end_of_drift, end_of_run
 from tablectl.reports.context import Context
-from tablectl.reports.drift_document import catalog_text, origin_facts, table_drift_card
+from tablectl.reports.drift_document import catalog_text, drift_document, origin_facts, table_drift_card
+from tablectl.reports.lint_document import lint_document
+from tablectl.reports.mask import Mask
 from tablectl.reports.plan_document import table_plan_card
-from tablectl.reports.run_document import table_run_card
+from tablectl.reports.run_document import run_document, table_run_card
 from tablectl.reports.wording import GOOD, late_text, outcome_text, risk_text
 
 _OF_OUTCOMES = {
@@ -26,6 +35,58 @@ _OF_OUTCOMES = {
     RunOutcome.NO_WINDOW: "window",
     RunOutcome.HOOK_FAILED: "window",
 }
+
+
+def document_of_run(report: RunReport, mask: Mask, context: Context) -> Document:
+    """A run. ``context.plan`` is its plan, if it is known."""
+    masked = mask.run(report)
+    context = replace(context, plan=mask.plan(context.plan) if context.plan else None)
+    programs = ForPrograms(
+        results=lambda: run_results(masked),
+        cases=lambda: run_cases(masked),
+        failed=report.exit_code is not ExitCode.DONE,
+        seconds=report.took_ms / 1000 if report.took_ms else None,
+        at=report.at,
+    )
+    return replace(
+        run_document(masked, context),
+        record=masked,
+        hint="`--verbose` shows each table, with its SQL and events.",
+        in_full=partial(run_document, masked, context, each_table=True),
+        programs=programs,
+        comment=lambda: end_of_run(masked, context),
+    )
+
+
+def document_of_drift(drift: Drift, mask: Mask, context: Context) -> Document:
+    """Drift. Only JSON contains the result of ``--adopt``."""
+    masked = mask.drift(drift)
+    programs = ForPrograms(
+        results=lambda: drift_results(masked),
+        cases=lambda: drift_cases(masked),
+        failed=drift.exit_code is ExitCode.ERROR,
+        seconds=context.seconds,
+        at=context.began,
+    )
+    return replace(
+        drift_document(masked, context),
+        record=masked,
+        hint="`--verbose` shows each table, with the history of its differences.",
+        in_full=partial(drift_document, masked, context, each_table=True),
+        programs=programs,
+        comment=lambda: end_of_drift(context),
+    )
+
+
+def document_of_lint(linted: Linted, mask: Mask, context: Context) -> Document:
+    """The findings of lint."""
+    masked = mask.lint(linted)
+    programs = ForPrograms(
+        results=lambda: lint_results(masked),
+        failed=bool(linted.failures),
+    )
+    end = CommentEnd.of("lint")
+    return replace(lint_document(masked, context), record=masked, programs=programs, comment=lambda: end)
 
 
 def problem_results(problems: Iterable[Problem]) -> Iterator[Result]:

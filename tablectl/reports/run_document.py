@@ -27,7 +27,7 @@ from tablectl.documents.document import (
     Timeline,
     TimelineEvent,
     Tone,
-    group_names,
+    card_row,
 )
 from tablectl.documents.style import plural
 from tablectl.model.expected_loss import ExpectedLoss
@@ -47,7 +47,6 @@ from tablectl.model.text import listed, minutes_text, natural_key, read_code, ti
 from tablectl.reports.context import Context
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card
-from tablectl.reports.plan_wording import stream_run_text
 from tablectl.reports.wording import (
     GOOD,
     commit_text,
@@ -75,9 +74,9 @@ def run_document(report: RunReport, context: Context, *, each_table: bool = Fals
     planned = {table.name: table for table in context.plan.tables} if context.plan else {}
     shared = {} if each_table else shared_risks(report.tables)
     cards = (*map(failure_card, failures), *(_card(group, planned, shared) for group in groups))
-    rows = [_row(card, (Cell(card.state, tone="bad"),), index) for index, card in enumerate(cards[: len(failures)])]
+    rows = [card_row(card, index, (Cell(card.state, tone="bad"),)) for index, card in enumerate(cards[: len(failures)])]
     rows += [
-        _row(card, tuple(_result(group)), len(failures) + index)
+        card_row(card, len(failures) + index, tuple(_result(group)))
         for index, (card, group) in enumerate(zip(cards[len(failures) :], groups, strict=True))
     ]
     return Document(
@@ -132,10 +131,6 @@ def _key(run: TableRun) -> Hashable:
     statements = tuple((each.id, each.phase, bool(each.error)) for each in run.statements)
     commits = tuple(each.operation for each in run.commits)
     return run.outcome, message, run.hint, run.changed, run.already, statements, commits, run.possible_failures
-
-
-def _row(card: Card, result: tuple[Cell, ...], index: int) -> Row:
-    return Row((group_names(card.names, card.state, card.tone), result), index, card.names)
 
 
 def _result(group: Sequence[TableRun]) -> Iterator[Cell]:
@@ -381,7 +376,7 @@ def remarks(run: TableRun) -> list[tuple[str, str]]:
     if run.paced_ms >= WORTH_TELLING:
         facts.append(("pace", f"waited {span_text(run.paced_ms)} for `window.max_bytes_per_hour`"))
     facts += [("risk", each) for each in risks(run)]
-    facts += [("stream", stream_run_text(each)) for each in run.streams]
+    facts += [("stream", f"{each.name} {each.note}") for each in run.streams]
     facts += [("others", f"version {each.version}{late_text(each)}") for each in run.foreign if each.run]
     facts += [("gate", run.shut)] if run.shut else []
     facts += [("note", f"the after-hook {each} has not run yet") for each in run.owed]

@@ -37,7 +37,7 @@ _NAMED = 8
 def document_of_runs(found: PastRuns, mask: Mask) -> Document:
     """Each run with its time, its commits and its tables, the newest first."""
     masked = mask.runs(found)
-    end = CommentEnd("<!-- tablectl runs -->", "<code>tablectl runs</code> prints all of it.")
+    end = CommentEnd.of("runs")
     return replace(
         _runs(masked, most=_NAMED), in_full=partial(_runs, masked, most=None), record=masked, comment=lambda: end
     )
@@ -85,7 +85,7 @@ def document_of_undo(undo: RunUndo, mask: Mask) -> Document:
     parts += [f"{plural(counts[each], 'table')} {said}" for each, said in words.items() if counts[each]]
     parts += [f"{len(masked.failures)} not readable"] if masked.failures else []
     bad = bool(counts["refused"] or masked.failures)
-    end = CommentEnd("<!-- tablectl undo -->", "<code>tablectl undo</code> prints all of it.")
+    end = CommentEnd.of("undo")
     return Document(
         subject="Undo",
         verdict=Verdict("bad" if bad else "pending", "Refused" if counts["refused"] else "Undo", tuple(parts)),

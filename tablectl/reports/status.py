@@ -1,13 +1,30 @@
-"""The state of a whole lake: one record per table, with a policy or without."""
+"""The state of a whole lake: one record per table, with a policy or without, and a document with one row per table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tablectl.documents.document import (
+    Cell,
+    CommentEnd,
+    Document,
+    Grid,
+    Lines,
+    Row,
+    Tone,
+    Verdict,
+    name_lines,
+    unread_title,
+    without_tables,
+)
+from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
+from tablectl.model.text import listed, size_text, time_text
+from tablectl.reports.mask import Mask
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED
 
@@ -126,3 +143,143 @@ class LakeStatus(ReportMethods):
     def exit_code(self) -> ExitCode:
         """1 if a table cannot be read, otherwise 0: status reports, and judges nothing."""
         return ExitCode.ERROR if self.failures or self.count("not readable") else ExitCode.DONE
+
+
+_TONES: dict[TableState, Tone] = {
+    "not readable": "bad",
+    "changed by others": "bad",
+    "catalog differs": "bad",
+    "unknown": "pending",
+    "not applied yet": "pending",
+    "never applied": "quiet",
+    "no policy": "quiet",
+    "as declared": "good",
+}
+_HEAD = ("Table", "State", "Differences", "Last apply", "Last write", "Protocol", "Debt", "Retention", "Checks")
+_SMALL = 16_000_000
+"""Bytes. Files that are smaller on average are called small."""
+_MANY = 100
+"""With fewer files, their size does not matter."""
+_MOST = 5
+
+
+def document_of_status(status: LakeStatus, mask: Mask) -> Document:
+    """The state of a lake."""
+    masked = mask.status(status)
+    end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --report FILE.html</code> writes all rows.")
+    return replace(status_document(masked), record=masked, comment=lambda: end)
+
+
+def status_document(status: LakeStatus) -> Document:
+    """The document of a lake's state."""
+    drifted, unread = status.count("changed by others"), status.count("not readable")
+    total = len(status.tables)
+    parts = [f"{status.managed} of {plural(total, 'table')} have a policy"]
+    parts += [f"{count} {state}" for state in STATES if (count := status.count(state))]
+    if status.unmanaged:
+        parts.append(f"{status.unmanaged} created since the last apply, not as a policy declares")
+    if unread or status.failures:
+        verdict = Verdict("bad", unread_title(total), tuple(parts))
+    elif drifted:
+        verdict = Verdict("pending", "Changed by others", tuple(parts))
+    elif status.count("not applied yet", "never applied", "unknown"):
+        verdict = Verdict("pending", "Not all policies are applied", tuple(parts))
+    else:
+        verdict = Verdict("good", "As declared" if total else "No tables", tuple(parts))
+    rows = tuple(map(_row, status.tables))
+    return Document(
+        subject="Status",
+        verdict=verdict,
+        env=status.env,
+        counts=tuple(_counts(status)),
+        facts=(("Read", Cell(time_text(status.at))),),
+        overview=Grid("All tables, those that need attention first", _HEAD, rows, sortable=True) if rows else None,
+        tail=tuple(without_tables(status.unmatched, status.failures)),
+        summary=tuple(map(Cell, parts)),
+    )
+
+
+def _counts(status: LakeStatus) -> Iterator[Cell]:
+    """``3 changed by others``: the tables by their state, those that need attention first."""
+    for state in STATES:
+        if count := status.count(state):
+            yield Cell(f"{count:,} {state}", tone=_TONES[state], badge=True)
+    if status.tables:
+        yield Cell(f"{status.managed:,} of {plural(len(status.tables), 'table')} have a policy", tone="quiet")
+
+
+def _row(table: TableStatus) -> Row:
+    cells: tuple[Lines, ...] = (
+        name_lines(table.table, table.policy, table.owner),
+        (Cell(table.state, tone=_TONES[table.state], badge=True),),
+        tuple(_differences(table)),
+        _time(table.applied_at),
+        _time(table.written_at),
+        tuple(_protocol(table)),
+        tuple(_debt(table)),
+        tuple(_retention(table)),
+        tuple(_checks(table)),
+    )
+    return Row(cells, words=(table.table,))
+
+
+def _differences(table: TableStatus) -> Iterator[Cell]:
+    if table.error:
+        yield Cell(table.error, tone="bad")
+    if table.slipped:
+        who = f" by {table.created_by}" if table.created_by else ""
+        yield Cell(f"created {time_text(table.created_at or 0)}{who}, after the last apply", tone="pending")
+        yield Cell(table.slipped, code=True)
+    yield from (Cell(each, code=True) for each in table.differences[:_MOST])
+    if len(table.differences) > _MOST:
+        yield Cell(f"and {len(table.differences) - _MOST} more")
+    if table.changed_by:
+        when = f", {time_text(table.changed_at)}" if table.changed_at else ""
+        yield Cell(f"by {table.changed_by}{when}", tone="bad")
+
+
+def _time(at: int | None) -> Lines:
+    text = time_text(at) if at else ""
+    return (Cell(text.removesuffix(" UTC")),) if text else ()
+
+
+def _protocol(table: TableStatus) -> Iterator[Cell]:
+    if table.reader is not None:
+        yield Cell(f"{table.reader}, {table.writer}")
+    if table.features:
+        yield Cell(listed(table.features, _MOST), tone="quiet")
+    yield from (Cell(each, tone="bad") for each in table.locked_out)
+
+
+def _debt(table: TableStatus) -> Iterator[Cell]:
+    if table.files is not None and table.bytes is not None:
+        yield Cell(f"{plural(table.files, 'file')}, {size_text(table.bytes)}")
+    if table.file_bytes is not None and table.file_bytes < _SMALL and (table.files or 0) >= _MANY:
+        yield Cell(f"small files: {size_text(table.file_bytes)} on average", tone="pending")
+    if table.vectors:
+        yield Cell(plural(table.vectors, "deletion vector"), tone="pending")
+    if table.unclustered_bytes:
+        yield Cell(f"{size_text(table.unclustered_bytes)} not clustered", tone="pending")
+    yield from (Cell(f"due: {each}", tone="pending") for each in table.upkeep)
+    if table.copy:
+        yield Cell(f"a copy beside it: {table.copy}", tone="pending")
+    if table.small_files:
+        yield Cell(plural(table.small_files, "small file"), tone="pending")
+    if table.vacuum_bytes:
+        yield Cell(f"{size_text(table.vacuum_bytes)} to vacuum", tone="pending")
+    if table.log_files:
+        yield Cell(f"{plural(table.log_files, 'commit')} in the log", tone="quiet")
+
+
+def _retention(table: TableStatus) -> Iterator[Cell]:
+    if table.log_retention:
+        yield Cell(f"log {table.log_retention.removeprefix('interval ').removesuffix(' (default)')}")
+    if table.file_retention:
+        yield Cell(f"files {table.file_retention.removeprefix('interval ').removesuffix(' (default)')}")
+
+
+def _checks(table: TableStatus) -> Iterator[Cell]:
+    if table.isolation:
+        yield Cell(f"isolation {table.isolation}")
+    if table.findings:
+        yield Cell(", ".join(table.findings), tone="pending")

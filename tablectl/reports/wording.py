@@ -1,23 +1,25 @@
-"""Wording that all reports share: of phases, statements, outcomes, commits and times."""
+"""Wording that all reports share: of phases, statements, expected losses, streams, outcomes, commits and times."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from tablectl.delta.databricks_runtimes import RUN_HERE
 from tablectl.delta.protocol import Leaves
-from tablectl.documents.document import Verdict, unread_title
+from tablectl.documents.document import Verdict
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
+from tablectl.model.expected_loss import DAYS, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
 from tablectl.model.plan import (
     Backfill,
     Change,
     Finding,
     Phase,
+    Plan,
     ReaderKind,
     Rewrite,
     Statement,
@@ -25,11 +27,10 @@ from tablectl.model.plan import (
     Value,
 )
 from tablectl.model.run_report import CommitRun, RunOutcome, RunReport, TableRun
+from tablectl.model.streams import StreamState, StreamWriter
 from tablectl.model.table import ClusteringState
 from tablectl.model.text import natural_key, size_text, time_text
-
-if TYPE_CHECKING:  # only runs and drift load them
-    from tablectl.planning.drift import Drift
+from tablectl.planning.derive_statements import StreamStop, stops_of
 
 PHASE_EFFECTS: Mapping[Phase, str] = MappingProxyType(
     {
@@ -65,6 +66,8 @@ _LEAVES: Mapping[Leaves, str] = MappingProxyType(
         "freely": "can be dropped",
     }
 )
+LOCKOUT = "P004"
+"""The code of the finding that a client which writes the table is locked out."""
 _SPEED = 100_000_000
 """Bytes per second for estimates, which name it."""
 _LARGE = 10_000_000_000
@@ -109,24 +112,6 @@ def _only_shut(report: RunReport) -> bool:
     return good and any(table.shut for table in report.tables)
 
 
-def drift_parts(drift: Drift) -> list[tuple[str, str]]:
-    """How many tables differ, cannot be read, and do not differ, each with its colour or none."""
-    parts = []
-    values = [len(table.differences) for table in drift.tables if table.differences]
-    if values:
-        how = "differs" if len(values) == 1 else "differ"
-        parts.append((f"{plural(len(values), 'table')} {how} in {plural(sum(values), 'value')}", "yellow"))
-    disagree = sum(1 for table in drift.tables if table.catalog)
-    if disagree:
-        how = "differs" if disagree == 1 else "differ"
-        parts.append((f"{plural(disagree, 'table')} {how} between catalog and log", "yellow"))
-    if drift.failures:
-        parts.append((f"{len(drift.failures)} not readable", "red"))
-    if drift.as_declared:
-        parts.append((f"{len(drift.as_declared)} without drift", ""))
-    return parts
-
-
 def owner_facts(owners: Iterable[str]) -> list[tuple[str, str]]:
     """The owners of some tables, as a fact; none if no policy names one."""
     known = sorted(set(owners) - {""}, key=natural_key)
@@ -137,16 +122,6 @@ def owner_facts(owners: Iterable[str]) -> list[tuple[str, str]]:
 
 
 _MOST_OWNERS = 10
-
-
-def drift_verdict(drift: Drift) -> Verdict:
-    """The verdict on drift."""
-    parts = tuple(text for text, _ in drift_parts(drift)) or ("no tables",)
-    if drift.failures:
-        return Verdict("bad", unread_title(drift.tables or drift.as_declared), parts)
-    if drift.tables:
-        return Verdict("pending", "Drift found", parts)
-    return Verdict("good", "No drift", parts)
 
 
 def facts_text(table: TablePlan) -> str:
@@ -335,3 +310,131 @@ def risk_text(who: str, reason: str, fails: str) -> str:
 def span_text(milliseconds: int) -> str:
     """A duration for people: ``412 ms``, ``3.0 s``."""
     return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
+
+
+def first_rewrites(statements: Iterable[Statement]) -> list[Rewrite]:
+    """The first rewrite of each kind: later ones only rewrite data that was written in between."""
+    found = [each.rewrite for each in statements if each.rewrite]
+    firsts = (next((each for each in found if each.clusters is kind), None) for kind in (False, True))
+    return [each for each in firsts if each]
+
+
+def forecast(plan: Plan) -> list[str]:
+    """What applying a plan does to writers without a guard, and what it rewrites: clauses, none without changes."""
+    tables = [table for table in plan.tables if table.applies]
+    said = []
+    if locked := sum(any(each.code == LOCKOUT for each in shown_findings(table)) for table in tables):
+        lock = "locks" if locked == 1 else "lock"
+        said.append(f"{plural(locked, 'table')} {lock} out a client that writes there: its writes fail from then on")
+    if closed := sum(_conflicts(table, Phase.CLOSED) for table in tables):
+        said.append(f"{plural(closed, 'table')}: concurrent writes fail once")
+    said += _rewritten(tables)
+    if tables and not said:
+        said.append("concurrent writes continue")
+    guarded = ["writers with a guard (`tablectl.guard`) wait and do not fail"]
+    return [*said, *(guarded if any("fail once" in each for each in said) else [])]
+
+
+def _rewritten(tables: Sequence[TablePlan]) -> Iterator[str]:
+    """The tables that are rewritten in full, then those that are rewritten in part."""
+    rewrites = {table.name: first_rewrites(table.statements) for table in tables}
+    for everything, what, most in ((True, "all data", ""), (False, "some data", " or less")):
+        found = [each for each in tables if rewrites[each.name] and _everything(each) is everything]
+        if not found:
+            continue
+        sizes = [part.bytes_at_most for each in found for part in rewrites[each.name]]
+        known = [size for size in sizes if size is not None]
+        size = f" ({size_text(sum(known))}{most})" if len(known) == len(sizes) else ""
+        fails = any(_conflicts(table, Phase.REWRITE) for table in found)
+        verb = "rewrites" if len(found) == 1 else "rewrite"
+        also = ", and concurrent UPDATE/DELETE/MERGE fail once" * fails
+        yield f"{plural(len(found), 'table')} {verb} {what}{size}{also}"
+
+
+def _everything(table: TablePlan) -> bool:
+    return any(each.rewrite and each.rewrite.everything for each in table.statements)
+
+
+def _conflicts(table: TablePlan, phase: Phase) -> bool:
+    return any(statement.phase is phase and statement.fails for statement in table.statements)
+
+
+_JOBS = 3
+_FEW = 30
+"""With fewer writes, a plan says how many it knows."""
+_NOTHING = 0.05
+"""Fewer failed writes are written as 0.0."""
+_NO_WRITES = f"no writes in {DAYS} days"
+
+
+def statement_loss(table: TablePlan, statement: Statement, now: datetime | None) -> str:
+    """What a statement of a planned table is expected to cost; empty if it fails no write, or if nothing was read."""
+    if table.loss is None or not statement.fails:
+        return ""
+    if table.loss.unknown:
+        return f"unknown: {table.loss.unknown}"
+    return _week_text(table.loss.week_of_statement(statement.id), now, observed=table.loss.quietest is not None)
+
+
+def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
+    """What all statements of some tables are expected to cost; empty if none fails a write, or if nothing was read.
+
+    Of tables some of which have no known writes, the known losses are added up, and the number of the others is said.
+    """
+    losses = [each.loss for each in tables if each.applies and each.loss is not None]
+    known = [each for each in losses if not each.unknown]
+    if not known:
+        reasons = {each.unknown for each in losses}
+        return f"unknown: {reasons.pop() if len(reasons) == 1 else _NO_WRITES}" if reasons else ""
+    observed = all(each.quietest is not None for each in known)
+    text = _week_text(summed(each.week for each in known), now, observed=observed)
+    writes = sum(each.writes for each in known)
+    text += f", from {plural(writes, 'write')} in the log" if writes < _FEW else ""
+    most = [max((each.failed for each in loss.week), default=0.0) for loss in known]
+    if len(known) > 1 and max(most) - min(most) >= _NOTHING:
+        text += f"; at most {min(most):.1f} to {max(most):.1f} of a table"
+    jobs = tuple(dict.fromkeys(job for each in known for job in each.jobs))
+    text += f"; usual runs: {'; '.join(jobs[:_JOBS])}" if jobs else ""
+    others = len(tables) - len(known)
+    return f"{text}; unknown for {others:,} of the {len(tables):,} tables" if others else text
+
+
+NO_QUIET_HOUR = "the quietest hour is unknown, because the commits cover less than a day"
+
+
+def _week_text(week: WeekOfLoss, now: datetime | None, *, observed: bool) -> str:
+    if not week:
+        return ""
+    if not any(each.failed for each in week):
+        return "0.0 failed writes: none of the writers in the log fails"
+    hour = None if now is None else hour_of_week(now.timestamp())
+    said = [f"now ({hour_text(hour)}): {week[hour].text()}"] if hour is not None else []
+    if not observed:
+        worst = max(week, key=lambda each: each.failed)
+        said = said or [f"up to {worst.text()}"]
+        return f"{said[0]}; {NO_QUIET_HOUR}"
+    quiet = quietest_hour(week, hour or 0)
+    if hour is not None and week[hour].failed - week[quiet].failed < _NOTHING:
+        return f"{said[0]}; no hour is quieter"
+    if hour is None:
+        busiest = max(range(len(week)), key=lambda each: week[each].failed)
+        said = [f"busiest: {hour_text(busiest)}, {week[busiest].text()}"]
+    return f"{said[0]}; quietest: {hour_text(quiet)}, {week[quiet].failed:,.1f}"
+
+
+_WRITES = "it writes the table and does not read it"
+
+
+def stream_lines(table: TablePlan, states: Iterable[StreamState], dialect: str) -> tuple[str, ...]:
+    """One line for each stream."""
+    stops = stops_of(table, dialect)
+    effect = _effect(stops) if table.statements else "no statement concerns it"
+    return tuple(f"{each.name} {each.text}; {_WRITES if isinstance(each, StreamWriter) else effect}" for each in states)
+
+
+def _effect(stops: Sequence[StreamStop]) -> str:
+    if not stops:
+        return "it goes on; with a schemaTrackingLocation, or on Databricks, it may stop once and restart"
+    worst = max(stops, key=lambda each: each.stop.effect.rank)
+    fix = f"; {worst.stop.fix}" if worst.stop.fix else ""
+    return f"{worst.statement.verb} stops it, because {worst.stop.reason}: {worst.stop.effect.value}{fix}"

@@ -37,12 +37,12 @@ def size_text(limit: int) -> str:
     return f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit // 1000} kB"
 
 
-def open_regular(path: str | Path, *, follow: bool = True) -> io.FileIO:
-    """Opens a regular file, unbuffered. Links are followed unless ``follow`` is off: then a link is an error.
+def open_regular(path: str | Path) -> io.FileIO:
+    """Opens a regular file, unbuffered.
 
     Raises ``NotRegularError`` for anything else, other ``OSError`` as ``open`` does, ``ValueError`` for a null byte.
     """
-    descriptor, _ = _open_checked(os.fspath(path), follow=follow)
+    descriptor, _ = _open_checked(os.fspath(path), follow=True)
     try:
         return io.FileIO(descriptor)
     except BaseException:
@@ -74,7 +74,7 @@ def _opened(name: str, flags: int) -> int:
 
 
 def read_regular(path: str | Path, limit: int, *, follow: bool = True) -> bytes:
-    """The bytes of a regular file of at most ``limit`` bytes.
+    """The bytes of a regular file of at most ``limit`` bytes. With ``follow`` off, a link is an error.
 
     Raises as ``open_regular``, and ``TooLargeError`` before more than the limit is in memory. The size is checked
     first, and the read is limited as well, because a file can grow and some file systems report no size.

@@ -18,7 +18,7 @@ import yaml
 
 import tablectl.ci.steps
 from tablectl.ci.steps import STEPS
-from tablectl.commands.scaffold import CI_FILES
+from tablectl.commands.lock import ci_files
 from tablectl.model.install import CiSystem
 from tests.ci.conftest import FakeGitHub, Runner, base_commit
 from tests.ci.hand import OURS, Hand, bash_reads
@@ -28,7 +28,7 @@ from tests.docs.pages import PAGES, blocks
 
 ROOT = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
-WORKFLOW_TEXT = CI_FILES[CiSystem.GITHUB][".github/workflows/tablectl.yml"]
+WORKFLOW_TEXT = ci_files(CiSystem.GITHUB)[".github/workflows/tablectl.yml"]
 WORKFLOW: dict[str, Any] = yaml.safe_load(WORKFLOW_TEXT)
 FILES: list[tuple[str, list[dict[str, Any]]]] = [
     ("action.yml", ACTION["runs"]["steps"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tablectl.ci.comment import body_of, digest_in, find_comment, marker, put_comment
 from tablectl.ci.rest_api import GitHub
-from tablectl.reports.markdown import LIMIT
+from tablectl.reports.document_markdown import LIMIT
 from tests.ci.conftest import BOT, FakeGitHub
 
 REPORT = "**🟡 Plan: Changes pending** · 1 table\n\nmore\n\n<!-- tablectl plan -->\n"

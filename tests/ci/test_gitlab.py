@@ -19,9 +19,9 @@ import yaml
 
 from tablectl.ci.comment import body_of
 from tablectl.ci.gitlab import note_step, reviewed_step
-from tablectl.commands.scaffold import CI_FILES
+from tablectl.commands.lock import ci_files
 from tablectl.model.install import CiSystem
-from tablectl.reports.markdown import LIMIT
+from tablectl.reports.document_markdown import LIMIT
 from tests.catalogs.unity_server import UnityServer, serving
 from tests.ci.conftest import Cli, FakeSpark, Repository, base_commit, cli, fake_spark, git, repo
 from tests.commands.log_lake import create
@@ -120,7 +120,7 @@ def step(gitlab: FakeGitLab, **more: str) -> str:
 
 
 def plan_job() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(CI_FILES[CiSystem.GITLAB][".gitlab-ci.yml"])["plan"]
+    found: dict[str, Any] = yaml.safe_load(ci_files(CiSystem.GITLAB)[".gitlab-ci.yml"])["plan"]
     return found
 
 
@@ -361,7 +361,7 @@ def test_a_pipeline_of_a_fork_gives_no_plan(reviewed: Reviewed) -> None:
 
 
 def test_the_template_applies_the_reviewed_plan_after_a_merge() -> None:
-    found = yaml.safe_load(CI_FILES[CiSystem.GITLAB][".gitlab-ci.yml"])
+    found = yaml.safe_load(ci_files(CiSystem.GITLAB)[".gitlab-ci.yml"])
     assert "python -P -m tablectl.ci reviewed" in " ".join(found["apply"]["script"])
     assert found["apply"]["environment"] == "production"
     assert [each["if"].split('"')[1] for each in found["plan"]["rules"]] == ["merge_request_event", "web"]

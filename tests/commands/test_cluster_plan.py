@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-import tablectl.commands.make_plan
-from tablectl.commands import make_plan as making
-from tablectl.commands.make_plan import make_plan, plan_on_cluster, plan_part
+import tablectl.commands.plan
+from tablectl.commands import plan as planning
+from tablectl.commands.plan import make_plan, plan_on_cluster, plan_part
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.selection import Selection
 from tablectl.engine.port import RemoteWork
@@ -64,7 +64,7 @@ def opened(repository: Path, engine: object) -> Project:
 def test_the_plan_of_all_parts_equals_the_plan_that_is_made_at_once(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "_A_PART", 2)
+    monkeypatch.setattr(planning, "_A_PART", 2)
     cluster = Cluster()
     with opened(repository, cluster) as project:
         here = make_plan(project, project.policies(), Selection())
@@ -83,7 +83,7 @@ def test_an_unexpected_error_on_an_executor_costs_only_its_own_table(
             raise ZeroDivisionError("a bug")
         return real(policy, live, *more)
 
-    monkeypatch.setattr(tablectl.commands.make_plan, "plan_table", breaks)
+    monkeypatch.setattr(tablectl.commands.plan, "plan_table", breaks)
     with opened(repository, Cluster()) as project:
         plan = plan_on_cluster(project, None, Selection())
     assert sorted(table.name[-2] for table in plan.tables) == ["a", "c"]
@@ -202,11 +202,11 @@ def test_real_executors_make_the_same_plan_and_say_what_they_lack(spark: Any, re
 
 CONNECT = """
 import os, sys
-from tablectl.commands.make_plan import plan_on_cluster
+from tablectl.commands.plan import plan_on_cluster
 from tablectl.planning.plan_file import dump_plan
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.selection import Selection
-from tablectl.commands.make_plan import make_plan
+from tablectl.commands.plan import make_plan
 with Project.open(sys.argv[1], env="prod", settings={"remote": sys.argv[2]}) as project:
     here = make_plan(project, project.policies(), Selection())
     there = plan_on_cluster(project, None, Selection())

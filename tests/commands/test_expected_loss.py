@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import tablectl.commands.make_plan
+import tablectl.commands.plan
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import append
 
@@ -73,7 +73,7 @@ def test_a_new_table_tells_how_little_it_knows(cli: Cli, repo: Repository) -> No
 
 
 def test_many_tables_are_not_read_for_it(cli: Cli, nightly: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tablectl.commands.make_plan, "MOST_WITH_LOSSES", 0)
+    monkeypatch.setattr(tablectl.commands.plan, "MOST_WITH_LOSSES", 0)
     assert json.loads(cli("plan", "--format", "json").out)["tables"][0]["loss"] is None
     assert "expected loss" not in cli("plan", "--verbose").out
 

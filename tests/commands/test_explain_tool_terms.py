@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tablectl.attributes.policy import VALUE_TYPES
-from tablectl.insight.terms.facts import fact_ids
-from tablectl.insight.terms.page_rows import explained_words, rows_about
+from tablectl.insight.explain_word import explained_words, fact_ids, rows_about
 from tablectl.lint_rules import RULES
 from tablectl.reports.sarif import RULES as SARIF_RULES
 from tests.commands.conftest import Cli, Repository

@@ -16,7 +16,8 @@ import pytest
 import yaml
 
 from tablectl.commands import lock
-from tablectl.commands.scaffold import CI_FILES, scaffold
+from tablectl.commands.init import scaffold
+from tablectl.commands.lock import ci_files
 from tablectl.model.install import CiSystem, parse_source
 from tablectl.policies.config_file import load_config
 from tests.commands.conftest import Cli, FakeSpark, Repository
@@ -133,7 +134,7 @@ def test_for_machines(repo: Repository, cli: Cli) -> None:
 
 def test_its_workflow_is_one_for_pull_requests_merges_schedules_and_by_hand() -> None:
     """What it does is tested in ``tests/ci/test_action.py``."""
-    workflow = yaml.safe_load(CI_FILES[CiSystem.GITHUB][".github/workflows/tablectl.yml"])
+    workflow = yaml.safe_load(ci_files(CiSystem.GITHUB)[".github/workflows/tablectl.yml"])
     assert set(workflow["jobs"]) == {"plan", "apply", "drift"}
     assert set(workflow[True]) == {
         "pull_request",

@@ -211,14 +211,14 @@ import sys
 from tablectl.commands import main
 from tablectl.log import parallel
 from tablectl.planning import plan_table
-from tablectl.commands import make_plan
+from tablectl.commands import plan as command
 parallel._MANY = 1
-original = make_plan.plan_table
+original = command.plan_table
 def planned(policy, live, *rest):
     if live.name.text.endswith("/b`"):
         raise ZeroDivisionError("a bug")
     return original(policy, live, *rest)
-make_plan.plan_table = planned
+command.plan_table = planned
 sys.argv = ["tablectl", "plan", "--no-cache"]
 main()
 """

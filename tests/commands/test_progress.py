@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tablectl.commands import output as output_module
-from tablectl.commands.display import ProgressLine
-from tablectl.commands.output import Output
+from tablectl.commands.output import Output, ProgressLine
 
 
 @dataclass

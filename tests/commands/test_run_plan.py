@@ -11,7 +11,7 @@ import pytest
 
 from tablectl.applying.events import RunEvent
 from tablectl.attributes.policy import Policy
-from tablectl.commands.make_plan import make_plan
+from tablectl.commands.plan import make_plan
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.run_plan import Control, LogReader, run
 from tablectl.commands.selection import Selection
@@ -60,7 +60,7 @@ from tablectl.commands.drift import find_drift
 from tablectl.commands.status import StatusOptions, collect_status
 from tablectl.commands.import_tables import import_policies
 from tablectl.commands.lint import LintOptions, lint_tables
-from tablectl.commands.make_plan import make_plan
+from tablectl.commands.plan import make_plan
 
 started = []
 def counted(work, items, count, at_end, forked=reader.in_processes):

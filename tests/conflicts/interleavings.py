@@ -24,9 +24,9 @@ from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import ConflictOutcome, CurrentTransaction, Level, Reads
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.matrix import MatrixCell, decide_pair
-from tablectl.insight.matrix.operations import operation
+from tablectl.insight.conflict_context import ConflictContext
+from tablectl.insight.matrix import MatrixCell, decide_pair
+from tablectl.insight.table_operations import operation
 from tablectl.model.commits import Kind, Partition
 from tablectl.model.operations import ClusterBy, SetProperties
 from tests.conflicts.examples import EVERYTHING

@@ -17,10 +17,10 @@ from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
 from tablectl.documents.document import Paragraph
 from tablectl.documents.style import Style
-from tablectl.insight.matrix.conflicts_document import in_words, pairs_texts, reason_blocks
-from tablectl.insight.matrix.context import VECTORS, ConflictContext
-from tablectl.insight.matrix.matrix import STATEMENTS, CellVerdict, Matrix, MatrixCell, compare, matrix, row_levels
-from tablectl.insight.matrix.operations import OPERATIONS, OperationGroup, TableOperation
+from tablectl.insight.conflict_context import VECTORS, ConflictContext
+from tablectl.insight.conflict_report import in_words, pairs_texts, reason_blocks
+from tablectl.insight.matrix import STATEMENTS, CellVerdict, Matrix, MatrixCell, compare, matrix, row_levels
+from tablectl.insight.table_operations import OPERATIONS, OperationGroup, TableOperation
 from tablectl.model.operations import ClusterBy, SetProperties
 from tablectl.reports.document_text import block_lines
 from tests.conflicts.delta_rs_races import COMMITTED, CURRENT, RACES, Race
@@ -105,7 +105,7 @@ def _open_source() -> Iterator[str]:
         yield f"### {title}\n\n```"
         yield from _grid(found, _measured(layout))
         yield "```\n\n<details><summary>Reasons, sources, fixes</summary>\n\n```"
-        yield from (line.rstrip() for line in block_lines(reason_blocks(found.cells, setting, in_words(found)), _STYLE))
+        yield from (line.rstrip() for line in block_lines(reason_blocks(found.cells, in_words(found)), _STYLE))
         yield "```\n\n</details>\n"
 
 
@@ -216,7 +216,7 @@ def _databricks() -> Iterator[str]:
         yield from lines
         yield "```\n\n<details><summary>Reasons, sources, fixes, for the first of them</summary>\n\n```"
         cut = reasons[lines]
-        yield from (line.rstrip() for line in block_lines(reason_blocks(cut.cells, cut.setting, in_words(cut)), _STYLE))
+        yield from (line.rstrip() for line in block_lines(reason_blocks(cut.cells, in_words(cut)), _STYLE))
         yield "```\n\n</details>\n"
     yield from _row_levels()
 

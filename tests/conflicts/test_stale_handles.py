@@ -10,7 +10,7 @@ import pytest
 
 from tablectl.conflicts.streaming_readers import stale_handles
 from tablectl.model.operations import SetProperties
-from tests.insight.matrix.settings import setting
+from tests.insight.settings import setting
 
 
 @pytest.mark.parametrize(

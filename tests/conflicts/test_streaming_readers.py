@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stopped_readers, stream_reader
-from tablectl.insight.matrix.operations import operation
+from tablectl.insight.table_operations import operation
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange
-from tests.insight.matrix.settings import VECTORS, setting
+from tests.insight.settings import VECTORS, setting
 
 
 def stop(key: str, dialect: str = "oss", *, tracked: bool = False, **more: object) -> ReaderStop:

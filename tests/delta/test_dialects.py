@@ -30,7 +30,7 @@ _OTHER_MEANINGS = {
     ("writers/spark_methods.py", "databricks"),
     ("policies/catalog_config.py", "databricks"),
     ("policies/dbt_manifest.py", "databricks"),
-    ("insight/terms/facts.py", "databricks"),
+    ("insight/explain_word.py", "databricks"),
 }
 """Names of pages, packages and dbt's adapters, ways to log in to a catalog, the address of Databricks Connect."""
 _NAMES = {*(each.name for each in FAMILIES), *(each.name for each in DIALECTS)}

@@ -1,4 +1,4 @@
-"""Write ``tablectl/insight/terms/facts.json`` from the reference pages: ``python -m tests.docs.publish_facts``."""
+"""Write ``tablectl/insight/facts.json`` from the reference pages: ``python -m tests.docs.publish_facts``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from tests.docs.pages import ROOT
 from tests.docs.sources import FACTS, SECTIONS, page_of
 
-FILE = ROOT / "tablectl" / "insight" / "terms" / "facts.json"
+FILE = ROOT / "tablectl" / "insight" / "facts.json"
 _REFERENCE = ROOT / "docs" / "reference"
 _ROW = re.compile(r'(?m)^\| <a id="(D[0-9]+)"></a>D[0-9]+ \| (.*?) \|$')
 _HEADING = re.compile(r"(?m)^#{2,3} ([0-9]+(?:\.[0-9]+)?)\.? (.+)$")

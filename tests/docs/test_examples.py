@@ -24,7 +24,7 @@ from tablectl.commands.output import Output
 from tablectl.model.errors import InputError
 from tablectl.policies.config_file import load_config
 from tablectl.policies.repository import load_specs
-from tablectl.reports.plan_wording import TITLES
+from tablectl.reports.plan_document import TITLES
 from tests.ci.hand import bash_reads
 from tests.docs.conftest import CONFIG, Place
 from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, like, transcript

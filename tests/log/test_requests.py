@@ -15,7 +15,7 @@ from tablectl.log import state
 from tablectl.log.blame import BlameQuery, BlameQuestion, blame
 from tablectl.log.disk_cache import DiskCache
 from tablectl.log.reader import ReadRequest, read_each, read_many
-from tablectl.log.state import NoCache, TableCache
+from tablectl.log.state import TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.storage import object_log
@@ -25,7 +25,7 @@ from tests.log.checkpoint_files import METADATA, PROTOCOL, adds, parquet
 from tests.log.log_actions import LOCATION, PLAIN, add, checksum, crc, info, metadata
 
 Put = Callable[..., None]
-SHALLOW, NO_CACHE = Depth(), NoCache()
+SHALLOW, NO_CACHE = Depth(), TableCache()
 TEAM = BlameQuestion(lambda live: live.property("team"), lambda one, other: one == other)
 
 
@@ -194,7 +194,7 @@ def test_a_log_that_does_not_continue_the_kept_state_is_read_itself(
         case _:
             put(4, [info(), metadata(team="other")])
     results = []
-    for cache in (DiskCache(tmp_path), NoCache()):
+    for cache in (DiskCache(tmp_path), TableCache()):
         request = ReadRequest(TableName("", (LOCATION,)), LOCATION, lambda _live: Depth())
         (found,) = read_many([request], cache=cache, options=options)
         results.append(str(found) if isinstance(found, LiveError) else found)

@@ -15,7 +15,7 @@ from tablectl.delta.protocol import Client
 from tablectl.log import write_history as write_history_module
 from tablectl.log.disk_cache import DiskCache
 from tablectl.log.reader import ReadRequest, read_many, read_table
-from tablectl.log.state import NoCache, TableCache
+from tablectl.log.state import TableCache
 from tablectl.log.write_history import MOST_COMMITS
 from tablectl.model.table import Commit, Depth, LiveTable, WriteHistory
 from tablectl.storage.object_stores import StoreOptions
@@ -36,7 +36,7 @@ def written(options: StoreOptions) -> Callable[..., WriteHistory]:
             TableName("", (LOCATION,)),
             LOCATION,
             Depth(20, writers=lambda _live: True),
-            cache=cache or NoCache(),
+            cache=cache or TableCache(),
             options=options,
         )
         assert table.writes is not None
@@ -113,7 +113,7 @@ def test_the_history_is_read_side_by_side(put: Put, written: Callable[..., Write
 
 
 @dataclass
-class Kept(NoCache):
+class Kept(TableCache):
     """A cache in memory that a test can look into and forge."""
 
     tables: dict[tuple[str, str], Mapping[int, Commit]] = field(default_factory=dict)
@@ -140,7 +140,7 @@ def test_a_second_plan_reads_only_what_is_new(
     second = written(cache)
     assert len(requests.asked) <= 2 + 21 + 281  # without a checkpoint, the state is looked for in the commits again
     assert second.commits[1:] == first.commits
-    assert written(NoCache()) == second
+    assert written(TableCache()) == second
 
 
 def test_a_second_plan_of_a_table_with_checksums_costs_one_look_back(

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tablectl.commands.scaffold import CI_FILES
+from tablectl.commands.lock import ci_files
 from tablectl.model.install import DISTRIBUTIONS, CiSystem, wheel_name
 from tablectl.version import __version__
 
@@ -153,10 +153,10 @@ def test_a_job_needs_only_tablectl_guard(dist: Path, tmp_path: Path, version: st
 
 def install_scripts() -> list[tuple[str, str]]:
     """The commands that the workflows of ``init`` run to install tablectl, by job."""
-    github = yaml.safe_load(CI_FILES[CiSystem.GITHUB][".github/workflows/tablectl.yml"])["jobs"]
+    github = yaml.safe_load(ci_files(CiSystem.GITHUB)[".github/workflows/tablectl.yml"])["jobs"]
     steps = ((name, step) for name, job in github.items() for step in job["steps"])
     found = [(f"github {name}", step["run"]) for name, step in steps if "pip install" in step.get("run", "")]
-    gitlab = yaml.safe_load(CI_FILES[CiSystem.GITLAB][".gitlab-ci.yml"])
+    gitlab = yaml.safe_load(ci_files(CiSystem.GITLAB)[".gitlab-ci.yml"])
     for name in ("plan", "apply", "drift"):
         lines = [line for each in gitlab[name]["script"] for line in ([each] if isinstance(each, str) else each)]
         found.append((f"gitlab {name}", "\n".join(line for line in lines if "pip install" in line)))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tablectl.commands.scaffold import CI_FILES
+from tablectl.commands.lock import ci_files
 from tablectl.model.install import CiSystem
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def test_the_workflow_runs_make_test_on_every_python_that_the_package_names() ->
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda each: each.stem)
 def test_a_workflow_pins_the_same_commits_of_actions_as_the_workflow_of_init(workflow: Path) -> None:
-    templates = _PINNED.findall(CI_FILES[CiSystem.GITHUB][".github/workflows/tablectl.yml"])
+    templates = _PINNED.findall(ci_files(CiSystem.GITHUB)[".github/workflows/tablectl.yml"])
     text = workflow.read_text(encoding="utf-8")
     pinned = _PINNED.findall(text)
     assert len(pinned) == text.count("uses:")

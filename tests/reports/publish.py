@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tablectl.reports.lint_page import codes_page
+from tests.reports.lint_page import codes_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "generated" / "lint.md"
 

@@ -12,9 +12,8 @@ import pytest
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client
 from tablectl.documents.style import Style
-from tablectl.insight.matrix.conflict_report import ConflictReport, conflict_report
-from tablectl.insight.matrix.conflicts_document import document_of_conflicts
-from tablectl.insight.matrix.context import Assumption
+from tablectl.insight.conflict_context import Assumption
+from tablectl.insight.conflict_report import ConflictReport, conflict_report, document_of_conflicts
 from tablectl.model.table import LiveTable
 from tablectl.reports.document_text import document_text
 from tablectl.support.json_text import write_json
@@ -105,6 +104,7 @@ def test_no_policy_and_nothing_to_change(live: Live) -> None:
 
 def test_for_machines(found: ConflictReport, databricks: ConflictReport) -> None:
     plain = conflicts_json(found)
+    assert plain["format"] == 2
     (view,) = plain["views"]
     pairs = {(each["current"], each["committed"]): each for each in view["pairs"]}
     assert pairs["update", "insert"]["meeting"]["condition"] == "DELTA_CONCURRENT_APPEND"

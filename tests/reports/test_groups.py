@@ -24,8 +24,8 @@ from tablectl.model.text import natural_key
 from tablectl.planning.plan_table import plan_table
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
+from tablectl.reports.document_markdown import LIMIT
 from tablectl.reports.groups import Weight, failure_groups, plan_groups
-from tablectl.reports.markdown import LIMIT
 from tests.builders import CLUSTERED, VECTORS
 from tests.reports.fleet import fleet, renamed
 from tests.reports.rendered import plan_markdown, plan_sarif, plan_text

@@ -8,7 +8,7 @@ from tablectl.documents.style import Style
 from tablectl.lint_rules import RULES
 from tablectl.reports.document_text import document_text
 from tablectl.reports.explain_document import CodeExplanation, document_of_code
-from tablectl.reports.lint_page import codes_page
+from tests.reports.lint_page import codes_page
 from tests.reports.publish import PAGE
 
 

@@ -13,10 +13,9 @@ import pytest
 
 from tablectl.delta.protocol import Client
 from tablectl.documents.style import Style
-from tablectl.insight.matrix.context import Assumption
+from tablectl.insight.conflict_context import Assumption
 from tablectl.insight.statements.actions import StatementError
-from tablectl.insight.statements.compare import Comparison, compare_statements
-from tablectl.insight.statements.pair_document import document_of_pair
+from tablectl.insight.statements.compare import Comparison, compare_statements, document_of_pair
 from tablectl.model.table import LiveTable
 from tablectl.reports.document_markdown import document_markdown
 from tablectl.reports.document_text import document_text
@@ -84,10 +83,10 @@ def test_partitions_that_would_help(live: Callable[..., LiveTable]) -> None:
 
 def test_who_stands_for_clients_that_run_no_sql(live: Callable[..., LiveTable]) -> None:
     found = overlapping(live, clients=(Client("kernel"), Client("delta-rs", (1, 6))))
-    assert found.assumed
+    assert found.clients_assumed
     assert "this answer assumes the newest Delta Spark" in " ".join(between_text(found, Style()).split())
     with pytest.raises(StatementError, match="Delta Kernel runs no SQL statements"):
-        compare_statements(found.live, _MERGE, _DELETE, "oss", Assumption(((Client("kernel"), None),)))
+        compare_statements(live("lake.sales.orders"), _MERGE, _DELETE, "oss", Assumption(((Client("kernel"), None),)))
 
 
 def test_control_characters_of_a_statement_are_shown_not_sent(live: Callable[..., LiveTable]) -> None:
@@ -105,7 +104,7 @@ def test_colours_change_no_letter(live: Callable[..., LiveTable]) -> None:
 
 def test_the_same_for_machines(live: Callable[..., LiveTable]) -> None:
     found = between_json(overlapping(live))
-    assert found["apart"] is False
+    assert (found["apart"], found["format"]) == (False, 2)
     assert [each["operation"] for each in found["statements"]] == ["MERGE", "DELETE"]
     (view,) = found["views"]
     assert [each["result"] for each in view["fates"]] == ["may fail", "may fail"]
@@ -142,13 +141,13 @@ def test_a_statement_of_several_commits_shows_them(live: Callable[..., LiveTable
         "row tracking backfill",
         "SET TBLPROPERTIES",
     ]
-    assert [each["automatic"] for each in view["commits"][1]] == [None, "automatic compaction"]
+    assert [each["automatic"] for each in view["commits"][1]] == ["", "automatic compaction"]
 
 
 def test_a_statement_without_commit_says_so(live: Callable[..., LiveTable]) -> None:
     found = overlapping(live, "ALTER TABLE lake.sales.orders RENAME TO lake.sales.old")
     assert "commits  nothing" in between_text(found, Style())
-    assert found.separate
+    assert found.apart
 
 
 def test_what_an_apply_can_do_is_left_to_it(live: Callable[..., LiveTable]) -> None:

@@ -17,7 +17,7 @@ from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
 from tablectl.model.text import printable, read_code
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.markdown import LIMIT, fenced, words
+from tablectl.reports.document_markdown import LIMIT, fenced, words
 from tests.reports.hostile import EVIL, TEXTS
 from tests.reports.rendered import plan_markdown
 

@@ -12,7 +12,7 @@ from tablectl.documents.style import Style
 from tablectl.model.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, TableRun
 from tablectl.model.text import natural_key
 from tablectl.reports.context import Context
-from tablectl.reports.markdown import LIMIT
+from tablectl.reports.document_markdown import LIMIT
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.results import run_cases, run_results

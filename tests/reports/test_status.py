@@ -9,12 +9,10 @@ from tablectl.documents.style import Style
 from tablectl.model.errors import ExitCode
 from tablectl.reports.context import Context
 from tablectl.reports.document_html import document_html
-from tablectl.reports.document_markdown import document_markdown
+from tablectl.reports.document_markdown import LIMIT, document_markdown
 from tablectl.reports.document_text import document_text
-from tablectl.reports.markdown import LIMIT
 from tablectl.reports.mask import Mask
-from tablectl.reports.status import LakeStatus, TableStatus
-from tablectl.reports.status_document import status_document
+from tablectl.reports.status import LakeStatus, TableStatus, status_document
 from tests.reports.test_html import Read
 
 ROW = TableStatus(

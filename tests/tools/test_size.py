@@ -57,7 +57,7 @@ def test_packages_and_features_add_up_to_the_whole() -> None:
 
 
 def test_a_file_belongs_to_the_first_feature_with_a_pattern_for_it() -> None:
-    assert feature_of("reports/advice_document.py") == "advice"
+    assert feature_of("insight/advice/advise.py") == "advice"
     assert feature_of("tablectl_guard/launcher.py") == "guards for writers"
     assert feature_of("anything.py") == list(FEATURES)[-1]
 

@@ -11,7 +11,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field
 from tablectl.insight.advice.jobs import Jobs
-from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.model.commits import ColumnValues, PastCommits
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure, Value

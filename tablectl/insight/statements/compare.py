@@ -1,343 +1,112 @@
-"""Compare two statements on a live table for each client that writes it: both outcomes, and possible fixes."""
+"""Compares two statements on a live table for each client that writes it: both outcomes, and possible fixes. As a
+record and as a document: where each reads and writes, and which one fails.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
-from types import MappingProxyType
-
-from sqlglot import exp, maybe_parse
-from sqlglot.dialects import Databricks
+from itertools import groupby
 
 from tablectl.attributes.policy import basis_of
 from tablectl.conflicts.delta_spark_rules import RELEASES
 from tablectl.conflicts.expected_writers import ExpectedWriters
+from tablectl.conflicts.transactions import ConflictResult, Level
 from tablectl.delta.client_families import FAMILIES, UNKNOWN
-from tablectl.delta.names import join_parts
+from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.context import NO_ASSUMPTION, Assumption, ConflictContext
-from tablectl.insight.statements.actions import Action, Rearrange, Send, StatementError
-from tablectl.insight.statements.effects import commits_of
+from tablectl.documents.document import Block, Card, Document, Facts, Heading, Paragraph, Tone
+from tablectl.insight.conflict_context import NO_ASSUMPTION, Assumption, ConflictContext
+from tablectl.insight.matrix import BY_APPLY, IN_TURN
+from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.footprint import Footprint
-from tablectl.insight.statements.literals import ColumnDomain, literal_of, one_value, shown, shown_values
-from tablectl.insight.statements.pair import StatementPair, between, main_footprint, row_level_of
+from tablectl.insight.statements.pair import (
+    EVERYWHERE,
+    NO_REGION,
+    PairOutcome,
+    StatementPair,
+    between,
+    main_footprint,
+    region_text,
+)
 from tablectl.insight.statements.parse import ParsedStatement, parse_statement
-from tablectl.insight.statements.regions import EVERY_VALUE, Interval, Value, Values, either
+from tablectl.insight.statements.regions import Region
+from tablectl.insight.statements.suggestions import RewrittenStatement, SuggestedPartitioning, Suggestions, suggest
 from tablectl.insight.statements.target import StatementTable
-from tablectl.insight.statements.tokens import tokens_of
 from tablectl.model.commits import Kind
 from tablectl.model.plan import Basis
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.support.frozen import frozen
 
-_MOST_COLUMNS = 6
-_MOST_PARTS = 3
-_LONGEST = 4000
-"""Maximum length, in characters, of a statement to rewrite: many variants are tried, and each is parsed."""
-_STEPS: Mapping[str, int] = MappingProxyType({"timestamp": 10 * 86_400_000_000, "timestamp_ntz": 86_400_000_000})
-"""The distance from one value of a column to another that is certainly different; 1 for other types."""
-_TIMES = ("timestamp", "timestamp_ntz")
-_FEW_VALUES = ("string", "date", "boolean")
-_QUOTED = ("date", *_TIMES)
+_TONES: dict[ConflictResult, Tone] = {
+    ConflictResult.COMMITS: "good",
+    ConflictResult.MAY_FAIL: "pending",
+    ConflictResult.UNKNOWN: "pending",
+    ConflictResult.FAILS: "bad",
+}
+_LONGEST = 400
 
 
 @frozen
-class RewrittenStatement:
-    """One of the two statements, with an added condition."""
+class RegionText:
+    """A region as a condition on partition columns."""
 
-    index: int
-    """0 for the first, 1 for the second."""
-    sql: str
-    only_if: str = ""
-    """The condition under which it does the same as before; empty if it always does."""
+    where: str
+    exact: bool
+    """Whether it holds no other partitions than those that the statement touches."""
 
 
 @frozen
-class SuggestedPartitioning:
-    """Partition columns with which both statements commit unchanged."""
+class PassedOver:
+    """A part of a statement's conditions that does not narrow what it reads."""
 
-    columns: tuple[str, ...]
-    unclustered: bool
-    """Whether the table would lose its clustering."""
-
-
-@frozen
-class Suggestions:
-    """All fixes; empty if none helps or none is needed."""
-
-    rewrites: tuple[RewrittenStatement, ...] = ()
-    """To be made together."""
-    partitionings: tuple[SuggestedPartitioning, ...] = ()
-    by_apply: tuple[int, ...] = ()
-    """The statements that ``tablectl apply`` can make while guarded writers wait: 0 the first, 1 the second."""
+    condition: str
+    reason: str
 
 
 @frozen
-class _Added:
-    """A condition on a partition column for one of the statements."""
+class StatementCommit:
+    """One commit of a statement, for people and as JSON."""
 
-    index: int
-    column: str
-    domain: ColumnDomain
-    values: Values
-    """The values that the condition admits; an example if only the user knows them."""
-    only_if: str = ""
-    blank: str = ""
-    """The placeholder for a value that only the user knows."""
-    of_source: bool = False
-    """Whether it applies only to the source of a MERGE."""
+    kind: Kind
+    reads: RegionText | None
+    """The partitions that it registers as read; ``None`` if it reads nothing of the table."""
+    rewrites: RegionText
+    adds: RegionText
+    data_change: bool
+    """Whether its files have other rows than those that it removes."""
+    metadata: bool
+    """Whether it may commit metadata."""
+    protocol: bool
+    automatic: str
+    """Why Delta makes this commit by itself; empty for the statement's own."""
+    sure: bool
+    """Whether the statement makes this commit in any case."""
+    passed_over: tuple[PassedOver, ...]
+    taken_for_other_tables: tuple[str, ...]
+    """Tables that it reads, which are assumed to be other tables, not views of this one."""
 
+    @classmethod
+    def of(cls, made: Footprint, subject: StatementTable) -> StatementCommit:
+        """A commit on this table."""
 
-def suggest(
-    first: ParsedStatement, second: ParsedStatement, subject: StatementTable, setting: ConflictContext
-) -> Suggestions:
-    """The changes with which both statements would commit, whichever commits first."""
-    both = (first, second)
-    found = between(first, second, subject, setting)
-    by_apply = () if found.separate else tuple(index for index, each in enumerate(both) if _can_apply(each.action))
-    if found.separate or any(len(each.sql) > _LONGEST for each in both):
-        return Suggestions(by_apply=by_apply)
-    working = (rewrites for added in _conditions(found, subject) if (rewrites := _tried(added, both, subject, setting)))
-    return Suggestions(next(working, ()), tuple(_partitionings(both, subject, setting)), by_apply)
+        def text(region: Region) -> RegionText:
+            return RegionText(region_text(region, subject), region.exact)
 
-
-def _can_apply(action: Action | None) -> bool:
-    """Whether a policy can declare what a statement does."""
-    return isinstance(action, Send) or (isinstance(action, Rearrange) and action.kind is Kind.REORG)
-
-
-def _conditions(found: StatementPair, subject: StatementTable) -> Iterator[tuple[_Added, ...]]:
-    """The conditions that could be added, the most certain first."""
-    columns = [(name, domain) for name in subject.partitions[:_MOST_COLUMNS] if (domain := subject.domain(name))]
-    for sure in (_follows, _of_source):
-        yield from _alone_and_both([list(sure(found, column, domain)) for column, domain in columns])
-    for column, domain in columns:
-        for index in (0, 1):
-            yield from _beside_the_other(found, index, column, domain)
-    for column, domain in columns:
-        only_if = f"all its rows have one {column}, and those of the other another"
-        yield tuple(_blank(index, column, domain, each, only_if) for index, each in enumerate(_examples(domain)))
-
-
-def _alone_and_both(known: Sequence[Sequence[_Added]]) -> Iterator[tuple[_Added, ...]]:
-    yield from chain.from_iterable([(each,) for each in of_column] for of_column in known)
-    yield from (tuple(of_column) for of_column in known if len(of_column) == 2)
-
-
-def _footprint(found: StatementPair, index: int) -> Footprint:
-    return main_footprint((found.first, found.second)[index])
-
-
-def _follows(found: StatementPair, column: str, domain: ColumnDomain) -> Iterator[_Added]:
-    """A condition that follows from the statement, but that Delta does not derive from it."""
-    for index in (0, 1):
-        each = _footprint(found, index)
-        values = each.rewrites.column(column)
-        hidden = each.reads is not None and each.reads.column(column) == EVERY_VALUE
-        if hidden and each.rewrites.boxes and values != EVERY_VALUE:
-            yield _Added(index, column, domain, values)
-
-
-def _of_source(found: StatementPair, column: str, domain: ColumnDomain) -> Iterator[_Added]:
-    """A MERGE may insert rows into any partition, although it reads only some."""
-    for index in (0, 1):
-        each = _footprint(found, index)
-        values = EVERY_VALUE if each.reads is None else each.reads.column(column)
-        if each.kind is Kind.MERGE and values != EVERY_VALUE and each.adds.column(column) == EVERY_VALUE:
-            only_if = "its source has no other rows to insert"
-            yield _Added(index, column, domain, values, only_if, of_source=True)
-
-
-def _beside_the_other(
-    found: StatementPair, index: int, column: str, domain: ColumnDomain
-) -> Iterator[tuple[_Added, ...]]:
-    """A condition for one statement that keeps it out of the partitions that the other reads and writes."""
-    other = _footprint(found, 1 - index)
-    taken = either([other.adds, other.rewrites, *([other.reads] if other.reads else [])]).column(column)
-    free = taken.complement()
-    if taken == EVERY_VALUE or free.empty:
-        return
-    yield (_Added(index, column, domain, free, only_if="the rows that it is for lie there"),)
-    example = next((each for each in _near(taken, domain) if free.meet(one_value(each)) == one_value(each)), None)
-    if example is not None:
-        only_if = f"all its rows have one {column}, and never {shown_values(column, taken, domain)}"
-        yield (_blank(index, column, domain, example, only_if),)
-
-
-def _near(taken: Values, domain: ColumnDomain) -> Iterator[Value]:
-    """Values just outside a set's bounds."""
-    for each in taken.intervals:
-        if domain.type == "string":
-            yield from (f"{bound}~" for bound in (each.high, each.low) if bound is not None)
-        else:
-            step = _STEPS.get(domain.type, 1)
-            yield from (bound for bound in (each.high, each.low) if bound is not None and not each.within(_at(bound)))
-            yield from (bound + sign * step for bound, sign in ((each.high, 1), (each.low, -1)) if bound is not None)
-    yield from _examples(domain)
-
-
-def _at(value: Value) -> Interval:
-    return Interval(value, value)
-
-
-def _examples(domain: ColumnDomain) -> tuple[Value, Value]:
-    return ("a", "b") if domain.type == "string" else (0, _STEPS.get(domain.type, 1))
-
-
-def _blank(index: int, column: str, domain: ColumnDomain, example: Value, only_if: str) -> _Added:
-    blank = f"'<its {column}>'" if domain.type in ("string", *_QUOTED) else f"<its {column}>"
-    blank = f"{domain.type.upper()} {blank}" if domain.type in _QUOTED else blank
-    return _Added(index, column, domain, one_value(example), only_if, blank)
-
-
-def _tried(
-    added: Sequence[_Added],
-    both: tuple[ParsedStatement, ParsedStatement],
-    subject: StatementTable,
-    setting: ConflictContext,
-) -> tuple[RewrittenStatement, ...]:
-    """The rewritten statements, if they no longer conflict; else nothing."""
-    analysed, rewrites = list(both), []
-    for each in added:
-        example = _with_condition(both[each.index], each, _condition(each, example=True), subject)
-        text = _with_condition(both[each.index], each, _condition(each, example=False), subject)
-        if example is None or text is None or len(text) > _LONGEST:
-            return ()
-        try:
-            parsed = parse_statement(example)
-        except StatementError:
-            return ()
-        analysed[each.index] = replace(parsed, evolves=both[each.index].evolves)
-        rewrites.append(RewrittenStatement(each.index, text, each.only_if))
-    pair = between(analysed[0], analysed[1], subject, setting)
-    if not pair.separate:
-        return ()
-    before = (main_footprint(commits_of(each, subject, setting)) for each in both)
-    after = (main_footprint(each) for each in (pair.first, pair.second))
-    # A condition that contradicts the others would make everything disjoint.
-    empty = any(_emptied(old, new) for old, new in zip(before, after, strict=True))
-    return () if empty else tuple(rewrites)
-
-
-def _emptied(before: Footprint, after: Footprint) -> bool:
-    """Whether a statement lost one of its effects, because the region of that effect became empty."""
-    regions = ((before.rewrites, after.rewrites), (before.adds, after.adds))
-    nothing = any(old.boxes and not new.boxes for old, new in regions)
-    return nothing or (after.reads is not None and not after.reads.boxes)
-
-
-def _condition(added: _Added, *, example: bool) -> exp.Expr:
-    """The condition, with the example or with the placeholder."""
-    column = exp.column(added.column)
-    if added.blank and not example:
-        return exp.EQ(this=column, expression=exp.Var(this=added.blank))
-    return maybe_parse(shown_values(join_parts((added.column,)), added.values, added.domain), dialect=Databricks)
-
-
-def _with_condition(
-    statement: ParsedStatement, added: _Added, condition: exp.Expr, subject: StatementTable
-) -> str | None:
-    """A statement with one more condition; ``None`` if it cannot have one."""
-    if "\\" in statement.sql:
-        return None  # strings with escapes are not kept as written
-    if isinstance(statement.action, Rearrange):
-        return _rearranged(statement, _spelled(condition, added, subject, ""))
-    node = statement.node.copy()
-    match node:
-        case exp.Update() | exp.Delete():
-            old = node.args.get("where")
-            made = _spelled(condition, added, subject, statement.alias)
-            node.set("where", exp.Where(this=exp.and_(old.this, made) if old else made))
-        case exp.Merge():
-            qualifier = statement.alias or statement.parts[-1]
-            if not added.of_source:
-                node.set("on", exp.and_(node.args["on"], _spelled(condition, added, subject, qualifier)))
-            if added.only_if and any(not when.args.get("matched") for when in node.args["whens"].expressions):
-                source = _limited(node.args["using"], _spelled(condition, added, subject, ""))
-                if source is None:
-                    return None
-                node.set("using", source)
-        case exp.Insert() if isinstance(node.expression, exp.Select):
-            node.set("expression", node.expression.where(_spelled(condition, added, subject, "")))
-        case _:
-            return None
-    return node.transform(_as_literal).sql(Databricks)
-
-
-def _rearranged(statement: ParsedStatement, condition: exp.Expr) -> str | None:
-    """An OPTIMIZE or REORG of the files that also satisfy the condition."""
-    if not isinstance(statement.node, exp.Null) or len(statement.parts) > _MOST_PARTS:
-        return None
-    condition = condition.transform(_as_literal)
-    before, found, after = _split_before(statement.sql, ("ZORDER", "APPLY"))
-    return f"{before.rstrip()} WHERE {condition.sql(Databricks)}{' ' if found else ''}{after}"
-
-
-def _split_before(sql: str, words: Sequence[str]) -> tuple[str, bool, str]:
-    """A statement before and from the first of these words."""
-    place = next((token.start for token in tokens_of(sql) if token.text.upper() in words), None)
-    plain = sql.rstrip("; \n\t")
-    return (plain, False, "") if place is None else (plain[:place], True, plain[place:])
-
-
-def _as_literal(node: exp.Expr) -> exp.Expr:
-    """Write dates as people do."""
-    if isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE:
-        known = literal_of(node)
-        return exp.Var(this=shown(known.value, ColumnDomain("date"))) if known and known.kind == "date" else node
-    return node
-
-
-def _spelled(condition: exp.Expr, added: _Added, subject: StatementTable, qualifier: str) -> exp.Expr:
-    """The condition, with the column spelled as in the table."""
-    made = condition.copy()
-    name = next(each for each in subject.partition_columns if each.casefold() == added.column)
-    for column in [made] if isinstance(made, exp.Column) else list(made.find_all(exp.Column)):
-        column.replace(exp.column(name, table=qualifier or None))
-    return made
-
-
-def _limited(source: exp.Expr, condition: exp.Expr) -> exp.Expr | None:
-    """A source that is limited to some of its rows."""
-    alias = source.alias_or_name
-    if not isinstance(source, exp.Table | exp.Subquery) or not alias:
-        return None
-    inner = source.copy()
-    if isinstance(inner, exp.Table):
-        inner.set("alias", None)
-    return exp.select("*").from_(inner).where(condition).subquery(alias)
-
-
-def _partitionings(
-    both: Sequence[ParsedStatement], subject: StatementTable, setting: ConflictContext
-) -> Iterator[SuggestedPartitioning]:
-    """Data columns that a statement names and by which the table could be partitioned.
-
-    Never a number or a timestamp, of which each value would be a directory (D60), nor a column that a statement
-    changes, because its rows would move. Partitions end row-level concurrency (D42), so never on a table that has it.
-    """
-    if any(row_level_of(commits_of(each, subject, setting), setting) for each in both):
-        return
-    changed = {name for each in both for name in _changed(each.node)}
-    named = [{column.name.casefold() for column in each.node.find_all(exp.Column)} for each in both]
-    for field in subject.schema.fields:
-        column, domain = field.name.casefold(), subject.domain(field.name.casefold())
-        if domain is None or domain.type not in _FEW_VALUES or column in changed:
-            continue
-        if column in subject.partitions or not any(column in each for each in named):
-            continue
-        columns = (*subject.partition_columns, field.name)
-        if between(both[0], both[1], replace(subject, partition_columns=columns), setting).separate:
-            yield SuggestedPartitioning(columns, setting.clustered)
-
-
-def _changed(node: exp.Expr) -> Iterator[str]:
-    """The columns that an UPDATE or the clauses of a MERGE set."""
-    for update in node.find_all(exp.Update):
-        assigned = (each.this for each in update.expressions if isinstance(each, exp.EQ))
-        yield from (each.name.casefold() for each in assigned if isinstance(each, exp.Column))
+        return cls(
+            kind=made.kind,
+            reads=None if made.reads is None else text(made.reads),
+            rewrites=text(made.rewrites),
+            adds=text(made.adds),
+            data_change=made.data_change,
+            metadata=made.most_metadata is not None,
+            protocol=made.protocol is not None,
+            automatic=made.automatic,
+            sure=made.sure,
+            passed_over=tuple(PassedOver(part, why) for part, why in made.passed_over),
+            taken_for_other_tables=made.assumed,
+        )
 
 
 @frozen
@@ -345,25 +114,62 @@ class ClientComparison:
     """The result of one client, or of several clients with the same result."""
 
     clients: tuple[Client, ...]
-    pair: StatementPair
+    isolation: Level
+    """The level at which these clients commit."""
+    isolation_pinned: bool
+    """Whether the table sets the level."""
+    apart: bool
+    """Whether both certainly commit, whichever commits first."""
+    footprints: tuple[StatementCommit, ...]
+    """The commit of each statement that says where it reads and writes."""
+    commits: tuple[tuple[StatementCommit, ...], ...]
+    """All commits of each statement."""
+    fates: tuple[PairOutcome, PairOutcome]
+    """The outcome of the first statement after the second, and of the second after the first."""
     ways: Suggestions
+
+    @classmethod
+    def of(cls, client: Client, pair: StatementPair, subject: StatementTable, ways: Suggestions) -> ClientComparison:
+        """What one client makes of two statements."""
+        both = (pair.first, pair.second)
+        return cls(
+            clients=(client,),
+            isolation=pair.setting.level,
+            isolation_pinned=pair.setting.stored_level is not None,
+            apart=pair.separate,
+            footprints=tuple(StatementCommit.of(main_footprint(each), subject) for each in both),
+            commits=tuple(tuple(StatementCommit.of(commit, subject) for commit in each) for each in both),
+            fates=pair.outcomes,
+            ways=ways,
+        )
+
+
+@frozen
+class ComparedStatement:
+    """One of the two statements."""
+
+    sql: str
+    operation: str
 
 
 @frozen
 class Comparison:
     """The comparison of two statements for all clients."""
 
-    live: LiveTable
-    subject: StatementTable
-    statements: tuple[ParsedStatement, ParsedStatement]
+    table: TableName
+    version: int
+    """The version of the table that the outcomes are of."""
+    partition_columns: tuple[str, ...]
+    clustered: bool
+    apart: bool
+    """Whether both commit, whichever commits first and whichever client runs them."""
+    statements: tuple[ComparedStatement, ...]
     views: tuple[ClientComparison, ...]
-    assumed: bool
+    clients_assumed: bool
     """Whether no client that runs SQL is known, so that the newest open-source Delta stands for all."""
-
-    @property
-    def separate(self) -> bool:
-        """Whether both commit, whichever commits first and whichever client runs them."""
-        return all(view.pair.separate for view in self.views)
+    assumptions: tuple[str, ...]
+    """What must be true for this to hold, in sentences."""
+    format: int = 2
 
 
 def compare_statements(
@@ -387,13 +193,42 @@ def compare_statements(
     for client, photon in expected:
         setting = ConflictContext.of(live, client, photon=photon, auto_compact=assumption.auto_compact)
         pair = between(*statements, subject, setting)
-        view = ClientComparison((client,), pair, suggest(*statements, subject, setting))
-        same = next((each for each in views if _alike(each, view)), None)
+        view = ClientComparison.of(client, pair, subject, suggest(*statements, subject, setting))
+        same = next((each for each in views if replace(each, clients=view.clients) == view), None)
         if same is None:
             views.append(view)
         else:
             views[views.index(same)] = replace(same, clients=(*same.clients, client))
-    return Comparison(live, subject, statements, tuple(views), assumed)
+    return Comparison(
+        table=live.name,
+        version=live.version,
+        partition_columns=live.partition_columns,
+        clustered=live.clustering is not None,
+        apart=all(view.apart for view in views),
+        statements=tuple(ComparedStatement(each.sql, each.verb) for each in statements),
+        views=tuple(views),
+        clients_assumed=assumed,
+        assumptions=tuple(_assumptions(statements, subject, views, clients_assumed=assumed)),
+    )
+
+
+def _assumptions(
+    statements: Sequence[ParsedStatement],
+    subject: StatementTable,
+    views: Sequence[ClientComparison],
+    *,
+    clients_assumed: bool,
+) -> Iterator[str]:
+    changes = "rows, files or settings" if any(each.action for each in statements) else "rows"
+    yield f"This holds for statements that both change {changes}; a statement that changes none conflicts with nothing."
+    commits = (each for view in views for made in view.commits for each in made)
+    if others := list(dict.fromkeys(name for each in commits for name in each.taken_for_other_tables)):
+        verb = "is taken for another table, not a view" if len(others) == 1 else "are taken for other tables, not views"
+        yield f"{', '.join(others)} {verb} of this one."
+        if any(domain.type == "string" for domain in map(subject.domain, subject.partitions) if domain):
+            yield "Its text columns are assumed to have no collation, by which 'ab' also finds 'AB'."
+    if clients_assumed:
+        yield "No client in the table's history is known to run SQL: this answer assumes the newest Delta Spark."
 
 
 def _parsed(sql: str, which: str) -> ParsedStatement:
@@ -417,7 +252,115 @@ def _expected(
     return (known, False) if known else ([(RELEASES[-1], None)], True)
 
 
-def _alike(one: ClientComparison, other: ClientComparison) -> bool:
-    mine, theirs = ((each.pair.outcomes, each.pair.first, each.pair.second, each.ways) for each in (one, other))
-    same_level = one.pair.setting.level is other.pair.setting.level
-    return mine == theirs and same_level
+def document_of_pair(overlapping: Comparison) -> Document:
+    """The comparison, one card for each client."""
+    columns = overlapping.partition_columns
+    layout = f"partitioned by {', '.join(columns)}" if columns else "no partitions"
+    clustered = ", clustered" if overlapping.clustered else ""
+    about = Paragraph(f"version {overlapping.version}, {layout}{clustered}", "quiet")
+    return Document(
+        subject=overlapping.table.text,
+        verdict=None,
+        cards=(
+            Card((overlapping.table.text,), "", "", "", brief=(about,)),
+            *(_view(overlapping, each) for each in overlapping.views),
+        ),
+        tail=(Paragraph(" ".join(overlapping.assumptions), "quiet"),),
+        record=overlapping,
+    )
+
+
+def _view(overlapping: Comparison, view: ClientComparison) -> Card:
+    level = f"{view.isolation}{'' if view.isolation_pinned else ' (not set)'}"
+    who = " and ".join(client.text() for client in view.clients)
+    blocks = tuple(_blocks(overlapping, view))
+    return Card((f"With {who}",), f"at {level}", "quiet", "", "client", brief=blocks)
+
+
+def _blocks(overlapping: Comparison, view: ClientComparison) -> Iterator[Block]:
+    partitioned = bool(overlapping.partition_columns)
+    made = zip("12", overlapping.statements, view.commits, view.footprints, strict=True)
+    for number, statement, commits, main in made:
+        text = " ".join(statement.sql.split())
+        sql = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+        yield Facts(((number, sql), *_commits(commits, main, partitioned=partitioned)))
+    for number, other, outcome in zip("12", "21", view.fates, strict=True):
+        what = outcome.result.value
+        if outcome.exceptions:
+            what += f" with {' or '.join(outcome.exceptions)}"
+        yield Paragraph(f"{number} in flight, {other} commits first: {what}", _TONES[outcome.result])
+        yield Facts((("why", f"{outcome.reason} ({outcome.source})"),))
+        if outcome.afterwards:
+            yield Facts((("then", outcome.afterwards),))
+    if not view.apart:
+        yield from _ways(view.ways)
+
+
+def _commits(
+    commits: Sequence[StatementCommit], main: StatementCommit, *, partitioned: bool
+) -> Iterator[tuple[str, str]]:
+    """Where a statement reads and writes, and its commits if that is not exactly one."""
+    if not commits:
+        yield "commits", "nothing"
+        return
+    if len(commits) > 1:
+        yield "commits", "; ".join(_numbered(commits))
+    reads = main.reads.where if main.reads else "nothing of the table"
+    yield "reads", "the whole table" if reads == EVERYWHERE else reads
+    yield "writes", _writes(main)
+    for each in main.passed_over if partitioned else ():
+        yield "not used", f"{_cut(each.condition)}: {each.reason}"
+
+
+def _numbered(commits: Sequence[StatementCommit]) -> Iterator[str]:
+    """The commits with their places; equal ones that follow each other together."""
+    first = 1
+    for text, same in groupby(each.kind.value + _kind_of(each) for each in commits):
+        last = first + len(list(same)) - 1
+        yield f"{first} {text}" if first == last else f"{first}-{last} {text}"
+        first = last + 1
+
+
+def _kind_of(commit: StatementCommit) -> str:
+    if commit.automatic:
+        return f" ({commit.automatic}, if there are enough small files)"
+    return "" if commit.sure else " (if there are files to rewrite)"
+
+
+def _writes(commit: StatementCommit) -> str:
+    """Where rows are changed, and where new or moved rows may be written."""
+    rewrites, adds = commit.rewrites.where, commit.adds.where
+    if rewrites == adds == NO_REGION:
+        return "no files"
+    if commit.data_change and NO_REGION not in (rewrites, adds) and rewrites != adds:
+        return f"{rewrites}; new rows {adds}"
+    return adds if rewrites == NO_REGION else rewrites
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _ways(ways: Suggestions) -> Iterator[Block]:
+    yield Heading("How to avoid the conflict", style="sql")
+    for each in ways.rewrites:
+        yield from _rewrite(each)
+    for index, partitioning in enumerate(ways.partitionings):
+        yield Paragraph(_partitioning(partitioning, first=index == 0 and not ways.rewrites))
+    yield from (Paragraph(f"{index + 1}: {BY_APPLY}") for index in ways.by_apply)
+    if not ways.rewrites and not ways.partitionings and not ways.by_apply:
+        yield Paragraph(f"no rewrite was found: {IN_TURN}")
+
+
+def _rewrite(each: RewrittenStatement) -> Iterator[Block]:
+    condition = f", only if {each.only_if}" if each.only_if else ", with the same result"
+    yield Facts(((f"{each.statement + 1}", f"rewritten{condition}: {each.sql}"),))
+
+
+def _partitioning(each: SuggestedPartitioning, *, first: bool) -> str:
+    instead = " instead of clustering" if each.unclustered else ""
+    opening = "" if first else "or "
+    return (
+        f"{opening}PARTITIONED BY ({', '.join(each.columns)}){instead}: both would commit unchanged; "
+        "only if it has few values, because each is a directory (D60)"
+    )

@@ -15,7 +15,7 @@ from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import canonical_location
 from tablectl.delta.protocol import SUPPORT, Protocol, supported_by, with_needed
-from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.actions import (
     Action,
     AddColumns,

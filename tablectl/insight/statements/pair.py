@@ -17,17 +17,20 @@ from tablectl.conflicts.databricks_rules import row_level
 from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import NOTHING, Conflict, ConflictOutcome, ConflictResult, Reads
 from tablectl.delta.client_families import DATABRICKS
-from tablectl.insight.matrix.context import ConflictContext
-from tablectl.insight.matrix.operations import Transaction
+from tablectl.delta.protocol import Client
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.effects import Footprints, commits_of
 from tablectl.insight.statements.footprint import Footprint
 from tablectl.insight.statements.literals import shown_values
 from tablectl.insight.statements.parse import ParsedStatement
 from tablectl.insight.statements.regions import NOWHERE, Region, covers, disjoint, either
 from tablectl.insight.statements.target import StatementTable
+from tablectl.insight.table_operations import Transaction
 from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
 from tablectl.support.frozen import frozen
 
+NO_REGION = "nothing"
+"""The text of an empty region."""
 EVERYWHERE = "anywhere"
 """The text of a region that restricts no column."""
 _CHANGES = (Kind.UPDATE, Kind.DELETE, Kind.MERGE)
@@ -44,6 +47,8 @@ class PairOutcome:
     source: str
     conflicts: tuple[Conflict, ...] = ()
     """How it fails or may fail, in the order of Delta's checks."""
+    exceptions: tuple[str, ...] = ()
+    """What its client raises for them."""
     afterwards: str = ""
     """What may happen to the commits that Delta adds to the statement; empty if nothing."""
 
@@ -69,7 +74,15 @@ def between(
 ) -> StatementPair:
     """Both orders of two statements. Raises ``StatementError`` if one of them writes another table."""
     pair = _by_files(first, second, subject, setting)
-    return pair if pair.separate else _by_rows(pair, first, second, subject)
+    if pair.separate:
+        return pair
+    found = _by_rows(pair, first, second, subject)
+    one, two = (replace(each, exceptions=_raised(each, setting.client)) for each in found.outcomes)
+    return replace(found, outcomes=(one, two))
+
+
+def _raised(outcome: PairOutcome, client: Client) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.raised_by(client) for each in outcome.conflicts))
 
 
 def _by_rows(
@@ -108,9 +121,8 @@ def _by_files(
 ) -> StatementPair:
     setting = replace(setting, partitioned=bool(subject.partition_columns))
     one, two = (commits_of(each, subject, setting) for each in (first, second))
-    return StatementPair(
-        setting, one, two, (_pair_outcome(one, two, subject, setting), _pair_outcome(two, one, subject, setting))
-    )
+    outcomes = (_pair_outcome(one, two, subject, setting), _pair_outcome(two, one, subject, setting))
+    return StatementPair(setting, one, two, outcomes)
 
 
 def main_footprint(commits: Footprints) -> Footprint:
@@ -300,7 +312,7 @@ def _partition(where: str, setting: ConflictContext) -> Partition:
 def region_text(region: Region, subject: StatementTable) -> str:
     """A region as a condition on partition columns, truncated if long."""
     if not region.boxes:
-        return "nothing"
+        return NO_REGION
     if region.everywhere:
         return EVERYWHERE
     names = {name.casefold(): name for name in subject.partition_columns}

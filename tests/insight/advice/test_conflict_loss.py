@@ -10,7 +10,7 @@ from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
 from tablectl.insight.advice.conflict_loss import Layout, conflict_loss
 from tablectl.insight.advice.jobs import Jobs, find_jobs
-from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.log.reader import read_table
 from tests.insight.advice.job_log import MINUTE, SECOND, JobLog
 

@@ -24,7 +24,7 @@ from typing import Any
 from tablectl.conflicts.transactions import ConflictResult
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.pair import between
 from tablectl.insight.statements.parse import parse_statement

@@ -15,7 +15,7 @@ import pytest
 from tablectl.conflicts.transactions import Conflict, ConflictResult
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.pair import between
 from tablectl.insight.statements.parse import parse_statement
 from tablectl.insight.statements.target import StatementTable

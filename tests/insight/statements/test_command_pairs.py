@@ -10,11 +10,11 @@ from tablectl.conflicts.transactions import Conflict, ConflictResult
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
-from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
+from tablectl.insight.conflict_context import LEVEL, VECTORS, ConflictContext
 from tablectl.insight.statements.actions import StatementError
-from tablectl.insight.statements.compare import Suggestions, suggest
 from tablectl.insight.statements.pair import PairOutcome, StatementPair, between
 from tablectl.insight.statements.parse import parse_statement
+from tablectl.insight.statements.suggestions import Suggestions, suggest
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.operations import ClusterBy
 

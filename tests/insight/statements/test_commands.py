@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.actions import ChangeColumns, Rearrange, Replace, Send, StatementError
 from tablectl.insight.statements.effects import commits_of
 from tablectl.insight.statements.parse import DEEPEST, parse_statement

@@ -19,7 +19,7 @@ from deltalake import write_deltalake
 from tablectl.conflicts.transactions import Conflict, ConflictResult
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.pair import PairOutcome, between
 from tablectl.insight.statements.parse import parse_statement
 from tablectl.insight.statements.target import StatementTable

@@ -13,10 +13,10 @@ from tablectl.conflicts.transactions import Conflict, ConflictResult
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
-from tablectl.insight.matrix.context import LEVEL, VECTORS, ConflictContext
-from tablectl.insight.statements.compare import SuggestedPartitioning, Suggestions, suggest
+from tablectl.insight.conflict_context import LEVEL, VECTORS, ConflictContext
 from tablectl.insight.statements.pair import StatementPair, between, region_text
 from tablectl.insight.statements.parse import parse_statement
+from tablectl.insight.statements.suggestions import SuggestedPartitioning, Suggestions, suggest
 from tablectl.insight.statements.target import StatementTable
 from tests.insight.statements.sql_rows import CONDITIONS, SUBJECT, Rows
 
@@ -440,7 +440,7 @@ def test_a_way_that_leaves_a_statement_nothing_to_do_is_none() -> None:
 def test_a_condition_that_follows_is_written_out() -> None:
     found = ways(merge("(SELECT * FROM updates WHERE date = '2026-01-01')"), DAY_2)
     (rewrite,) = found.rewrites
-    assert (rewrite.index, rewrite.only_if) == (0, "")
+    assert (rewrite.statement, rewrite.only_if) == (0, "")
     assert "AND t.date = DATE '2026-01-01'" in rewrite.sql
 
 
@@ -458,7 +458,7 @@ def test_a_statement_is_kept_out_of_where_the_other_is() -> None:
 
 def test_values_that_only_the_user_knows_are_left_blank() -> None:
     found = ways(merge(), merge())
-    assert [each.index for each in found.rewrites] == [0, 1]
+    assert [each.statement for each in found.rewrites] == [0, 1]
     assert all("t.date = DATE '<its date>'" in each.sql for each in found.rewrites)
     assert all("FROM updates WHERE date = DATE '<its date>'" in each.sql for each in found.rewrites)
 
@@ -510,7 +510,7 @@ def test_a_rewritten_statement_does_what_it_is_suggested_for(first: str, second:
     found = ways(first, second)
     texts = [first, second]
     for each, day in zip(found.rewrites, ("2026-02-01", "2026-02-02"), strict=False):
-        texts[each.index] = each.sql.replace("<its date>", day)
+        texts[each.statement] = each.sql.replace("<its date>", day)
     assert pair(texts[0], texts[1]).separate is bool(found.rewrites)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablectl.delta.protocol import Client
-from tablectl.insight.matrix.context import ConflictContext
+from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.actions import StatementError
 from tablectl.insight.statements.effects import commits_of
 from tablectl.insight.statements.parse import DEEPEST, LONGEST, parse_statement

@@ -40,7 +40,7 @@ from tablectl.lint_rules import RULES
 from tablectl.planning.plan_table import plan_table
 from tablectl.policies.config_file import load_config
 from tablectl.policies.schemas import config_schema
-from tablectl.reports.lint_page import codes_page
+from tests.reports.lint_page import codes_page
 from tablectl.reports.sarif import RULES as SARIF
 from tests.builders import live_table
 

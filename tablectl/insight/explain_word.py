@@ -1,0 +1,242 @@
+"""Explains a word: what the tables of the documentation's pages say of it, and the facts behind conflict rules.
+
+The pages hold a row for each word, setting, key, state or code; they are the only place where these are explained.
+
+The facts are ``D37``, documented by Databricks, and ``delta-2.2``, from Delta's own code. ``facts.json`` holds the
+texts of ``docs/reference``, which an installation does not have, and the public page behind each.
+``python -m tests.docs.publish_facts`` writes it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pkgutil import get_data
+from types import MappingProxyType
+
+from tablectl.documents.document import Block, Document, Facts, Listing, Paragraph, page
+from tablectl.model.text import Code
+from tablectl.support.frozen import frozen
+from tablectl.support.json_text import read_json
+from tablectl.support.pages import pages_folder
+
+PAGES = (
+    "glossary.md",
+    "policies.md",
+    "generated/settings.md",
+    "advise.md",
+    "upkeep.md",
+    "features.md",
+    "status.md",
+    "reports.md",
+    "exit-codes.md",
+)
+"""The pages whose tables are read, the most important first."""
+_LINK = re.compile(r"\[([^\[\]]{0,300})\]\(([^()\s]{0,300})\)")
+_CELLS = re.compile(r"(?<!\\)\|")
+_RULE = re.compile(r"\|[-:| ]+\|\Z")
+
+
+@frozen
+class PageRow:
+    """One row of a table. The first cell holds the words."""
+
+    words: tuple[str, ...]
+    cells: tuple[tuple[str, str], ...]
+    """The other cells that say something, each with the title of its column."""
+    page: str
+    """From the root of the repository."""
+
+
+def rows_about(word: str) -> tuple[PageRow, ...]:
+    """The rows about a word, in any letter case; ``_`` and ``-`` count as spaces. Of a group of keys
+    (``window.allow``), the rows of its keys. A rule of a report is the last meaning that counts.
+    """
+    asked = _folded(word)
+    rows = list(_rows())
+    found = [row for row in rows if asked in map(_folded, row.words)]
+    found = [row for row in found if row.page != "docs/reports.md"] or found
+    groups = (f"{asked}.", f"{asked}[].")
+    return tuple(found or (row for row in rows if _folded(row.words[0]).startswith(groups)))
+
+
+def explained_words(pages: Sequence[str] = PAGES) -> tuple[str, ...]:
+    """Every word that has a row, for suggestions."""
+    return tuple(dict.fromkeys(word for row in _rows(pages) for word in row.words))
+
+
+def pages_about(word: str) -> Sequence[str]:
+    """The pages whose title or first line has a word."""
+    asked, found = f" {_folded(word)} ", []
+    for file in sorted(pages_folder().glob("*.md")):
+        top = " ".join(file.read_text(encoding="utf-8").splitlines()[:3])
+        if asked in f" {_folded(' '.join(re.findall(r'[A-Za-z0-9_]+', top)))} ":
+            found.append(f"docs/{file.name}")
+    return found
+
+
+def _folded(word: str) -> str:
+    return " ".join(re.sub("[-_]", " ", word.casefold()).split())
+
+
+def _rows(pages: Sequence[str] = PAGES) -> Iterator[PageRow]:
+    folder = pages_folder()
+    for name in pages:
+        titles: list[str] = []
+        before: list[str] = []
+        for line in (folder / name).read_text(encoding="utf-8").splitlines():
+            cells = [_plain(each, name) for each in _CELLS.split(line)[1:-1]]
+            if _RULE.match(line):
+                titles = before
+            elif not cells:
+                titles = []
+            elif titles:
+                words = tuple(each.strip("`* ") for each in cells[0].split(", "))
+                told = tuple(each for each in zip(titles[1:], cells[1:], strict=False) if each[1])
+                yield PageRow(words, told, f"docs/{name}")
+            before = cells
+
+
+def _plain(cell: str, page: str) -> str:
+    """A cell without Markdown: a link is the page that it leads to."""
+    folder = posixpath.dirname(f"docs/{page}")
+
+    def link(found: re.Match[str]) -> str:
+        text, target = found[1], found[2]
+        if "://" in target:
+            return f"{text} ({target})"
+        name, _, anchor = target.partition("#")
+        where = posixpath.normpath(posixpath.join(folder, name)) if name else f"docs/{page}"
+        place = where + (f"#{anchor}" if anchor else "")
+        return place if text.endswith(".md") or text == "below" else f"{text} ({place})"
+
+    return _LINK.sub(link, cell).replace("**", "").replace("\\|", "|").strip()
+
+
+_ABOUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "acid": ("D71", "D72", "D73"),
+        "snapshot": ("D3", "D11"),
+        "row-level concurrency": ("D40", "D41", "D42", "D44", "D46"),
+        "blind append": ("D52", "D53", "D55", "D57"),
+        "optimistic concurrency": ("D74", "D86", "D88"),
+        "liquid clustering": ("D41",),
+        "vacuum": ("D82", "D83"),
+        "optimize": ("D27", "D28", "D29", "D34", "D35"),
+        "reorg": ("D37", "D38"),
+        "identity": ("D23", "delta-1.12"),
+        "metadata change": ("D15", "D16", "D22"),
+        "transaction": ("D73", "D77", "D79", "D78"),
+    }
+)
+"""The facts about the words of the pages on isolation and on ACID guarantees."""
+_OTHER_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "rlc": "row-level concurrency",
+        "z-order": "optimize",
+        "zorder by": "optimize",
+        "blind appends": "blind append",
+        "identity column": "identity",
+        "identity columns": "identity",
+        "snapshot isolation": "snapshot",
+        "begin atomic": "transaction",
+        "transactions": "transaction",
+        "occ": "optimistic concurrency",
+    }
+)
+
+
+@frozen
+class Fact:
+    """A fact about Databricks, or a section about Delta."""
+
+    id: str
+    text: str
+    source: str
+    """The address of the public page or source file behind it; empty if a section has none of its own."""
+    page: str
+    """The page of this project's documentation."""
+
+
+def find_fact(id: str) -> Fact | None:  # noqa: A002
+    """A fact by its id in any letter case; ``None`` for an id that does not exist."""
+    name = next((each for each in _facts() if each.casefold() == id.strip().casefold()), "")
+    page = f"docs/reference/{'databricks' if name.startswith('D') else 'delta'}.md#{name}"
+    return Fact(name, **_facts()[name], page=page) if name else None
+
+
+def facts_about(word: str) -> tuple[Fact, ...]:
+    """The facts about a word in any letter case; ``()`` for a word without facts."""
+    folded = " ".join(word.casefold().replace("_", " ").split())
+    named = _ABOUT.get(_OTHER_WORDS.get(folded, folded), ())
+    return tuple(fact for each in named if (fact := find_fact(each)))
+
+
+def words_with_facts() -> tuple[str, ...]:
+    """The words that ``facts_about`` knows."""
+    return tuple(_ABOUT)
+
+
+def fact_ids() -> tuple[str, ...]:
+    """All ids."""
+    return tuple(_facts())
+
+
+@cache
+def _facts() -> dict[str, dict[str, str]]:
+    data = get_data("tablectl.insight", "facts.json")
+    assert data is not None  # part of the package
+    found = read_json(data)
+    assert isinstance(found, dict)
+    return found
+
+
+def document_of_fact(fact: Fact) -> Document:
+    """A fact with its public page."""
+    return page(fact.id, *(Paragraph(each) for each in (fact.text, fact.source, fact.page) if each), record=fact)
+
+
+@frozen
+class WordExplanation:
+    """What is documented about a word."""
+
+    word: str
+    rows: tuple[PageRow, ...]
+    facts: tuple[Fact, ...]
+
+
+def document_of_word(found: WordExplanation) -> Document:
+    """A word: what the tables of the pages say of it, or of the keys of a group; then what is documented about it."""
+    blocks: list[Block] = []
+    rows = found.rows
+    keys = dict.fromkeys(row.words[0] for row in rows)
+    if len(keys) > 1 and all("." in key for key in keys):
+        blocks += [Facts(tuple((row.words[0], row.cells[-1][1]) for row in rows)), Paragraph(rows[0].page)]
+        rows = ()
+    for row in rows:
+        if len(row.cells) <= 2:  # a meaning, and perhaps a page
+            blocks += [Paragraph(text) for _, text in row.cells]
+        else:
+            blocks.append(Facts(row.cells))
+        if not any(text.startswith("docs/") for _, text in row.cells):
+            blocks.append(Paragraph(row.page))
+    if found.facts:
+        blocks.append(Facts(tuple((each.id, f"{each.text} ({each.source or each.page})") for each in found.facts)))
+    name, *also = rows[0].words if rows else (found.word,)
+    return page(name, *blocks, record=found, state=f"(also: {', '.join(also)})" if also else "")
+
+
+@frozen
+class DocumentationPage:
+    """A page of the documentation."""
+
+    page: str
+    """From the root of the repository."""
+    text: str
+
+
+def document_of_page(found: DocumentationPage) -> Document:
+    """The page as it is written."""
+    return page(found.page, Listing((Code("text", tuple(found.text.rstrip("\n").split("\n"))),)), record=found)

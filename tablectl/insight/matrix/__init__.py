@@ -1,1 +1,0 @@
-"""Which operations on a table fail which: ``tablectl conflicts``."""

@@ -1,1 +1,0 @@
-"""The words of conflicts and the facts behind the rules, for ``tablectl explain``."""

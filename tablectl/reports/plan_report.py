@@ -1,0 +1,66 @@
+"""A plan as one ``Document``, from which every format is rendered. Masked values are hidden here.
+
+Parts that only some formats need (JSON, the tables of SARIF and JUnit, a part for each table) are made when they are
+rendered: 10,000 parts take ten seconds. Their modules are loaded then: each plan on a terminal would load them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from tablectl.documents.document import Case, CommentEnd, Document, ForPrograms, Result
+from tablectl.model.plan import Plan
+from tablectl.planning.plan_file import digest_of, dump_plan
+from tablectl.reports.context import Context
+from tablectl.reports.groups import plan_groups
+from tablectl.reports.mask import Mask
+from tablectl.reports.plan_document import plan_document
+from tablectl.support.json_text import json_form, write_json
+
+
+def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:
+    """A plan. As JSON it is the plan file itself, unless values are masked; no apply accepts a masked plan."""
+    masked = mask.plan(plan)
+    groups = plan_groups(masked)
+    programs = ForPrograms(
+        results=partial(_plan_results, masked, context),
+        cases=partial(_plan_cases, masked, context),
+        failed=bool(plan.failures),
+        seconds=context.seconds,
+        at=context.began,
+    )
+
+    def comment() -> CommentEnd:
+        from tablectl.reports.comments import end_of_plan  # noqa: PLC0415  # see the module docstring
+
+        return end_of_plan(masked, groups, context)
+
+    return replace(
+        plan_document(masked, context, groups),
+        json=lambda: _plan_json(plan, masked, mask, context),
+        hint="`--verbose` shows each table, with its SQL, reasons and rollback.",
+        in_full=partial(plan_document, masked, context, groups, each_table=True),
+        programs=programs,
+        comment=comment,
+    )
+
+
+def _plan_results(plan: Plan, context: Context) -> Iterator[Result]:
+    from tablectl.reports.results import plan_results  # noqa: PLC0415  # see the module docstring
+
+    return plan_results(plan, context.refused)
+
+
+def _plan_cases(plan: Plan, context: Context) -> Iterator[Case]:
+    from tablectl.reports.results import plan_cases  # noqa: PLC0415  # see the module docstring
+
+    return plan_cases(plan, context)
+
+
+def _plan_json(plan: Plan, masked: Plan, mask: Mask, context: Context) -> str:
+    if masked == plan:
+        return (context.dumped or dump_plan(plan)).decode()
+    shown = {**json_form(masked), "sha256": digest_of(plan), "masked": mask.patterns}
+    return write_json(shown, indent=1, sort=True) + "\n"

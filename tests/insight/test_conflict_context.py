@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+
+from tablectl.conflicts.transactions import Level
+from tablectl.delta.protocol import Client
+from tablectl.delta.schema import Schema
+from tablectl.insight.conflict_context import ConflictContext
+from tablectl.insight.table_operations import operations_of
+from tablectl.model.operations import ClusterBy, DropFeature, Purge, SetProperties, UnsetProperties
+from tablectl.model.table import Commit, LiveTable
+from tests.builders import live_table
+from tests.insight.settings import VECTORS, setting
+
+
+def live(*clients: str, properties: dict[str, str] | None = None) -> LiveTable:
+    history = tuple(Commit(index, 0, "WRITE", client=Client(engine)) for index, engine in enumerate(clients))
+    return live_table(schema=Schema(()), properties=properties or {}, history=history)
+
+
+@pytest.mark.parametrize(
+    ("who", "properties", "level"),
+    [
+        ("delta-spark 4.4", {}, Level.SERIALIZABLE),
+        ("databricks 14.3", {}, Level.WRITE_SERIALIZABLE),
+        ("databricks 14.3", {"delta.isolationLevel": "serializable"}, Level.SERIALIZABLE),
+        ("delta-spark 4.4", {"Delta.IsolationLevel": "WriteSerializable"}, Level.WRITE_SERIALIZABLE),
+        ("delta-spark 4.4", {"delta.isolationLevel": "nonsense"}, Level.SERIALIZABLE),
+    ],
+)
+def test_an_unset_level_depends_on_the_client(who: str, properties: dict[str, str], level: Level) -> None:
+    assert setting(who, properties=properties).level is level
+
+
+def test_vectors_that_no_one_set_are_off_but_on_a_clustered_table_unknown() -> None:
+    assert setting().vectors is False
+    assert setting(clustered=True).vectors is None
+    assert setting(clustered=True, properties={"delta.enableDeletionVectors": "false"}).vectors is False
+    assert setting(properties={"delta.enabledeletionvectors": "TRUE"}).vectors is True
+
+
+def test_clients_that_never_say_blind_are_found_in_the_history() -> None:
+    assert ConflictContext.of(live("delta-spark"), Client("delta-spark")).blind
+    assert not ConflictContext.of(live("delta-spark", "kernel"), Client("delta-spark")).blind
+
+
+def test_operations_leave_their_marks() -> None:
+    before = setting(properties={"Owner": "x", "owner": "y", "delta.appendOnly": "true"})
+    after = before.after(
+        [
+            SetProperties((("delta.APPENDonly", "false"), ("delta.enableDeletionVectors", "true"))),
+            UnsetProperties(("owner",)),
+            ClusterBy(("a",)),
+            Purge(),
+        ]
+    )
+    assert dict(after.properties) == {"Owner": "x", "delta.APPENDonly": "false", **VECTORS}
+    assert after.clustered
+    assert after.protocol.has("deletionVectors")
+    assert after.protocol.has("clustering")
+    assert not before.protocol.has("clustering")
+
+
+def test_a_dropped_feature_is_gone_from_the_protocol_and_protection_takes_its_place() -> None:
+    before = setting(properties=VECTORS).after([SetProperties((("delta.enableDeletionVectors", "true"),))])
+    after = before.after(
+        [SetProperties((("delta.enableDeletionVectors", "false"),)), Purge(), DropFeature("deletionVectors")]
+    )
+    assert before.protocol.has("deletionVectors")
+    assert not after.protocol.has("deletionVectors")
+    assert after.protocol.has("checkpointProtection")
+    assert "drop-feature" not in {each.key for each in operations_of(after)}
+
+
+def test_a_drop_that_truncates_history_needs_no_protection() -> None:
+    before = setting().after([SetProperties((("delta.enableDeletionVectors", "true"),))])
+    after = before.after([DropFeature("deletionVectors", truncate_history=True)])
+    assert not after.protocol.has("deletionVectors")
+    assert not after.protocol.has("checkpointProtection")
+
+
+@pytest.mark.parametrize(
+    ("engine", "blind", "blind_sql"),
+    [("delta-spark", True, True), ("delta-rs", False, True), ("kernel", False, False), ("unknown", False, False)],
+)
+def test_who_records_blind_appends(engine: str, *, blind: bool, blind_sql: bool) -> None:
+    """DuckDB commits with Delta Kernel, and Trino is an unknown client: both run SQL."""
+    found = ConflictContext.of(live("delta-spark", engine), Client("delta-spark"))
+    assert (found.blind, found.blind_sql) == (blind, blind_sql)
