@@ -46,8 +46,7 @@ from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.text import listed
 from tablectl.planning.diff import depth_for
 from tablectl.planning.lint import graded, lint, refused_by, with_own_rules
-from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
-from tablectl.planning.plan_file import FORMAT, MAX_BYTES, dump_plan, load_plan
+from tablectl.planning.plan_file import FORMAT, MAX_BYTES, MOST_SHARDS, Shard, dump_plan, load_plan, merge_plans
 from tablectl.planning.plan_table import fails_writers, plan_table, writers_matter
 from tablectl.policies.config import CONFIG
 from tablectl.policies.config_file import FILE, config_values, load_config

@@ -11,8 +11,7 @@ from tablectl.policies.adopt import Texts, key_like, key_node
 from tablectl.policies.layers import Layer
 from tablectl.policies.spec import Specs, TableSpec, effect_of
 from tablectl.policies.variables import Variables
-from tablectl.policies.yaml_edits import cut, outline
-from tablectl.policies.yaml_text import write_key
+from tablectl.policies.yaml_text import cut, outline, write_key
 from tablectl.support.frozen import frozen
 
 _MOST_MENTIONS = 50
