@@ -29,7 +29,7 @@ _OTHER_MEANINGS = {
     ("policies/config.py", "databricks"),
     ("writers/spark_methods.py", "databricks"),
     ("policies/catalog_config.py", "databricks"),
-    ("planning/dbt.py", "databricks"),
+    ("policies/dbt_manifest.py", "databricks"),
     ("insight/explain_word.py", "databricks"),
 }
 """Names of pages, packages and dbt's adapters, ways to log in to a catalog, the address of Databricks Connect."""
