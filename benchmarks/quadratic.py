@@ -107,7 +107,7 @@ def _plan(size: int) -> Plan:
         bytes=1,
         vectors=0,
     )
-    one = plan_table(Policy(isolation="Serializable", properties={"owner.team": "web"}), live, "oss")
+    one = plan_table(Policy({"isolation": "Serializable", "properties": {"owner.team": "web"}}), live, "oss")
     assert isinstance(one, TablePlan)
     tables = tuple(replace(one, name=f"lake.s.t{each:06d}", location=f"/lake/t{each:06d}") for each in range(size))
     return Plan(format=FORMAT, tool="0", dialect="oss", policies="0" * 64, tables=tables)

@@ -49,7 +49,7 @@ def live_table(name: str | TableName = "lake.s.t", **facts: Any) -> LiveTable:
 
 def planned_table(live: LiveTable, dialect: str = "oss", **policy: Any) -> TablePlan:
     """The plan of one table, which must have changes."""
-    planned = plan_table(Policy(**policy), live, dialect)
+    planned = plan_table(Policy(policy), live, dialect)
     assert planned is not None
     return planned
 

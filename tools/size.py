@@ -58,7 +58,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "several drivers, pace, shared windows": ("*drivers*", "*pace.py", "*shared_window*", "*turns*"),
     "many tables": (
         "*executors*",
-        "*merge_plans*",
         "*changed_policies*",
         "log/parallel.py",
         "*pattern_index*",

@@ -3,7 +3,7 @@
 ``python -m tools.trace_value`` plans one table by the policy ``clustering: [parcel_no]``, under ``sys.setprofile``.
 A function handles the value if an argument or its result holds it, at any depth. A form is a frozen record or a plain
 shape (bytes, text, names, a dict) that holds it. Records of many declarations or tables, which only pass it on, are
-listed apart. Tracing ends with the statement.
+listed apart, and so are files whose functions take and return nothing else. Tracing ends with the statement.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _PACKAGE = Path(tablectl.__file__).parent
 _READERS = ("log", "storage", "engine", "catalogs")
 """Packages that read the table: not on the way from the policy."""
 _OF_THE_TABLE = {"LiveTable", "Schema", "Field"}
-_COLLECTIONS = {"MapNode", "_Document", "Declarations", "Specs", "LocatedTable", "DerivedTable", "ChangeTarget"}
+_COLLECTIONS = {
+    *("MapNode", "_Document", "Repository", "Declarations", "Specs", "LocatedTable", "DerivedTable", "ChangeTarget")
+}
 """Records that hold the values of many tables, or everything about one: they pass the value on."""
 _DEEPEST = 12
 
@@ -39,6 +41,8 @@ class Trace:
     files: dict[str, int] = field(default_factory=dict)
     """File → the number of its functions that handle the value."""
     functions: set[str] = field(default_factory=set)
+    passing: set[str] = field(default_factory=set)
+    """Files with functions that only pass collections on."""
     changed: bool = False
     """Whether a change has been made, which holds the table's spelling."""
     ended: bool = False
@@ -60,7 +64,9 @@ class Trace:
         for each in holding:
             self._note(each, name)
         function = f"{name}:{frame.f_code.co_qualname}"
-        if holding and function not in self.functions:
+        if holding and all(_only_passes(each, spellings) for each in holding):
+            self.passing.add(name)
+        elif holding and function not in self.functions:
             self.functions.add(function)
             self.files[name] = self.files.get(name, 0) + 1
         self.ended = event == "return" and type(result).__name__ == "Statement"
@@ -81,6 +87,13 @@ def _holds(found: object, spellings: tuple[str, ...], depth: int) -> bool:
     if depth > _DEEPEST or type(found).__name__ in _OF_THE_TABLE:
         return False
     return any(_holds(each, spellings, depth + 1) for each in _parts(found))
+
+
+def _only_passes(found: object, spellings: tuple[str, ...]) -> bool:
+    """Whether what holds the value is a collection, or several in a tuple."""
+    if isinstance(found, tuple):
+        return all(_only_passes(each, spellings) for each in found if _holds(each, spellings, 0))
+    return type(found).__name__ in _COLLECTIONS
 
 
 def _parts(found: object) -> Iterator[object]:
@@ -160,6 +173,9 @@ def main() -> None:
     print(f"{len(seen.files)} files, {len(seen.functions)} functions")
     for file, count in seen.files.items():
         print(f"  {count:3} {file}")
+    print("files that only pass collections on")
+    for file in sorted(seen.passing - seen.files.keys()):
+        print(f"      {file}")
 
 
 if __name__ == "__main__":

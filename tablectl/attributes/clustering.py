@@ -24,15 +24,16 @@ from tablectl.attributes.base import (
     is_true,
     why_no_catalog_setting,
 )
-from tablectl.attributes.column_lists import (
+from tablectl.attributes.value_types import (
     STATS_KEYS,
+    Declared,
+    ValueType,
     folded,
     has_order,
     has_statistics,
     no_column,
     resolved,
 )
-from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import (

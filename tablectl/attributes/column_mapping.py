@@ -17,10 +17,11 @@ from tablectl.attributes.base import (
     Needs,
     PlannedOperation,
     WordAttribute,
+    against_drop,
+    drop_step,
     is_true,
     put_back,
 )
-from tablectl.attributes.feature_steps import against_drop, drop_step
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST

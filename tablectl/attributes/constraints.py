@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation
-from tablectl.attributes.column_lists import no_column
-from tablectl.attributes.value_types import Declared, NamedValues, ValueType
+from tablectl.attributes.value_types import Declared, NamedValues, ValueType, no_column
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.expressions import columns_in, equal, why_no_condition, why_refused

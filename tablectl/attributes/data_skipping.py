@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back
-from tablectl.attributes.column_lists import folded, has_order, has_statistics, no_column, resolved
-from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.attributes.value_types import Declared, ValueType, folded, has_order, has_statistics, no_column, resolved
 from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath, column_text, fold_column, parse_column
 from tablectl.delta.properties import columns_text, split_columns

@@ -11,8 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true, put_back
-from tablectl.attributes.feature_steps import LOST, drop_step
+from tablectl.attributes.base import (
+    LOST,
+    ChangeTarget,
+    Needs,
+    PlannedOperation,
+    WordAttribute,
+    drop_step,
+    is_true,
+    put_back,
+)
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST

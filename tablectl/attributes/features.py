@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation
-from tablectl.attributes.feature_steps import against_drop, drop_step
+from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation, against_drop, drop_step
 from tablectl.attributes.value_types import Declared, NamedValues, ValueType
 from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tablectl.attributes.base import Attribute, ChangeTarget, Needs, PlannedOperation
-from tablectl.attributes.column_lists import no_column
-from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.attributes.value_types import Declared, ValueType, no_column
 from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import cached_property, reduce
 from operator import or_
@@ -81,52 +81,48 @@ OWNED: Mapping[str, str] = MappingProxyType({key.lower(): entry.name for entry i
 """The same keys, folded, with the name of their attribute."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class Policy:
-    """The declared attributes of one table: ``Policy(isolation="Serializable").isolation``.
+    """The declared attributes of one table: ``Policy({"isolation": "Serializable"}).isolation``.
 
     An attribute that is not given, or ``None``, is not managed. Texts become those that every client reads. Raises
     ``TypeError`` for a name that is not an attribute, and ``ValueError`` for a value that an attribute's ``value_type``
     does not admit.
     """
 
-    _declared: Mapping[str, Declared]
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    """The managed attributes and their declared values, in the order of plans."""
 
-    def __init__(self, **declared: Declared | None) -> None:
-        unknown = [name for name in declared if name not in _BY_NAME]
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.declared if name not in _BY_NAME]
         if unknown:
             raise TypeError(f"{unknown[0]} is not an attribute")
-        given = {entry.name: value for entry in ATTRIBUTES if (value := declared.get(entry.name)) is not None}
-        for name, value in given.items():
-            if not _BY_NAME[name].value_type.admits(value):
+        managed: dict[str, Declared] = {}
+        for name, value_type in VALUE_TYPES.items():
+            value = self.declared.get(name)
+            if value is None:
+                continue
+            if not value_type.admits(value):
                 raise ValueError(f"no policy can declare {value!r} of {name}")
-        object.__setattr__(self, "_declared", {name: _written(VALUE_TYPES[name], each) for name, each in given.items()})
+            mapped = isinstance(value, Mapping)
+            managed[name] = {key: value_type.written(key, value[key]) for key in value} if mapped else value
+        object.__setattr__(self, "declared", managed)
 
     def __getattr__(self, name: str) -> Any:
         """The declared value of an attribute; ``None`` if it is not managed."""
         if name in _BY_NAME:
-            return self._declared.get(name)
+            return self.declared.get(name)
         raise AttributeError(name)
-
-    def declared(self) -> dict[str, Declared]:
-        """The managed attributes and their declared values, in the order of plans."""
-        return dict(self._declared)
 
     def values(self) -> Iterator[tuple[str, str, Value]]:
         """Each managed value: attribute, key (empty for an attribute that has one value), value. Each property is a
         separate item.
         """
-        for name, value in self._declared.items():
+        for name, value in self.declared.items():
             if isinstance(value, Mapping):
                 yield from ((name, key, text) for key, text in value.items())
             else:
                 yield name, "", value
-
-
-def _written(value_type: ValueType, declared: Declared) -> Declared:
-    if not isinstance(declared, Mapping):
-        return declared
-    return {key: value_type.written(key, each) for key, each in declared.items()}
 
 
 def needs_of(values: Iterable[tuple[str, str, Value]], options: TableOptions, live: LiveTable | None = None) -> Needs:
@@ -147,7 +143,7 @@ def planned_properties(policy: Policy) -> dict[str, str | None]:
     """
     return {
         key.lower(): value
-        for name, declared in reversed(policy.declared().items())
+        for name, declared in reversed([*policy.declared.items()])
         for key, value in attribute(name).planned(declared).items()
     }
 

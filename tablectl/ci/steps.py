@@ -34,8 +34,7 @@ from tablectl.model.errors import ExitCode, InputError, LiveError, PlanFileError
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.plan_file import check_environment, digest_of
-from tablectl.policies.branch import BASE
-from tablectl.policies.config_file import ENV, ignored_keys, load_config
+from tablectl.policies.config_file import BASE, ENV, ignored_keys, load_config
 from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.reports.context import Context
 from tablectl.reports.document_markdown import said

@@ -35,8 +35,7 @@ from tablectl.model.text import value_text
 from tablectl.planning.birth import PlannedBirth, birth_of, plan_birth
 from tablectl.planning.diff import depth_for, diff
 from tablectl.policies.fields import Text, flag
-from tablectl.policies.find_files import read_text, shown_path
-from tablectl.policies.repository import Paths
+from tablectl.policies.repository import Paths, read_text, shown_path
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import TableSpec
 from tablectl.policies.suggestions import is_slip

@@ -23,9 +23,8 @@ from tablectl.planning.birth import birth_of
 from tablectl.planning.makers import MAKERS, BirthScope, Left, compare, session_settings
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import ListOf, Text, Word
-from tablectl.policies.find_files import read_text, shown_path
 from tablectl.policies.layers import effective, merge, policy_of, rank
-from tablectl.policies.repository import Paths
+from tablectl.policies.repository import Paths, read_text, shown_path
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs
 from tablectl.policies.suggestions import did_you_mean, shown

@@ -23,7 +23,7 @@ from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config, EngineConfig
 from tablectl.policies.fields import Text
-from tablectl.policies.policy_document import load_specs
+from tablectl.policies.repository import load_specs
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
 from tablectl.reports.context import Context

@@ -32,9 +32,9 @@ from tablectl.leases.clock import today
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.model.operations import RIGHTS
-from tablectl.policies.branch import BASE, is_unmerged
 from tablectl.policies.catalog_config import CONNECTOR
 from tablectl.policies.config import EngineConfig
+from tablectl.policies.config_file import BASE, is_unmerged
 from tablectl.policies.fields import Text, flag
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import setting

@@ -36,11 +36,11 @@ from tablectl.planning.explain_property import explain_property
 from tablectl.policies.effective_policy import AmbiguousNameError, Explanation, is_word
 from tablectl.policies.effective_policy import explain as explain_table
 from tablectl.policies.fields import Text
-from tablectl.policies.identifiers import typed_place
 from tablectl.policies.own_rules import documentation_of, own_rules
 from tablectl.policies.repository import Paths
 from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.suggestions import nearest, shown
+from tablectl.policies.variables import typed_place
 from tablectl.reports.explain_document import (
     CodeExplanation,
     ExplainedTable,

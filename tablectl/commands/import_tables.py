@@ -24,8 +24,7 @@ from tablectl.planning.diff import depth_for
 from tablectl.planning.import_table import policy_of_table
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
 from tablectl.policies.fields import ListOf, Text, flag
-from tablectl.policies.find_files import shown_path
-from tablectl.policies.repository import Repository, declared_already, requested_tables, whole_catalog
+from tablectl.policies.repository import Repository, declared_already, requested_tables, shown_path, whole_catalog
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile

@@ -26,8 +26,7 @@ from tablectl.model.text import listed
 from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
 from tablectl.policies.config import Config
 from tablectl.policies.fields import ListOf, Text, Word
-from tablectl.policies.find_files import shown_path
-from tablectl.policies.repository import Repository, requested_tables
+from tablectl.policies.repository import Repository, requested_tables, shown_path
 from tablectl.policies.schemas import policy_schema
 from tablectl.policies.settings import setting
 from tablectl.policies.variables import Variables

@@ -27,7 +27,7 @@ from tablectl.model.install import (
 )
 from tablectl.policies.config_file import FILE, load_config
 from tablectl.policies.fields import Text, Word
-from tablectl.policies.find_files import shown_path
+from tablectl.policies.repository import shown_path
 from tablectl.policies.settings import setting
 from tablectl.reports.render import ReportFormat
 from tablectl.support.files import read_regular

@@ -46,8 +46,7 @@ from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.text import listed
 from tablectl.planning.diff import depth_for
 from tablectl.planning.lint import graded, lint, refused_by, with_own_rules
-from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
-from tablectl.planning.plan_file import FORMAT, MAX_BYTES, dump_plan, load_plan
+from tablectl.planning.plan_file import FORMAT, MAX_BYTES, MOST_SHARDS, Shard, dump_plan, load_plan, merge_plans
 from tablectl.planning.plan_table import fails_writers, plan_table, writers_matter
 from tablectl.policies.config import CONFIG
 from tablectl.policies.config_file import FILE, config_values, load_config
@@ -300,7 +299,9 @@ def plan_located(
 
 def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | tuple[str, ...]:
     """The plan of a table; if it needs no change, what keeps clients of its policy away from it."""
-    severities = with_own_rules(project.config.severities, project.own_rules, spec)
+    severities = project.config.severities
+    if project.own_rules:
+        severities = with_own_rules(severities, project.own_rules, spec)
     options = spec.options.on(today())
     table = plan_table(spec.policy, reading.table, project.dialect, options, severities, project.runtime)
     if table is None:

@@ -24,17 +24,16 @@ from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageE
 from tablectl.model.plan import Plan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.plan_file import check_environment
-from tablectl.policies.branch import BASE, check_merged
 from tablectl.policies.config import THRIFT, WAREHOUSE, Config, EngineConfig, with_settings
-from tablectl.policies.config_file import ENV, FILE, load_config
+from tablectl.policies.config_file import BASE, ENV, FILE, check_merged, load_config
 from tablectl.policies.effective_policy import called, is_word, parse_name, spec_for
-from tablectl.policies.find_files import relevant_files
 from tablectl.policies.own_rules import OwnRule, own_rules
 from tablectl.policies.repository import (
     Paths,
     Repository,
     has_policies,
     open_repository,
+    relevant_files,
     requested_tables,
     variables_for,
     whole_catalog,

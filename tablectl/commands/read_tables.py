@@ -27,7 +27,7 @@ from tablectl.model.patterns import (
 )
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
-from tablectl.planning.merge_plans import Shard
+from tablectl.planning.plan_file import Shard
 from tablectl.policies.layers import Layer
 from tablectl.policies.repository import ASKED
 from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand

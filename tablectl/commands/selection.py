@@ -14,7 +14,7 @@ from tablectl.model.patterns import (
     TablePattern,
     index_globs,
 )
-from tablectl.planning.merge_plans import Shard
+from tablectl.planning.plan_file import Shard
 from tablectl.policies.effective_policy import is_word
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.support.frozen import frozen

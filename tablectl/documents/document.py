@@ -280,21 +280,13 @@ class Case:
     """The line, if it is known without looking up the declaration."""
 
 
-def _no_results() -> Iterable[Result]:
-    return ()
-
-
-def _no_cases() -> Iterable[Case]:
-    return ()
-
-
 @frozen
 class ForPrograms:
     """What formats for programs need beyond the parts that people read. Made when such a format is rendered."""
 
-    results: Callable[[], Iterable[Result]] = _no_results
+    results: Callable[[], Iterable[Result]] = tuple
     """What SARIF holds."""
-    cases: Callable[[], Iterable[Case]] = _no_cases
+    cases: Callable[[], Iterable[Case]] = tuple
     """What JUnit holds."""
     failed: bool = False
     """Whether the command could not do all of its work."""
@@ -318,10 +310,6 @@ class CommentEnd:
     def of(cls, command: str) -> CommentEnd:
         """The end of what a command prints."""
         return cls(f"<!-- tablectl {command} -->", f"<code>tablectl {command}</code> prints all of it.")
-
-
-def _no_end() -> CommentEnd:
-    return CommentEnd()
 
 
 @frozen
@@ -364,7 +352,7 @@ class Document:
     json: Callable[[], str] | None = None
     """The JSON of a result that has a file of its own, such as a plan."""
     programs: ForPrograms = field(default_factory=ForPrograms)
-    comment: Callable[[], CommentEnd] = _no_end
+    comment: Callable[[], CommentEnd] = CommentEnd
 
     @property
     def title(self) -> str:

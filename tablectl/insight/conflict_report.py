@@ -1,4 +1,6 @@
-"""Conflicts between writers of a table, in its current state and after its policy is applied."""
+"""Conflicts between writers of a table, in its current state and after its policy is applied: as a record, and as a
+document with a grid of operations, the reasons, and what the policy changes.
+"""
 
 from __future__ import annotations
 

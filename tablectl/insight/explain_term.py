@@ -153,17 +153,14 @@ def explain_term(term: Term, live: LiveTable | None, dialect: str) -> TermExplan
 
 def _of_spark(settings: Sequence[tuple[str, ConflictContext]]) -> ConflictContext:
     """The context of the example. Other clients have no level at which a DELETE and an INSERT do not conflict."""
-    found = next((setting for _, setting in settings if _known_sql(setting.client)), None)
+    families = [(setting.client.family, setting) for _, setting in settings]
+    found = next((setting for family, setting in families if family.runs_sql and family is not UNKNOWN), None)
     return found or replace(settings[0][1], client=RELEASES[-1], blind=True)
 
 
 def _settings_of(live: LiveTable, dialect: str) -> Sequence[tuple[str, ConflictContext]]:
     views = conflict_report(live, None, dialect).views
     return [(" and ".join(client.text() for client in view.clients), view.live.setting) for view in views]
-
-
-def _known_sql(client: Client) -> bool:
-    return client.family.runs_sql and client.family is not UNKNOWN
 
 
 def _kinds(dialect: str) -> Sequence[tuple[str, ConflictContext]]:

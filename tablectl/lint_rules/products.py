@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
+from tablectl.attributes.base import policy_line
 from tablectl.attributes.clustering import CLUSTERED_DATA
-from tablectl.attributes.feature_steps import policy_line
 from tablectl.attributes.features import Features, dropped_features
 from tablectl.attributes.policy import Policy, attribute
 from tablectl.delta import keys
@@ -127,8 +127,7 @@ LEFT_TO_PREDICTIVE_OPTIMIZATION = LintRule(
 
 
 def _waits_for_managed(table: LintedState) -> Found:
-    declared = table.declared.declared()
-    if "managed" not in table.changed or declared.get("managed") != "true":
+    if "managed" not in table.changed or table.declared.managed != "true":
         return
     waiting = [name for name in ("predictive_optimization", "clustering") if _waits(table, name)]
     if waiting:
@@ -154,7 +153,7 @@ WAITS_FOR_MANAGED_TABLE = LintRule(
 def _client_stands_outside(table: LintedState) -> Found:
     if table.live is None:
         return
-    going = set(dropped_features(table.declared.declared()))
+    going = set(dropped_features(table.declared.declared))
     left = table.live.protocol.lowered(frozenset(going))
     for name, version in table.client_versions:
         lines = dict[str, str]()
@@ -267,7 +266,7 @@ def _clients(table: LintedState) -> list[ClientData]:
 
 
 def _waits(table: LintedState, name: str) -> bool:
-    declared = table.declared.declared().get(name)
+    declared = getattr(table.declared, name)
     return declared is not None and name not in table.changed and (name != "clustering" or declared == "auto")
 
 

@@ -56,7 +56,7 @@ class Birth:
 
 def birth_of(policy: Policy) -> Birth:
     """What a policy needs of a new table. If two attributes set one property, the first of them decides."""
-    declared = reversed(policy.declared().items())
+    declared = reversed([*policy.declared.items()])
     born = [operation for name, value in declared for operation in attribute(name).born(value)]
     set_ = [pair for each in born if isinstance(each, SetProperties) for pair in each.values]
     properties = {key.lower() if key.lower().startswith("delta.") else key: (key, value) for key, value in set_}

@@ -22,7 +22,7 @@ def diff(policy: Policy, live: LiveTable, dialect: str = DEFAULT_DIALECT) -> tup
     are not read. What the product does by itself, and what has to wait for another apply, is left out.
     """
     changes: list[Change] = []
-    for name, declared in policy.declared().items():  # in the order of the attributes
+    for name, declared in policy.declared.items():  # in the order of the attributes
         entry = attribute(name)
         if live.unknown and not entry.in_clear:
             continue

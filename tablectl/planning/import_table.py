@@ -15,10 +15,9 @@ from tablectl.model.table import LiveTable
 from tablectl.model.text import LONGEST_VALUE, is_cut, value_text
 from tablectl.planning.diff import diff
 from tablectl.planning.plan_table import FIXED
-from tablectl.policies.identifiers import read_column, read_location, why_unusable
 from tablectl.policies.layers import Layer, LayerKind, effective, exclusive_pairs, merge, policy_of
 from tablectl.policies.value_reader import GivenValue
-from tablectl.policies.variables import Variables, escape_variables
+from tablectl.policies.variables import Variables, escape_variables, read_column, read_location, why_unusable
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.policies.yaml_text import Declared, TableEntry, table_key
 

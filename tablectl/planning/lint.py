@@ -102,7 +102,7 @@ LONGEST = 500
 
 def with_own_rules(severities: Severities, rules: Sequence[OwnRule], spec: TableSpec) -> Severities:
     """The severities of a table's findings, with the rules that check it."""
-    return replace(severities, own=partial(own_findings, rules, spec)) if rules else severities
+    return replace(severities, own=partial(own_findings, rules, spec))
 
 
 def own_findings(rules: Sequence[OwnRule], spec: TableSpec, live: LiveTable) -> Iterator[tuple[str, str]]:

@@ -145,10 +145,10 @@ def read_dbt(text: str, file: str) -> Mapping[str, str]:
     root = parse_document(text.encode(), file, problems)
     if problems:
         raise InputError(tuple(problems))
-    models = root.find("models") if isinstance(root, MapNode) else None
-    if models is None or not isinstance(models.value, MapNode):
+    _, models = root.entries.get("models", (None, None)) if isinstance(root, MapNode) else (None, None)
+    if not isinstance(models, MapNode):
         raise InputError((Problem(file, 0, 0, "it has no map `models:`", "name the dbt_project.yml of the project"),))
-    return dict(_flat_dbt(models.value, ()))
+    return dict(_flat_dbt(models, ()))
 
 
 _DBT = frozenset({"tblproperties", "partition_by", "liquid_clustered_by", "auto_liquid_cluster", "file_format"})
@@ -158,8 +158,8 @@ _DBT = frozenset({"tblproperties", "partition_by", "liquid_clustered_by", "auto_
 def _flat_dbt(node: Node, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     match node:
         case MapNode():
-            for entry in node.entries:
-                yield from _flat_dbt(entry.value, (*above, entry.key.removeprefix("+")))
+            for key, (_, inner) in node.entries.items():
+                yield from _flat_dbt(inner, (*above, key.removeprefix("+")))
         case ListNode() if _DBT & set(above):
             yield " > ".join(above), ", ".join(each.text for each in node.items if isinstance(each, Scalar))
         case Scalar() if _DBT & set(above):

@@ -73,7 +73,7 @@ def brought_back(policy: Policy, derived: DerivedTable) -> tuple[Refusal, ...]:
             reason=f"it adds the feature {name}, which the same policy drops",
             fix=f"remove one of the two: {name} cannot be dropped while a setting needs it",
         )
-        for name in dropped_features(policy.declared())
+        for name in dropped_features(policy.declared)
         if name in added
     )
 

@@ -18,13 +18,15 @@ from tablectl.delta.names import TableName
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.policies.config import Config
 from tablectl.policies.config_file import FILE, load_config
-from tablectl.policies.find_files import naming_files, read_files, shared_files
 from tablectl.policies.repository import (
     Paths,
     has_policies,
+    naming_files,
     open_repository,
     parse_files,
     policy_paths,
+    read_files,
+    shared_files,
     variables_for,
 )
 from tablectl.policies.spec import Specs, TableSpec, effect_of, resolve

@@ -33,12 +33,11 @@ from tablectl.policies.fields import (
     number,
     whole,
 )
-from tablectl.policies.identifiers import why_unusable
+from tablectl.policies.option_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, always
 from tablectl.policies.own_rules import OWN_CODE, is_own_code, own_rule_codes
-from tablectl.policies.policy_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, always
 from tablectl.policies.settings import given_settings, section, setting
 from tablectl.policies.suggestions import did_you_mean
-from tablectl.policies.variables import is_variable
+from tablectl.policies.variables import is_variable, why_unusable
 
 THRIFT, WAREHOUSE = "thrift://", "warehouse://"
 """What the addresses of SQL endpoints begin with."""

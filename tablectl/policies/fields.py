@@ -22,7 +22,7 @@ from tablectl.model.calendar import parse_duration
 from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import VARIABLE
-from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, kind_of
+from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 from tablectl.support.frozen import frozen
 
 Schema = dict[str, Any]
@@ -184,8 +184,6 @@ class Word(YamlField):
     words: tuple[str, ...]
     meaning: Mapping[str, object] = field(default_factory=dict)
     """The values that words stand for, if not themselves."""
-    later: tuple[str, ...] = ()
-    """Words that are planned but not implemented."""
     others: str = ""
     """What to do about a word that resembles none of these, for its hint."""
 
@@ -211,15 +209,10 @@ class Word(YamlField):
 
     def refuse_word(self, word: str, node: Scalar, name: FieldName, reading: ValueReader) -> None:
         """Report a word that is not one of these."""
-        if word in self.later:
-            key = ".".join(name.keys)
-            reading.report(node.source, f"`{key}: {word}` is not supported yet", f"for now {name} takes {self.takes}")
-        else:
-            switch = next((each for each in _SWITCHES.get(word.casefold(), ()) if each in self.words), "")
-            hint = f"did you mean `{switch}`?" if switch else "" if nearest(word, self.words) else self.others
-            reading.report(
-                node.source, f"{_told(word, name)} is not a value of {name}", hint or did_you_mean(word, self.words)
-            )
+        switch = next((each for each in _SWITCHES.get(word.casefold(), ()) if each in self.words), "")
+        hint = f"did you mean `{switch}`?" if switch else "" if nearest(word, self.words) else self.others
+        message = f"{_told(word, name)} is not a value of {name}"
+        reading.report(node.source, message, hint or did_you_mean(word, self.words))
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
         if self.is_flag and not variables:
@@ -287,15 +280,15 @@ class MapOf(YamlField):
             self.refuse(node, name, reading, f"put its keys under {name}")
             return None
         read: dict[str, object] = {}
-        for entry in node.entries:
-            reason = self.why_not(entry.key)
+        for key, (source, inner) in node.entries.items():
+            reason = self.why_not(key)
             if reason:
-                reading.report(entry.source, f"{name.key(entry.key)} {reason}", name.hint)
+                reading.report(source, f"{name.key(key)} {reason}", name.hint)
                 continue
-            what = f"{self.item} of {shown(entry.key)}" if self.item else ""
-            value = self.of.read(entry.value, replace(name.item(entry.key), text=what), reading)
+            what = f"{self.item} of {shown(key)}" if self.item else ""
+            value = self.of.read(inner, replace(name.item(key), text=what), reading)
             if value is not None:
-                read[entry.key] = value
+                read[key] = value
         return read
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
@@ -354,23 +347,23 @@ class LibraryOptions(YamlField):
             self.refuse(node, name, reading, f"put its keys under {name}")
             return None
         read: dict[str, object] = {}
-        for entry in node.entries:
-            wrong = self._why_not(entry)
+        for key, (source, inner) in node.entries.items():
+            wrong = self._why_not(key, inner)
             if wrong:
-                reading.report(entry.source, f"{name.key(entry.key)} {wrong[0]}", wrong[1])
-            elif (value := self.of.read(entry.value, name.key(entry.key), reading)) is not None:
-                read[entry.key] = value
+                reading.report(source, f"{name.key(key)} {wrong[0]}", wrong[1])
+            elif (value := self.of.read(inner, name.key(key), reading)) is not None:
+                read[key] = value
         return read
 
-    def _why_not(self, entry: Entry) -> tuple[str, str] | None:
-        if entry.key in self.secrets:
-            return "is a secret", f"put it into the environment, as {self.secrets[entry.key]}"
-        found = find_credentials(entry.value.text) if isinstance(entry.value, Scalar) else ""
+    def _why_not(self, key: str, node: Node) -> tuple[str, str] | None:
+        if key in self.secrets:
+            return "is a secret", f"put it into the environment, as {self.secrets[key]}"
+        found = find_credentials(node.text) if isinstance(node, Scalar) else ""
         if found:
             return f"holds {found}", "put it into the environment"  # the message must not contain it
-        if entry.key not in self.known:
+        if key not in self.known:
             hint = f"known are {', '.join(sorted(self.known))}"
-            meant = nearest(entry.key, self.known)
+            meant = nearest(key, self.known)
             return "is not an option", f"did you mean `{meant}`? {hint}" if meant else hint
         return None
 
@@ -387,8 +380,6 @@ class Section(YamlField):
     make: Callable[[], Any] = dict
     """Creates a dataclass with a field per key, or a map."""
     required: Sequence[str] = ()
-    later: Sequence[str] = ()
-    """Keys that are planned but not implemented."""
     only_at_the_top: Sequence[str] = ()
     """Keys that exist at the top level of the file only."""
     gone: Mapping[str, str] = field(default_factory=dict)
@@ -408,21 +399,19 @@ class Section(YamlField):
         """The record, in which wrong values have their defaults."""
         name = name.of(self)
         if self.short and isinstance(node, Scalar) and not node.is_null:
-            node = MapNode((Entry(self.short, node.source, node),), node.source)
+            node = MapNode({self.short: (node.source, node)}, node.source)
         if not isinstance(node, MapNode):
             self.refuse(node, name, reading, f"put its keys under {name}")
             return None
         made, values, before = self.make(), dict[str, object](), len(reading.problems)
-        for entry in node.entries:
-            if entry.key not in self.keys:
-                self._refuse_key(entry, name, reading)
-            elif (
-                not _is_null(entry.value) or getattr(made, entry.key, "") is not None
-            ):  # null only if it is the default
-                found = self.keys[entry.key].read(entry.value, name.key(entry.key), reading)
-                values |= {} if found is None else {entry.key: found}
+        for key, (source, inner) in node.entries.items():
+            if key not in self.keys:
+                self._refuse_key(key, source, name, reading)
+            elif not _is_null(inner) or getattr(made, key, "") is not None:  # null only if it is the default
+                found = self.keys[key].read(inner, name.key(key), reading)
+                values |= {} if found is None else {key: found}
         made = {**made, **values} if isinstance(made, dict) else replace(made, **values)
-        given = {entry.key for entry in node.entries if not _is_null(entry.value)}
+        given = {key for key, (_, inner) in node.entries.items() if not _is_null(inner)}
         absent = [key for key in self.required if key not in given]
         if absent:
             reading.report(node.source, f"{name} needs {' and '.join(f'`{key}`' for key in absent)}")
@@ -430,12 +419,12 @@ class Section(YamlField):
             reading.report(node.source, f"{name} {wrong}")
         return made
 
-    def _refuse_key(self, entry: Entry, name: FieldName, reading: ValueReader) -> None:
-        meant = nearest(entry.key, (*self.keys, *self.only_at_the_top)) if self.only_at_the_top else None
+    def _refuse_key(self, key: str, source: SourceFile, name: FieldName, reading: ValueReader) -> None:
+        meant = nearest(key, (*self.keys, *self.only_at_the_top)) if self.only_at_the_top else None
         elsewhere = f"`{meant}:` goes at the top level of the file: it is one for all environments"
-        hint = self.gone.get(entry.key) or (elsewhere if meant in self.only_at_the_top else "")
-        key = "…" if is_secret(name.keys) and meant is None and entry.key not in self.gone else entry.key
-        reading.refuse(entry, self.later, tuple(self.keys), {}, name=".".join((*name.keys, key)), hint=hint)
+        hint = self.gone.get(key) or (elsewhere if meant in self.only_at_the_top else "")
+        told = "…" if is_secret(name.keys) and meant is None and key not in self.gone else key
+        reading.refuse(key, source, tuple(self.keys), {}, name=".".join((*name.keys, told)), hint=hint)
 
     def form(self, *, variables: bool) -> Schema:  # noqa: D102
         made = self.make()

@@ -336,7 +336,7 @@ def policy_of(effective: Declared) -> Policy:
             values[name] = _under(effective, name) or None
         elif name in effective:
             values[name] = effective[name].value
-    return Policy(**values)
+    return Policy(values)
 
 
 def _under(effective: Declared, name: str) -> dict[str, str | tuple[str, ...] | None]:

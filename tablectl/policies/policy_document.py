@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from tablectl.attributes.policy import OWNED, VALUE_TYPES
-from tablectl.delta.dialects import DEFAULT_DIALECT
-from tablectl.delta.names import DEFAULT_CATALOG, TableName
+from tablectl.delta.names import TableName
 from tablectl.delta.properties import canonical_key, find_known
-from tablectl.model.errors import InputError, Problem
-from tablectl.policies.find_files import read_files, shown_path
-from tablectl.policies.identifiers import read_table_key
+from tablectl.model.errors import InputError
 from tablectl.policies.layers import Cancelled, Declarations, Layer, LayerKind
-from tablectl.policies.policy_fields import INHERITED, OF_A_PATTERN, OF_A_TABLE, is_profile_name, read_field
-from tablectl.policies.property_values import refused_hint
+from tablectl.policies.option_fields import is_profile_name
+from tablectl.policies.policy_fields import INHERITED, OF_A_PATTERN, OF_A_TABLE, read_field, refused_hint
 from tablectl.policies.spec import Specs, check_patterns, find_repeated_patterns, find_repeats, resolve
 from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
-from tablectl.policies.variables import Variables
+from tablectl.policies.variables import read_table_key
 from tablectl.policies.yaml_document import parse_document
-from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
+from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 from tablectl.support.frozen import frozen
 
 VERSION = "1"
@@ -52,26 +48,8 @@ _OF_A_PROFILE: Mapping[str, str] = MappingProxyType(
 )
 
 
-def load_specs(
-    paths: Sequence[Path],
-    *,
-    variables: Mapping[str, str],
-    environ: Mapping[str, str],
-    dialect: str = DEFAULT_DIALECT,
-    catalog: str = DEFAULT_CATALOG,
-) -> Specs:
-    """The policies in files and directories.
-
-    ``variables`` are the ``--var`` values, ``environ`` the environment, with lower precedence. Raises ``InputError``
-    with all errors in all files.
-    """
-    problems: list[Problem] = []
-    reading = ValueReader(Variables(variables, environ), dialect, catalog, problems)
-    return read_specs(((shown_path(path), data) for path, data in read_files(paths, problems).items()), reading)
-
-
 def read_specs(files: Iterable[tuple[str, bytes]], reading: ValueReader) -> Specs:
-    """The policies in the bytes of named files. Raises as ``load_specs``."""
+    """The policies in the bytes of named files. Raises ``InputError`` with all errors in all files."""
     documents = [_read_file(file, data, reading) for file, data in files]
     profiles = _unique_profiles(chain.from_iterable(each.profiles for each in documents), reading)
     declarations = Declarations.of(chain.from_iterable(each.declarations for each in documents), profiles)
@@ -141,70 +119,58 @@ def _read_file(file: str, data: bytes, reading: ValueReader) -> _Document:
         return _Document()
     if not _check_version(root, reading):
         return _Document()
-    for entry in root.entries:
-        if entry.key not in KEYS:
-            reading.refuse(entry, (), KEYS, _ELSEWHERE)
-    given = root.find("defaults")
-    defaults = _read_defaults(given, reading) if given else None
-    tables = _read_tables(root.find("tables"), defaults, reading)
-    return _Document(tuple(tables), tuple(_read_profiles(root.find("profiles"), reading)), defaults)
+    for key, (source, _) in root.entries.items():
+        if key not in KEYS:
+            reading.refuse(key, source, KEYS, _ELSEWHERE)
+    defaults = _read_defaults(*root.entries["defaults"], reading) if "defaults" in root.entries else None
+    entries = _map_of(root, "tables", "lake.sales.orders", reading).entries
+    tables = [_read_table(key, source, node, defaults, reading) for key, (source, node) in entries.items()]
+    profiles = _map_of(root, "profiles", "gold", reading).entries
+    return _Document(
+        tuple(each for each in tables if each is not None),
+        tuple(_read_profile(name, source, node, reading) for name, (source, node) in profiles.items()),
+        defaults,
+    )
 
 
-def _read_profiles(entry: Entry | None, reading: ValueReader) -> Iterator[Layer]:
-    if entry is None:
-        return
-    if not isinstance(entry.value, MapNode):
-        hint = "for example `profiles: {gold: {isolation: Serializable}}`"
-        reading.report(entry.value.source, f"`profiles` takes a map of profiles, not {kind_of(entry.value)}", hint)
-        return
-    for each in entry.value.entries:
-        if not is_profile_name(each.key):
-            message = f"{shown(each.key)} is not the name of a profile"
-            reading.report(each.source, message, "a name is made of letters, digits, _ . and -")
-        yield _read_profile(each, reading)
+def _map_of(root: MapNode, key: str, example: str, reading: ValueReader) -> MapNode:
+    """The tables or the profiles of a file; none if it has none, or if they are not a map."""
+    nothing = MapNode({}, root.source)
+    _, node = root.entries.get(key, (root.source, nothing))
+    if isinstance(node, MapNode):
+        return node
+    hint = f"for example `{key}: {{{example}: {{isolation: Serializable}}}}`"
+    reading.report(node.source, f"`{key}` takes a map of {key}, not {kind_of(node)}", hint)
+    return nothing
 
 
 def _check_version(root: MapNode, reading: ValueReader) -> bool:
     """Whether the rest of the file can be checked. A file of another version can have any meaning."""
-    entry = root.find("version")
-    if entry is None:
+    if "version" not in root.entries:
         reading.report(root.source, "`version` is missing", "start the file with `version: 1`")
         return True
-    match entry.value:
+    _, node = root.entries["version"]
+    match node:
         case Scalar(tag="int", text=text) if text == VERSION:
             return True
         case Scalar(tag="str", text=text) if text == VERSION:
-            reading.report(entry.value.source, "`version` takes a number", "write `version: 1`, without quotes")
+            reading.report(node.source, "`version` takes a number", "write `version: 1`, without quotes")
             return True
         case Scalar(text=text):
-            reading.report(
-                entry.value.source, f"version {shown(text)} is not supported", "this tablectl reads version 1"
-            )
+            reading.report(node.source, f"version {shown(text)} is not supported", "this tablectl reads version 1")
         case _:
-            reading.report(entry.value.source, "`version` takes a number", "write `version: 1`")
+            reading.report(node.source, "`version` takes a number", "write `version: 1`")
     return False
 
 
-def _read_tables(entry: Entry | None, defaults: Layer | None, reading: ValueReader) -> list[Layer]:
-    if entry is None:
-        return []
-    if not isinstance(entry.value, MapNode):
-        hint = "for example `tables: {lake.sales.orders: {isolation: Serializable}}`"
-        reading.report(entry.value.source, f"`tables` takes a map of tables, not {kind_of(entry.value)}", hint)
-        return []
-    read = (_read_table(table, defaults, reading) for table in entry.value.entries)
-    return [declaration for declaration in read if declaration is not None]
-
-
-def _read_table(entry: Entry, defaults: Layer | None, reading: ValueReader) -> Layer | None:
+def _read_table(key: str, source: SourceFile, node: Node, defaults: Layer | None, reading: ValueReader) -> Layer | None:
     read = partial(read_table_key, variables=reading.variables, catalog=reading.catalog)
-    target = reading.name(entry.key, entry.source, read)
+    target = reading.name(key, source, read)
     pattern = target is not None and not isinstance(target, TableName)
-    layer = Layer(
-        kind=LayerKind.PATTERN if pattern else LayerKind.TABLE, source=entry.source, target=target, defaults=defaults
-    )
+    kind = LayerKind.PATTERN if pattern else LayerKind.TABLE
+    layer = Layer(kind=kind, source=source, target=target, defaults=defaults)
     known = (*INHERITED, "unmanaged", *(OF_A_PATTERN if pattern else ("location",)))
-    layer = _read_map(layer, entry.value, reading, known, _PATTERN_ONLY if pattern else _NOT_A_PATTERN)
+    layer = _read_map(layer, node, reading, known, _PATTERN_ONLY if pattern else _NOT_A_PATTERN)
     if target is None:
         return None
     location = layer.declared.get("location")
@@ -213,21 +179,23 @@ def _read_table(entry: Entry, defaults: Layer | None, reading: ValueReader) -> L
     return layer
 
 
-def _read_defaults(entry: Entry, reading: ValueReader) -> Layer:
-    node = entry.value
+def _read_defaults(source: SourceFile, node: Node, reading: ValueReader) -> Layer:
     if not isinstance(node, MapNode):
         hint = "for example `defaults: {isolation: Serializable}`"
         reading.report(node.source, f"`defaults` takes a map of attributes, not {kind_of(node)}", hint)
-        return Layer(kind=LayerKind.DEFAULTS, source=entry.source)
+        return Layer(kind=LayerKind.DEFAULTS, source=source)
     declared = _read_entries(node, reading, tuple(INHERITED), _TABLE_ONLY)
-    return Layer(kind=LayerKind.DEFAULTS, source=entry.source, declared=declared, named=_names(node, reading))
+    return Layer(kind=LayerKind.DEFAULTS, source=source, declared=declared, named=_names(node, reading))
 
 
-def _read_profile(entry: Entry, reading: ValueReader) -> Layer:
+def _read_profile(name: str, source: SourceFile, node: Node, reading: ValueReader) -> Layer:
     """Parses one profile. An empty one is valid."""
-    layer = Layer(kind=LayerKind.PROFILE, name=entry.key, source=entry.source)
-    known = (*(name for name in INHERITED if name != "profiles"), "unmanaged")
-    return _read_map(layer, entry.value, reading, known, _OF_A_PROFILE)
+    if not is_profile_name(name):
+        message = f"{shown(name)} is not the name of a profile"
+        reading.report(source, message, "a name is made of letters, digits, _ . and -")
+    layer = Layer(kind=LayerKind.PROFILE, name=name, source=source)
+    known = (*(key for key in INHERITED if key != "profiles"), "unmanaged")
+    return _read_map(layer, node, reading, known, _OF_A_PROFILE)
 
 
 def _read_map(
@@ -242,8 +210,8 @@ def _read_map(
         reading.report(node.source, f"a {what} takes a map of attributes, not {kind_of(node)}", hint)
         return layer
     declared = _read_entries(node, reading, known, elsewhere)
-    named, entry = _names(node, reading), node.find("unmanaged")
-    unmanaged = _read_unmanaged(entry, named, reading) if entry else {}
+    named = _names(node, reading)
+    unmanaged = _read_unmanaged(node.entries["unmanaged"][1], named, reading) if "unmanaged" in node.entries else {}
     # They say nothing about a table, so no table inherits them.
     counts: dict[str, Any] = {key: declared.pop(key).value for key in OF_A_PATTERN if key in declared}
     return replace(layer, declared=declared, named=named, unmanaged=unmanaged, **counts)
@@ -253,11 +221,11 @@ def _read_entries(
     node: MapNode, reading: ValueReader, known: tuple[str, ...], elsewhere: Mapping[str, str]
 ) -> dict[str, GivenValue]:
     declared: dict[str, GivenValue] = {}
-    for entry in node.entries:
-        if entry.key not in known:
-            reading.refuse(entry, (), known, {**_misplaced(entry.key, reading), **elsewhere})
-        elif entry.key in OF_A_TABLE:  # `unmanaged` is read with all names of the entry
-            declared.update(read_field(entry, reading))
+    for key, (source, inner) in node.entries.items():
+        if key not in known:
+            reading.refuse(key, source, known, {**_misplaced(key, reading), **elsewhere})
+        elif key in OF_A_TABLE:  # `unmanaged` is read with all names of the entry
+            declared.update(read_field(key, source, inner, reading))
     return declared
 
 
@@ -269,29 +237,28 @@ def _misplaced(key: str, reading: ValueReader) -> dict[str, str]:
     return {}
 
 
-def _texts(entry: Entry, example: str, reading: ValueReader) -> list[tuple[str, SourceFile]] | None:
-    if not isinstance(entry.value, ListNode):
-        message = f"`{entry.key}` takes a list, not {kind_of(entry.value)}"
-        reading.report(entry.value.source, message, f"for example {example}")
-        return None
-    scalars = [reading.scalar(item, f"`{entry.key}`", example) for item in entry.value.items]
-    return [(scalar.text, scalar.source) for scalar in scalars if scalar is not None]
-
-
 def _names(node: MapNode, reading: ValueReader) -> frozenset[str]:
-    keyed = [entry for entry in node.entries if entry.key in VALUE_TYPES and VALUE_TYPES[entry.key].mapped]
-    inner = {
-        f"{entry.key}.{canonical_key(each.key, reading.dialect) if VALUE_TYPES[entry.key].keyed else each.key}"
-        for entry in keyed
-        if isinstance(entry.value, MapNode)
-        for each in entry.value.entries
+    maps = {
+        key: inner.entries
+        for key, (_, inner) in node.entries.items()
+        if isinstance(inner, MapNode) and key in VALUE_TYPES and VALUE_TYPES[key].mapped
     }
-    return frozenset(inner | {entry.key for entry in node.entries})
+    names = {
+        f"{key}.{canonical_key(name, reading.dialect) if VALUE_TYPES[key].keyed else name}"
+        for key, entries in maps.items()
+        for name in entries
+    }
+    return frozenset(names | node.entries.keys())
 
 
-def _read_unmanaged(entry: Entry, named: frozenset[str], reading: ValueReader) -> dict[str, Cancelled]:
+def _read_unmanaged(node: Node, named: frozenset[str], reading: ValueReader) -> dict[str, Cancelled]:
+    example = "`unmanaged: [isolation]`"
+    if not isinstance(node, ListNode):
+        reading.report(node.source, f"`unmanaged` takes a list, not {kind_of(node)}", f"for example {example}")
+        return {}
+    scalars = [reading.scalar(item, "`unmanaged`", example) for item in node.items]
     cancelled: dict[str, Cancelled] = {}
-    for text, source in _texts(entry, "`unmanaged: [isolation]`", reading) or ():
+    for text, source in ((each.text, each.source) for each in scalars if each is not None):
         name = text if text in _INHERITED else f"properties.{canonical_key(text, reading.dialect)}"
         if name in named:
             hint = "remove it from `unmanaged`, or remove its declaration"

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tablectl.attributes.policy import Policy
+from tablectl.attributes.policy import VALUE_TYPES, Policy
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import InputError, Problem
@@ -28,9 +28,8 @@ from tablectl.policies.layers import (
     policy_of,
     rank,
 )
-from tablectl.policies.policy_fields import options_of, window_of
+from tablectl.policies.option_fields import options_of, upkeep_of, window_of
 from tablectl.policies.suggestions import shown
-from tablectl.policies.upkeep_fields import upkeep_of
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form, write_json
@@ -115,7 +114,7 @@ def effect_of(spec: TableSpec, *, located: bool = True) -> dict[str, object]:
 def _effective(spec: TableSpec) -> dict[str, object]:
     return {
         "table": spec.name.key,
-        "policy": spec.policy.declared(),
+        "policy": spec.policy.declared,
         "options": json_form(spec.options),
         "location": spec.location,
         "tags": spec.tags,
@@ -229,13 +228,15 @@ def _crowded(name: TableName, last: Layer) -> Problem:
 
 def _spec(name: TableName, resolved: Sequence[ResolvedValue], declared: SourceFile) -> TableSpec:
     values = effective(resolved)
+    # The options also name the properties that an engine alone reads.
+    besides = {key: each for key, each in values.items() if key.partition(".")[0] not in VALUE_TYPES or each.engine}
     location, tags = values.get("location"), values.get("tags")
     return TableSpec(
         name=name,
         policy=policy_of(values),
-        options=options_of(values),
-        window=window_of(values),
-        upkeep=upkeep_of(values),
+        options=options_of(besides),
+        window=window_of(besides),
+        upkeep=upkeep_of(besides),
         owner=str(values["owner"].value) if "owner" in values else "",
         location=str(location.value) if location else None,
         tags=tuple(tags.value or ()) if tags else (),

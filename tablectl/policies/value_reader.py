@@ -9,10 +9,9 @@ from typing import TypeVar
 from tablectl.attributes.policy import HIDDEN, NO_MASK, MaskedKeys
 from tablectl.delta.names import NameSyntaxError
 from tablectl.model.errors import Problem
-from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import cut, did_you_mean, shown
-from tablectl.policies.variables import UndefinedVariableError, Variables
-from tablectl.policies.yaml_nodes import Entry, ListNode, Node, Scalar, SourceFile, kind_of
+from tablectl.policies.variables import UndefinedVariableError, Variables, why_unusable
+from tablectl.policies.yaml_nodes import ListNode, Node, Scalar, SourceFile, kind_of
 from tablectl.support.frozen import frozen
 
 _Name = TypeVar("_Name")
@@ -123,7 +122,7 @@ class ValueReader:
         """
         hint = f"for example {example}" if example else ""
         match node:
-            case Scalar() if node.is_text:
+            case Scalar() if is_text(node):
                 return node
             case Scalar() if node.is_null:
                 self.report(node.source, f"{what} has no value", hint)
@@ -159,26 +158,41 @@ class ValueReader:
 
     def refuse(
         self,
-        entry: Entry,
-        later: Sequence[str],
+        key: str,
+        source: SourceFile,
         known: Sequence[str],
         elsewhere: Mapping[str, str],
         *,
         name: str = "",
         hint: str = "",
     ) -> None:
-        """Reports a key that is not valid here: not implemented, valid elsewhere, or unknown. ``name`` is the whole
-        name of the key in messages, ``hint`` replaces the suggestion for an unknown key.
+        """Reports a key that is not valid here: valid elsewhere, or unknown. ``name`` is the whole name of the key in
+        messages, ``hint`` replaces the suggestion for an unknown key.
         """
-        name = name or entry.key
-        if entry.key in later:
-            advice = "remove it: this version of tablectl would not act on it"
-            self.report(entry.source, f"`{name}` is not supported yet", advice)
-        elif entry.key in elsewhere:
-            self.report(entry.source, f"{shown(name)} is not allowed here", elsewhere[entry.key])
+        name = name or key
+        if key in elsewhere:
+            self.report(source, f"{shown(name)} is not allowed here", elsewhere[key])
         else:
-            suggestion = did_you_mean(entry.key, known) if self.hints and not hint else hint
-            self.report(entry.source, f"unknown key {shown(name)}", suggestion)
+            suggestion = did_you_mean(key, known) if self.hints and not hint else hint
+            self.report(source, f"unknown key {shown(name)}", suggestion)
+
+
+def is_text(scalar: Scalar) -> bool:
+    """Whether a scalar counts as text: text itself, ``true``, ``false``, and plain whole numbers.
+
+    Texts that YAML reinterprets (``no``, ``12:30``, ``0x1F``, ``1.50``) do not: two readers of the same file would see
+    two different texts.
+    """
+    match scalar.tag:
+        case "str":
+            return True
+        case "bool":
+            return scalar.text in {"true", "false"}
+        case "int":
+            digits = scalar.text.removeprefix("-")
+            return digits.isascii() and digits.isdigit() and (digits == "0" or not digits.startswith("0"))
+        case _:
+            return False
 
 
 def _spelled(names: Sequence[str]) -> str:
@@ -195,5 +209,5 @@ def _texts(node: Node) -> Iterator[str]:
         elif isinstance(each, ListNode):
             left.extend(each.items)
         else:
-            left.extend(entry.value for entry in each.entries)
-            yield from (entry.key for entry in each.entries)
+            left.extend(value for _, value in each.entries.values())
+            yield from each.entries

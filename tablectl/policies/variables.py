@@ -1,17 +1,40 @@
-"""Variables in policies. ``${NAME}`` comes from ``--var NAME=…``, otherwise from ``TABLECTL_VAR_NAME``, otherwise from
-``variables:`` in ``tablectl.yaml``.
+"""Variables in policies, and the names of tables and columns that are written with them. ``${NAME}`` comes from
+``--var NAME=…``, otherwise from ``TABLECTL_VAR_NAME``, otherwise from ``variables:`` in ``tablectl.yaml``.
 
 ``$${`` is a literal ``${``. Text without the form of a variable, such as ``${env:HOME}``, is literal. Values are
 inserted after identifiers are split into parts, so that no value can end a quoted part or start another.
+
+Keys of ``tables`` can be patterns. In the pattern of a catalog name, globs are outside backticks, and a part in
+backticks is literal. A path is always in backticks, so its globs are inside them. The value of a variable is literal in
+both.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 
-from tablectl.delta.names import NameSyntaxError
+from tablectl.delta.names import (
+    NameSyntaxError,
+    TableName,
+    column_text,
+    how_to_quote,
+    parse_column,
+    parse_table,
+    quote_name,
+    split_parts,
+)
+from tablectl.model.patterns import (
+    MAGIC,
+    TablePattern,
+    check_glob,
+    escape_glob,
+    literal_text,
+    make_catalog_pattern,
+    make_path_pattern,
+)
 from tablectl.support.frozen import frozen
 
 ENVIRON_PREFIX = "TABLECTL_VAR_"
@@ -124,3 +147,132 @@ def quote_variables(text: str) -> str:
         return f"`{found}`" if "$" in found and not found.startswith("`") else found
 
     return _QUOTED_OR_BARE.sub(quote, text)
+
+
+def read_table(text: str, variables: Variables, catalog: str) -> TableName:
+    """The table that an identifier with variables names. Two parts mean schema and table in ``catalog``.
+
+    Raises ``NameSyntaxError`` and ``UndefinedVariableError``.
+    """
+    parts = variables.expand_parts(text, _split_table)
+    check_characters(parts)
+    return parse_table(".".join(quote_name(part) for part in parts) if "${" in text else text, catalog)
+
+
+def typed_place(text: str) -> str | None:
+    """The absolute location that a text in a shell means: ``/data/lake``, ``./lake``, ``s3://lake``; ``None`` for a
+    name. Backticks, which shells take for commands, are not needed.
+    """
+    if "://" in text and "`" not in text:
+        return text.rstrip("/")
+    if text in {".", ".."} or text.startswith(("/", "./", "../", "~/")):
+        return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111  # links are kept, as in policies
+    return None
+
+
+def read_location(text: str, variables: Variables) -> str:
+    """An absolute location, in the form of a path table's location. Raises as ``read_table``."""
+    location = variables.expand(text)
+    check_characters((location,))
+    return parse_table(f"delta.{quote_name(location)}").parts[0]
+
+
+def read_column(text: str, variables: Variables) -> str:
+    """A column in its shortest spelling. Raises as ``read_table``."""
+    parts = variables.expand_parts(text, _split_table if "`" in text else parse_column)
+    check_characters(parts)
+    return column_text(parts)
+
+
+def why_unusable(text: str) -> str:
+    """Why a text cannot be stored; empty if it can. No engine stores NUL, and a lone surrogate is not valid text."""
+    if "\0" in text:
+        return "it holds a NUL character"
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        return "it holds half a character (a lone surrogate)"
+    return ""
+
+
+def _split_table(text: str) -> tuple[str, ...]:
+    return split_parts(quote_variables(text))
+
+
+def check_characters(parts: tuple[str, ...]) -> None:
+    """Raises ``NameSyntaxError`` if a part of a name cannot be stored."""
+    for part in parts:
+        reason = why_unusable(part)
+        if reason:
+            raise NameSyntaxError(f"{part!r} is not a valid name: {reason}")
+
+
+Target = TableName | TablePattern
+
+_PATH = re.compile(r"delta\.`((?:[^`]|``)*)`", re.IGNORECASE)
+_PART = re.compile(rf"`((?:[^`]|``)*)`(?!`)|((?:[A-Za-z0-9_*?]|\[[^\]`.]*\]|{VARIABLE})+)")
+_QUOTED = re.compile(r"`(?:[^`]|``)*`")
+
+
+def read_table_key(text: str, variables: Variables, catalog: str) -> Target:
+    """The table or pattern that a key of ``tables`` names. Two parts mean schema and table in ``catalog``.
+
+    Raises ``NameSyntaxError`` and ``UndefinedVariableError``.
+    """
+    path = _PATH.fullmatch(text)
+    globs = re.sub(VARIABLE, "", path[1] if path else _QUOTED.sub("", text))
+    if not any(char in globs for char in MAGIC):
+        return read_table(text, variables, catalog)
+    if len(text) > LONGEST_NAME:
+        raise NameSyntaxError(f"a name of {len(text)} characters: at most {LONGEST_NAME} are taken")
+    variables.expand(text)  # reports all undefined variables, not only those of the first part
+    if path:
+        glob = variables.expand(path[1].replace("``", "`"), escape_glob)
+        check_characters((glob,))
+        return make_path_pattern(glob)
+    return _catalog_target(_split(text), text, variables, catalog)
+
+
+def _catalog_target(parts: tuple[tuple[str, bool], ...], text: str, variables: Variables, catalog: str) -> Target:
+    globs = tuple(
+        escape_glob(variables.expand(part)) if quoted else variables.expand(part, escape_glob) for part, quoted in parts
+    )
+    check_characters(globs)
+    if not all(globs):
+        raise NameSyntaxError(f"a variable in {text!r} is empty, and a name needs every part")
+    if len(globs) == 2 and globs[0].casefold() == "delta":
+        hint = "a pattern of paths is delta.`/path/*`, and one of a schema called delta names its catalog"
+        raise NameSyntaxError(f"{text!r} is neither a path nor a name with its catalog: {hint}")
+    if len(globs) == 2:
+        return make_catalog_pattern(catalog, *globs)
+    if len(globs) != 3:
+        raise NameSyntaxError(
+            f"{text!r} has {len(globs)} part{'s' if len(globs) > 1 else ''}: "
+            "a pattern is schema.table, catalog.schema.table, or delta.`/path/*`"
+        )
+    check_glob(globs[0])
+    named = literal_text(globs[0])
+    if named is None:
+        raise NameSyntaxError(f"{text!r} leaves the catalog open: name it, since engines do not list all they have")
+    return make_catalog_pattern(named, *globs[1:])
+
+
+def _split(text: str) -> tuple[tuple[str, bool], ...]:
+    """The parts of a catalog pattern as written, and whether each was in backticks."""
+    parts: list[tuple[str, bool]] = []
+    at = 0
+    while True:
+        found = _PART.match(text, at)
+        if found is None:
+            raise NameSyntaxError(f"{_unexpected(text[at:])} in {text!r}: {how_to_quote(text)}")
+        parts.append((found[2], False) if found[1] is None else (found[1].replace("``", "`"), True))
+        at = found.end()
+        if at == len(text):
+            return tuple(parts)
+        if text[at] != ".":
+            raise NameSyntaxError(f"{_unexpected(text[at:])} in {text!r}: {how_to_quote(text)}")
+        at += 1
+
+
+def _unexpected(rest: str) -> str:
+    if rest.startswith("["):
+        return "a [ that is never closed"
+    return f"unexpected {rest[0]!r}" if rest else "an empty part"

@@ -16,7 +16,7 @@ from yaml import resolver as yaml_resolver  # noqa: TID251 - as above
 
 from tablectl.model.errors import Problem
 from tablectl.policies.suggestions import shown
-from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile
+from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile
 from tablectl.support.frozen import frozen
 
 MAX_DEPTH = 32
@@ -134,17 +134,17 @@ class Builder:
         return Scalar(event.value, implicit_tag(event.value) if plain else "str", source)
 
     def _map(self, done: _Open) -> MapNode:
-        entries: dict[str, Entry] = {}
+        entries: dict[str, tuple[SourceFile, Node]] = {}
         for key, value in zip(done.children[::2], done.children[1::2], strict=True):
             text = self._key(key)
             if text is None:
                 continue
             if text in entries:
-                message = f"the key {shown(text)} occurs twice: first on line {entries[text].source.line}"
+                message = f"the key {shown(text)} occurs twice: first on line {entries[text][0].line}"
                 self._problems.append(key.source.problem(message, "keep one of them"))
                 continue
-            entries[text] = Entry(text, key.source, value)
-        return MapNode(tuple(entries.values()), done.source)
+            entries[text] = (key.source, value)
+        return MapNode(entries, done.source)
 
     def _key(self, node: Node) -> str | None:
         match node:

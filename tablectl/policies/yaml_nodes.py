@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablectl.delta.credentials import scrub
@@ -39,24 +40,6 @@ class Scalar:
         """Whether it is empty, ``null`` or ``~``."""
         return self.tag == "null"
 
-    @property
-    def is_text(self) -> bool:
-        """Whether it counts as text: text itself, ``true``, ``false``, and plain whole numbers.
-
-        Texts that YAML reinterprets (``no``, ``12:30``, ``0x1F``, ``1.50``) do not: two readers of the same file would
-        see two different texts.
-        """
-        match self.tag:
-            case "str":
-                return True
-            case "bool":
-                return self.text in {"true", "false"}
-            case "int":
-                digits = self.text.removeprefix("-")
-                return digits.isascii() and digits.isdigit() and (digits == "0" or not digits.startswith("0"))
-            case _:
-                return False
-
 
 @frozen
 class ListNode:
@@ -67,24 +50,12 @@ class ListNode:
 
 
 @frozen
-class Entry:
-    """One key of a map and its value. ``source`` is the key's position."""
-
-    key: str
-    source: SourceFile
-    value: Node
-
-
-@frozen
 class MapNode:
     """A map with unique keys in the order of the file."""
 
-    entries: tuple[Entry, ...]
+    entries: Mapping[str, tuple[SourceFile, Node]]
+    """Key → its position and its value."""
     source: SourceFile
-
-    def find(self, key: str) -> Entry | None:
-        """The entry of a key; ``None`` if there is none."""
-        return next((entry for entry in self.entries if entry.key == key), None)
 
 
 Node = Scalar | ListNode | MapNode

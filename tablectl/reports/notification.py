@@ -10,7 +10,7 @@ from tablectl.documents.style import titled
 from tablectl.model.errors import ExitCode, TablectlError
 from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.model.text import natural_key, printable
-from tablectl.planning.drift import Drift, TableDrift
+from tablectl.planning.drift import Drift
 from tablectl.policies.config import NotifyEvent
 from tablectl.reports.context import Context
 from tablectl.reports.drift_document import drift_verdict, table_provenance
@@ -76,16 +76,17 @@ def drift_notification(drift: Drift) -> Notification | None:
     verdict = drift_verdict(drift)
     tables = [NotifiedTable(each.name, "not readable", each.message) for each in drift.failures]
     tables += [
-        NotifiedTable(each.spec.name.text, str(table_provenance(each)), ", ".join(_ids(each)), each.spec.owner)
+        NotifiedTable(
+            each.spec.name.text,
+            str(table_provenance(each)),
+            ", ".join(one.change.id for one in each.differences),
+            each.spec.owner,
+        )
         for each in drift.tables
     ]
     event: NotifyEvent = "drift" if drift.tables else "failed"
     title = f"{titled('Drift', drift.env)}: {verdict.title}"
     return Notification(event, title, verdict.parts, _sorted(tables), drift.env, "", int(drift.exit_code))
-
-
-def _ids(table: TableDrift) -> list[str]:
-    return [each.change.id for each in table.differences]
 
 
 def error_notification(subject: str, error: TablectlError, env: str) -> Notification:

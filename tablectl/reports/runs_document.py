@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import unified_diff
 from functools import partial
 
-from tablectl.attributes.feature_steps import policy_line
+from tablectl.attributes.base import policy_line
 from tablectl.documents.document import (
     Block,
     Card,

@@ -62,7 +62,7 @@ class Run:
         return plan_of(*tables, failures=self.failures)
 
     def _table(self, table: FakeTable, policy: dict[str, Any]) -> TablePlan:
-        planned = plan_table(Policy(**policy), table.live, "oss")
+        planned = plan_table(Policy(policy), table.live, "oss")
         assert planned is not None
         return replace(planned, tags=self.tags.get(planned.name[-2], ()))
 

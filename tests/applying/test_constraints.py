@@ -31,7 +31,7 @@ def test_a_constraint_is_added_and_reads_as_declared() -> None:
     run = made.run(made.plan(**POSITIVE))
     assert (run.outcome, run.changed) == (RunOutcome.APPLIED, ("constraints.positive",))
     assert made.live().properties["delta.constraints.positive"] == "id > 0"
-    assert diff(Policy(**POSITIVE), made.live()) == ()
+    assert diff(Policy(POSITIVE), made.live()) == ()
 
 
 def test_rows_in_the_way_are_counted_before_the_gate_closes() -> None:
@@ -50,7 +50,7 @@ def test_a_changed_expression_is_dropped_and_added() -> None:
     run = made.run(made.plan(**POSITIVE))
     assert run.outcome is RunOutcome.APPLIED
     assert [commit.operation for commit in made.table.stamped] == ["DROP CONSTRAINT", "ADD CONSTRAINT"]
-    assert diff(Policy(**POSITIVE), made.live()) == ()
+    assert diff(Policy(POSITIVE), made.live()) == ()
 
 
 def test_a_run_killed_between_drop_and_add_is_finished_by_the_next() -> None:
@@ -101,7 +101,7 @@ def test_a_drop_killed_before_any_commit_is_finished_by_the_next(
         assert made.live().protocol.has(feature)
         assert made.run(plan).outcome is RunOutcome.APPLIED
     assert not made.live().protocol.has(feature)
-    assert diff(Policy(**policy), made.live()) == ()
+    assert diff(Policy(policy), made.live()) == ()
     assert [each.operation for each in made.table.stamped].count("DROP FEATURE") == 1
 
 
@@ -126,4 +126,4 @@ def test_a_drop_of_row_tracking_goes_on_from_where_it_was_killed(killed: int) ->
     made.tick = lambda _event: None
     assert made.run(plan).outcome is RunOutcome.APPLIED
     assert made.live().protocol.features == {"domainMetadata"}
-    assert diff(Policy(row_tracking="dropped"), made.live()) == ()
+    assert diff(Policy({"row_tracking": "dropped"}), made.live()) == ()

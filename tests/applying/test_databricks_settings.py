@@ -158,7 +158,7 @@ def test_the_commits_of_the_plan_itself_do_not_make_it_stale() -> None:
 
 def test_a_table_with_iceberg_reads_moves_only_with_consent_to_lose_their_history() -> None:
     made = world("17.2", entry=EXTERNAL, properties={"delta.universalFormat.enabledFormats": "iceberg"})
-    refused = plan_table(Policy(managed="true"), made.live(), "databricks", runtime=parse_runtime("17.2"))
+    refused = plan_table(Policy({"managed": "true"}), made.live(), "databricks", runtime=parse_runtime("17.2"))
     assert refused is not None
     (refusal,) = refused.refusals
     assert "gives up the history of Iceberg reads" in refusal.reason

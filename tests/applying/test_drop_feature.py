@@ -22,7 +22,7 @@ PROTECTED: dict[str, Any] = {
     "protocol": Protocol(1, 7, frozenset(), frozenset({"appendOnly", "checkpointProtection", "invariants"}))
 }
 TRUNCATING = TableOptions(truncate_history=True)
-POLICY = Policy(deletion_vectors="dropped")
+POLICY = Policy({"deletion_vectors": "dropped"})
 
 
 def world(options: TableOptions = TableOptions(), **facts: Any) -> World:  # noqa: B008  # frozen

@@ -75,7 +75,7 @@ class Race:
             self.stores[f"/lake/{name}"] = LockedRecords(self.seed)
 
     def plan(self, **policy: Any) -> Plan:
-        planned = [plan_table(Policy(**policy), table.live, "oss") for table in self.lake.tables.values()]
+        planned = [plan_table(Policy(policy), table.live, "oss") for table in self.lake.tables.values()]
         return plan_of(*[replace(table, tags=("ledger",)) for table in planned if table is not None])
 
     def run(self, plans: dict[str, Plan], together: tuple[str, ...] = ()) -> None:

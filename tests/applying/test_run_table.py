@@ -805,7 +805,7 @@ IN_ENGINE = {"execute", "midway", "landed"}
 @given(start=STARTS, policy=POLICIES, script=SCRIPTS)
 def test_whatever_happens(start: dict[str, Any], policy: dict[str, Any], script: dict[int, str]) -> None:
     world = _world(**start)
-    planned = plan_table(Policy(**policy), world.table.live, "oss", world.options)
+    planned = plan_table(Policy(policy), world.table.live, "oss", world.options)
     assume(planned is not None and not planned.refusals)
     assert planned is not None
     plan = planned

@@ -86,7 +86,7 @@ class World:
 
     def plan(self, **policy: Any) -> TablePlan:
         runtime = parse_runtime(self.runtime) if self.runtime else None
-        plan = plan_table(Policy(**policy), self.live(), self.dialect, self.options, runtime=runtime)
+        plan = plan_table(Policy(policy), self.live(), self.dialect, self.options, runtime=runtime)
         assert plan is not None
         assert not plan.refusals
         return plan

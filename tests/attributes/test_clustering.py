@@ -8,8 +8,8 @@ import pytest
 
 from tablectl.attributes.base import ChangeTarget
 from tablectl.attributes.clustering import Clustering
-from tablectl.attributes.column_lists import STATS_KEYS, has_statistics
 from tablectl.attributes.policy import basis_of
+from tablectl.attributes.value_types import STATS_KEYS, has_statistics
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 

@@ -30,7 +30,9 @@ def refusal(
         protocol=NAMED,
         properties={"delta.columnMapping.mode": "name"},
     )
-    plan = plan_table(Policy(column_mapping="none", clustering=declared), table, "oss", TableOptions(rewrite="allowed"))
+    plan = plan_table(
+        Policy({"column_mapping": "none", "clustering": declared}), table, "oss", TableOptions(rewrite="allowed")
+    )
     assert plan is not None
     return f"{plan.refusals[0].reason} {plan.refusals[0].condition}" if plan.refusals else ""
 

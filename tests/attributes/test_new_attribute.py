@@ -24,7 +24,7 @@ class AppendOnly(WordAttribute):
 
     name = "append_only"
     value_type = ValueType(
-        name=name, description="Whether only appends commit.", words=("yes", "no"), later_words=("auto",)
+        name=name, description="Whether only appends commit.", words=("yes", "no")
     )
     keys = (keys.APPEND_ONLY,)
     contradictions = (("yes", "deletion_vectors", "purged"),)
@@ -50,7 +50,7 @@ from tablectl.planning.explain_property import explain_property
 from tablectl.planning.import_table import policy_of_table
 from tablectl.planning.plan_table import plan_table
 from tablectl.policies.effective_policy import explain
-from tablectl.policies.policy_document import load_specs
+from tablectl.policies.repository import load_specs
 from tablectl.policies.schemas import policy_schema
 from tests.builders import live_table
 
@@ -83,7 +83,6 @@ print(json.dumps({
     "planned": planned_properties(spec.policy),
     "schema": policy_schema()["$defs"]["append_only"],
     "in_properties": problems("    properties: {delta.appendOnly: true}\\n"),
-    "later": problems("    append_only: auto\\n"),
     "misspelt": problems("    append_only: yess\\n"),
     "at_the_table": problems("    delta.appendOnly: true\\n"),
     "contradiction": problems("    append_only: \\"yes\\"\\n    deletion_vectors: purged\\n"),
@@ -130,7 +129,6 @@ def test_editors_know_it(facts: dict[str, Any]) -> None:
 def test_wrong_declarations_get_the_usual_errors(facts: dict[str, Any]) -> None:
     assert facts["in_properties"] == ['"delta.appendOnly" has an attribute of its own']
     assert facts["at_the_table"] == ['"delta.appendOnly" is not allowed here']
-    assert facts["later"] == ["`append_only: auto` is not supported yet"]
     assert facts["misspelt"] == ['"yess" is not a value of `append_only`']
     (contradiction,) = facts["contradiction"]
     assert contradiction.startswith("`append_only: yes` and `deletion_vectors: purged` exclude each other")

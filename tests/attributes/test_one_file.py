@@ -84,7 +84,7 @@ def test_an_explanation_names_the_attribute(key: str) -> None:
 
 @pytest.mark.parametrize("entry", [each for each in ATTRIBUTES if set(each.keys) & set(_STORED)], ids=lambda e: e.name)
 def test_lint_sees_the_planned_value(entry: Attribute) -> None:
-    planned = planned_properties(PolicyRecord(**{entry.name: _declared(entry)}))
+    planned = planned_properties(PolicyRecord({entry.name: _declared(entry)}))
     assert set(planned) & {key.lower() for key in entry.keys}
 
 

@@ -10,28 +10,28 @@ from tablectl.model.table_options import NO_OPTIONS
 
 
 def test_a_policy_has_a_value_for_each_attribute() -> None:
-    policy = Policy(isolation="Serializable", clustering=None)
+    policy = Policy({"isolation": "Serializable", "clustering": None})
     assert {entry.name: getattr(policy, entry.name) for entry in ATTRIBUTES if entry.name != "isolation"} == {
         entry.name: None for entry in ATTRIBUTES if entry.name != "isolation"
     }
     assert policy.isolation == "Serializable"
-    assert policy == Policy(isolation="Serializable")
+    assert policy == Policy({"isolation": "Serializable"})
     with pytest.raises(AttributeError):
         _ = policy.isolatoin
 
 
 def test_a_policy_takes_only_attributes() -> None:
     with pytest.raises(TypeError, match="isolatoin is not an attribute"):
-        Policy(isolatoin="Serializable")
+        Policy({"isolatoin": "Serializable"})
 
 
 def test_declared_values_are_in_the_order_of_the_attributes() -> None:
-    assert list(Policy(properties={"a": "b"}, isolation="default").declared()) == ["isolation", "properties"]
+    assert list(Policy({"properties": {"a": "b"}, "isolation": "default"}).declared) == ["isolation", "properties"]
 
 
 def test_what_is_declared() -> None:
-    policy = Policy(clustering=("id",), properties={"a": "b", "c": None})
-    assert policy.declared() == {"clustering": ("id",), "properties": {"a": "b", "c": None}}
+    policy = Policy({"clustering": ("id",), "properties": {"a": "b", "c": None}})
+    assert policy.declared == {"clustering": ("id",), "properties": {"a": "b", "c": None}}
     assert list(policy.values()) == [
         ("clustering", "", ("id",)),
         ("properties", "a", "b"),
@@ -74,7 +74,7 @@ def test_attributes_are_found_by_name() -> None:
 def test_policies_are_strict() -> None:
     for body in ({"clustering": "id"}, {"clustering": ()}, {"isolation": "x"}, {"properties": {"a": 1}}):
         with pytest.raises(ValueError, match="no policy can declare"):
-            Policy(**body)
+            Policy(body)
 
 
 @pytest.mark.parametrize(

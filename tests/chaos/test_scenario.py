@@ -8,7 +8,7 @@ import pytest
 from chaos.features import Feature
 from chaos.scenario import FAULTS, KINDS, MEETS, NOT_DRAWN, TEMPLATES, TIMES, allowed, choose, copy_table, policy_text
 from tablectl.model.errors import TablectlError
-from tablectl.policies.policy_document import load_specs
+from tablectl.policies.repository import load_specs
 from tests.chaos.logs import HandMade
 
 

@@ -29,7 +29,7 @@ from tablectl.version import __version__
 from tests.commands.log_lake import LogEngine, Logged, append, create
 
 HERE = SourceFile("lake.yaml", 1, 1)
-PINNED = Policy(isolation="Serializable")
+PINNED = Policy({"isolation": "Serializable"})
 
 
 def spec(name: str, policy: Policy = PINNED, location: Path | None = None, tags: tuple[str, ...] = ()) -> TableSpec:
@@ -141,7 +141,7 @@ def test_vectors_are_counted_only_where_they_are_to_be_purged(tmp_path: Path) ->
     facts = {"delta.enableDeletionVectors": "true"}
     one = create(tmp_path / "a", vectors=2, features=["deletionVectors"], properties=facts)
     two = create(tmp_path / "b", vectors=2, features=["deletionVectors"], properties=facts)
-    purged, off = Policy(deletion_vectors="purged"), Policy(deletion_vectors="disabled")
+    purged, off = Policy({"deletion_vectors": "purged"}), Policy({"deletion_vectors": "disabled"})
     plan = planned(spec(f"delta.`{one}`", purged), spec(f"delta.`{two}`", off))
     assert [table.basis.vectors for table in plan.tables] == [2, None]
 
@@ -154,7 +154,7 @@ def test_a_plan_does_not_depend_on_the_order_of_policies(tmp_path: Path) -> None
 # Writers that may be in flight
 
 OLD = "Apache-Spark/4.0.0 Delta-Lake/4.0.1"
-VECTORS = Policy(deletion_vectors="enabled")
+VECTORS = Policy({"deletion_vectors": "enabled"})
 
 
 def streamed(path: Path, commits: int) -> Path:
@@ -182,7 +182,7 @@ def test_a_full_overwrite_of_last_week_is_expected_again(tmp_path: Path) -> None
     append(path, "REPLACE TABLE", [])
     for _ in range(25):
         append(path, "STREAMING UPDATE", [])
-    plan = planned(spec(f"delta.`{path}`", Policy(clustering=("kind",))))
+    plan = planned(spec(f"delta.`{path}`", Policy({"clustering": ("kind",)})))
     (statement,) = plan.tables[0].statements
     assert (statement.verb, statement.phase) == ("CLUSTER BY", Phase.CLOSED)
     assert "full overwrite" in statement.fails
@@ -274,7 +274,7 @@ def test_an_engine_of_another_dialect_is_refused_and_closed(tmp_path: Path) -> N
 
 def test_nothing_to_do_opens_no_engine(tmp_path: Path) -> None:
     create(tmp_path / "a", partitions=["day"])
-    refused = planned(spec(f"delta.`{tmp_path}/a`", Policy(partitioning="none")), spec("sales.gone"))
+    refused = planned(spec(f"delta.`{tmp_path}/a`", Policy({"partitioning": "none"})), spec("sales.gone"))
     assert run(project(pytest.fail), refused, Control()).exit_code == 1
     as_declared = planned(spec(f"delta.`{tmp_path}/a`", Policy()))
     assert run(project(pytest.fail), as_declared, Control()).exit_code == 0

@@ -28,7 +28,7 @@ HERE = SourceFile("lake.yaml", 1, 1)
 
 
 def spec(name: str, tags: tuple[str, ...] = ()) -> TableSpec:
-    return TableSpec(parse_table(name), Policy(isolation="Serializable"), None, tags, {}, HERE)
+    return TableSpec(parse_table(name), Policy({"isolation": "Serializable"}), None, tags, {}, HERE)
 
 
 def specs(*given: TableSpec) -> Specs:

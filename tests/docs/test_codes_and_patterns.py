@@ -7,8 +7,7 @@ from pathlib import Path
 
 from tablectl.delta.names import TableName
 from tablectl.model.errors import ExitCode
-from tablectl.policies.identifiers import read_table_key
-from tablectl.policies.variables import Variables
+from tablectl.policies.variables import Variables, read_table_key
 
 ROOT = Path(__file__).parents[2]
 POLICIES = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from databricks.sdk.config import Config as Login
 from tablectl.commands.apply import ApplyCommandOptions
 from tablectl.commands.command_line import run_cli
 from tablectl.policies.config_file import load_config
-from tablectl.policies.policy_document import load_specs
+from tablectl.policies.repository import load_specs
 from tablectl.policies.settings import settings_of
 from tests.docs.pages import ROOT, blocks
 

@@ -23,7 +23,7 @@ import yaml
 from tablectl.commands.output import Output
 from tablectl.model.errors import InputError
 from tablectl.policies.config_file import load_config
-from tablectl.policies.policy_document import load_specs
+from tablectl.policies.repository import load_specs
 from tablectl.reports.plan_document import TITLES
 from tests.ci.hand import bash_reads
 from tests.docs.conftest import CONFIG, Place

@@ -41,7 +41,7 @@ def test_delta_refuses_the_columns_that_the_plan_refuses(spark: Any, tmp_path: P
     live = read_table(TableName("", (place,)), place)
     planned, found = {}, {}
     for columns in _LISTS:
-        plan = plan_table(Policy(data_skipping=columns), live, "oss")
+        plan = plan_table(Policy({"data_skipping": columns}), live, "oss")
         assert plan is not None
         planned[columns] = plan.refusals[0].condition if plan.refusals else ""
         values = f"'delta.dataSkippingStatsColumns' = '{','.join(columns)}'"
@@ -64,7 +64,7 @@ def test_delta_takes_a_list_without_the_clustering_columns_and_then_refuses_to_c
 ) -> None:
     place = str(tmp_path / "t")
     spark.sql(f"CREATE TABLE delta.`{place}` (id BIGINT, note STRING) USING delta CLUSTER BY (id)")
-    plan = plan_table(Policy(data_skipping=("note",)), read_table(TableName("", (place,)), place), "oss")
+    plan = plan_table(Policy({"data_skipping": ("note",)}), read_table(TableName("", (place,)), place), "oss")
     assert plan is not None
     assert "left without statistics" in plan.refusals[0].reason
     spark.sql(f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'note')")
@@ -78,7 +78,7 @@ def test_delta_finds_columns_whose_names_have_commas_blanks_and_hyphens(spark: A
         f"CREATE TABLE delta.`{place}` (`a,b` BIGINT, `my col` BIGINT, `order-id` BIGINT, s STRUCT<`x.y`: INT>)"
         " USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
     )
-    name, policy = TableName("", (place,)), Policy(data_skipping=("a,b", "my col", "order-id", "s.`x.y`"))
+    name, policy = TableName("", (place,)), Policy({"data_skipping": ("a,b", "my col", "order-id", "s.`x.y`")})
     plan = plan_table(policy, read_table(name, place), "oss")
     assert plan is not None
     for statement in plan.statements:

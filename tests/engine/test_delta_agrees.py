@@ -67,7 +67,7 @@ def plan(place: Path, table: str, policy: Policy) -> TablePlan | None:
 def test_a_refused_clustering_is_refused_by_delta_too(
     engine: SparkEngine, place: Path, table: str, column: str
 ) -> None:
-    planned = plan(place, table, Policy(clustering=(column,)))
+    planned = plan(place, table, Policy({"clustering": (column,)}))
     assert planned is not None
     (refusal,) = planned.refusals
     with pytest.raises(EngineError) as caught:
@@ -88,13 +88,13 @@ def test_a_refused_clustering_is_refused_by_delta_too(
     ],
 )
 def test_a_planned_clustering_is_taken_by_delta(engine: SparkEngine, place: Path, table: str, column: str) -> None:
-    planned = plan(place, table, Policy(clustering=(column,)))
+    planned = plan(place, table, Policy({"clustering": (column,)}))
     if planned is None:
         return  # an earlier case left the table clustered so
     assert planned.refusals == ()
     for statement in planned.statements:
         engine.execute(statement.sql)
-    assert plan(place, table, Policy(clustering=(column,))) is None
+    assert plan(place, table, Policy({"clustering": (column,)})) is None
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_the_protocol_a_plan_foresees_is_the_one_delta_makes(
 ) -> None:
     table = TableName("", (str(tmp_path / "t"),))
     engine.execute(f"CREATE TABLE {table.sql} (id INT) USING delta {before}")
-    planned = plan_table(Policy(properties={key: value}), read_table(table, str(tmp_path / "t")), "oss")
+    planned = plan_table(Policy({"properties": {key: value}}), read_table(table, str(tmp_path / "t")), "oss")
     assert planned is not None
     engine.execute(SetProperties(((key, value),)).sql(table))
     assert read_table(table, str(tmp_path / "t")).protocol == planned.protocol_after.protocol()
@@ -133,13 +133,13 @@ def test_vectors_next_to_symlink_manifests_are_refused_by_both_and_taken_in_one_
     table = TableName("", (str(tmp_path / "t"),))
     engine.execute(f"CREATE TABLE {table.sql} (id INT) USING delta TBLPROPERTIES ('{manifest}' = 'true')")
     live = read_table(table, str(tmp_path / "t"))
-    alone = plan_table(Policy(deletion_vectors="enabled"), live, "oss")
+    alone = plan_table(Policy({"deletion_vectors": "enabled"}), live, "oss")
     assert alone is not None
     (refusal,) = alone.refusals
     with pytest.raises(EngineError) as caught:
         engine.execute(SetProperties((("delta.enableDeletionVectors", "true"),)).sql(table))
     assert caught.value.condition == refusal.condition
-    both = plan_table(Policy(deletion_vectors="enabled", properties={manifest: "false"}), live, "oss")
+    both = plan_table(Policy({"deletion_vectors": "enabled", "properties": {manifest: "false"}}), live, "oss")
     assert both is not None
     (statement,) = both.statements
     engine.execute(statement.sql)

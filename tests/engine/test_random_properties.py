@@ -104,7 +104,8 @@ def _drawn(chance: random.Random) -> Policy:
         },
     }
     chosen = chance.sample(sorted(others), chance.randint(0 if properties else 1, 2))
-    return Policy(**{name: others[name]() for name in chosen}, **({"properties": properties} if properties else {}))
+    declared = {name: others[name]() for name in chosen}
+    return Policy({**declared, **({"properties": properties} if properties else {})})
 
 
 @dataclass
@@ -169,7 +170,7 @@ def _differences(lake: _Lake, steps: int) -> Iterator[str]:
         lake.refused += bool(plan.refusals)
         if bool(rejected) != bool(plan.refusals):
             reasons = [each.reason for each in plan.refusals]
-            found = f"{dict(live.properties)} {live.vectors} vectors, {policy.declared()}: {reasons} / {rejected[:600]}"
+            found = f"{dict(live.properties)} {live.vectors} vectors, {policy.declared}: {reasons} / {rejected[:600]}"
             _log.warning(found)  # `-o log_cli=true` shows it in the middle of a long run
             yield found
         if rejected or lake.chance.random() < 0.1:  # a table on which Delta failed once can fail always

@@ -34,7 +34,7 @@ def test_delta_rejects_what_the_plan_refuses_where_its_check_is_on(spark: Any, t
     session.sql(f"CREATE TABLE delta.`{place}` (id BIGINT) USING delta")
     planned, found = [], []
     for retention in _SETTINGS:
-        plan = plan_table(Policy(retention=retention), read_table(TableName("", (place,)), place), "oss")
+        plan = plan_table(Policy({"retention": retention}), read_table(TableName("", (place,)), place), "oss")
         assert plan is not None
         planned.append(bool(plan.refusals))
         values = ", ".join(f"'{_KEYS[key]}' = '{value}'" for key, value in retention.items())

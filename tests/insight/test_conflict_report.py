@@ -55,7 +55,7 @@ def test_clients_that_are_named_replace_those_of_the_history() -> None:
 
 
 def test_a_policy_is_followed_to_its_end(look: Callable[..., ConflictReport]) -> None:
-    found = look(Policy(deletion_vectors="enabled", clustering=("day",), isolation="Serializable"))
+    found = look(Policy({"deletion_vectors": "enabled", "clustering": ("day",), "isolation": "Serializable"}))
     (view,) = found.views
     assert view.planned is not None
     after = view.planned.setting
@@ -64,23 +64,25 @@ def test_a_policy_is_followed_to_its_end(look: Callable[..., ConflictReport]) ->
 
 
 def test_a_table_that_is_as_declared_has_no_second_matrix(look: Callable[..., ConflictReport]) -> None:
-    found = look(Policy(deletion_vectors="disabled"))
+    found = look(Policy({"deletion_vectors": "disabled"}))
     assert (found.declared, found.changes, found.views[0].planned) == (True, (), None)
 
 
 def test_what_apply_refuses_is_shown_all_the_same(look: Callable[..., ConflictReport]) -> None:
-    found = look(Policy(partitioning=("day",)))
+    found = look(Policy({"partitioning": ("day",)}))
     assert found.refused == ("partitioning",)
     assert found.views[0].planned is not None
     assert found.views[0].planned.cell("update", "update").verdict is CellVerdict.DEPENDS
 
 
 def test_a_rewrite_with_consent_is_not_refused() -> None:
-    found = conflict_report(live_table(), Policy(partitioning=("day",)), "oss", options=TableOptions(rewrite="allowed"))
+    found = conflict_report(
+        live_table(), Policy({"partitioning": ("day",)}), "oss", options=TableOptions(rewrite="allowed")
+    )
     assert (found.refused, [view.planned and view.planned.setting.partitioned for view in found.views]) == ((), [True])
 
 
 def test_clustering_takes_the_place_of_partitions(look: Callable[..., ConflictReport]) -> None:
-    (view,) = look(Policy(clustering=("id",), partitioning="none"), partition_columns=("day",)).views
+    (view,) = look(Policy({"clustering": ("id",), "partitioning": "none"}), partition_columns=("day",)).views
     assert view.planned is not None
     assert (view.planned.setting.partitioned, view.planned.setting.clustered) == (False, True)

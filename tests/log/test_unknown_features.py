@@ -53,9 +53,9 @@ def test_a_reader_version_beyond_the_known_ones_is_an_error_all_the_same(put: Pu
 def test_what_is_in_clear_can_drift_and_every_change_is_refused(read: Read) -> None:
     policy: dict[str, Any] = {"isolation": "default", "properties": {"owner.team": "ops"}, "clustering": ("b",)}
     found = read(partly=True)
-    changes = diff(Policy(**policy), found)
+    changes = diff(Policy(policy), found)
     assert [change.id for change in changes] == ["isolation", "properties.owner.team"], "clustering is not known"
-    plan = plan_table(Policy(**policy), found, "oss")
+    plan = plan_table(Policy(policy), found, "oss")
     assert plan is not None
     assert plan.statements == ()
     assert [each.change for each in plan.refusals] == ["isolation", "properties.owner.team"]

@@ -295,7 +295,7 @@ class Scene:
 
     def _planned(self, table: FakeTable) -> TablePlan | None:
         runtime = parse_runtime(self.runtime) if self.runtime else None
-        return plan_table(Policy(**self.policy), table.live, self.dialect, self.options, runtime=runtime)
+        return plan_table(Policy(self.policy), table.live, self.dialect, self.options, runtime=runtime)
 
     def _begin(self, plan: Plan) -> None:
         if self.hooks:

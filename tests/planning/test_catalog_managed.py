@@ -19,7 +19,7 @@ MANAGED = Protocol(3, 7, READ, READ | {"clustering", "domainMetadata", "inCommit
 
 
 def planned(live: LiveTable, dialect: str = "oss", options: TableOptions = TableOptions(), **policy: Any) -> TablePlan:  # noqa: B008
-    found = plan_table(Policy(**policy), live, dialect, options)
+    found = plan_table(Policy(policy), live, dialect, options)
     assert found is not None
     return found
 

@@ -19,7 +19,7 @@ _KEY = "delta.enableDeletionVectors"
 
 
 def _change(table: LiveTable, **policy: Any) -> Change:
-    (change,) = diff(Policy(**policy), table)
+    (change,) = diff(Policy(policy), table)
     return change
 
 

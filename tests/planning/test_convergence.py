@@ -96,7 +96,7 @@ def policies(draw: st.DrawFn) -> Policy:
     }
     declared = body | {f"properties.{key}": value for key, value in (body["properties"] or {}).items()}
     assume(not any(all(declared.get(name) == value for name, value in pair) for pair in CONTRADICTIONS))
-    return Policy(**body)
+    return Policy(body)
 
 
 @st.composite

@@ -18,11 +18,13 @@ def test_absent_means_not_managed(live: Live) -> None:
 
 def test_changes_come_in_the_order_of_the_attributes_and_of_the_keys(live: Live) -> None:
     policy = Policy(
-        properties={"b": "1", "a": "1"},
-        partitioning=("day",),
-        clustering=("id",),
-        deletion_vectors="enabled",
-        isolation="Serializable",
+        {
+            "properties": {"b": "1", "a": "1"},
+            "partitioning": ("day",),
+            "clustering": ("id",),
+            "deletion_vectors": "enabled",
+            "isolation": "Serializable",
+        }
     )
     assert [change.id for change in diff(policy, live())] == [
         "isolation",
@@ -35,12 +37,12 @@ def test_changes_come_in_the_order_of_the_attributes_and_of_the_keys(live: Live)
 
 
 def test_only_what_differs_is_a_change(live: Live) -> None:
-    policy = Policy(isolation="Serializable", properties={"a": "1", "b": "2"})
+    policy = Policy({"isolation": "Serializable", "properties": {"a": "1", "b": "2"}})
     table = live(properties={"delta.isolationLevel": "Serializable", "a": "1"})
     (change,) = diff(policy, table)
     assert (change.id, change.before, change.after) == ("properties.b", None, "2")
 
 
 def test_a_change_takes_the_types_of_its_columns_for_granted(live: Live) -> None:
-    (change,) = diff(Policy(clustering=("CUSTOMER", "day")), live())
+    (change,) = diff(Policy({"clustering": ("CUSTOMER", "day")}), live())
     assert [(fact.column, fact.type) for fact in change.columns] == [("Customer", "string"), ("day", "date")]

@@ -17,7 +17,7 @@ from tablectl.planning.makers import MAKERS, BirthScope, compare
 
 def scope(text: str, **policy: Any) -> BirthScope:
     target = make_catalog_pattern(*text.split(".")) if "*" in text else parse_table(text)
-    return BirthScope(target=target, birth=birth_of(Policy(**policy)), place="policies/sales.yaml:3")
+    return BirthScope(target=target, birth=birth_of(Policy(policy)), place="policies/sales.yaml:3")
 
 
 ORDERS = scope("lake.sales.orders", isolation="Serializable", retention={"log": "interval 10 days"})

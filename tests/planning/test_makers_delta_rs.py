@@ -51,26 +51,34 @@ def made(folder: Path, policy: Policy) -> tuple[list[str], list[str]]:
 
 def test_the_plan_of_a_table_of_delta_rs_is_empty(tmp_path: Path) -> None:
     policy = Policy(
-        isolation="Serializable",
-        deletion_vectors="enabled",
-        column_mapping="name",
-        partitioning=("day",),
-        data_skipping=("id",),
-        row_tracking="disabled",
-        uniform="none",
-        clustering="none",
-        retention={"log": "interval 10 days", "deleted_files": "interval 2 days"},
-        properties={"delta.appendOnly": "true", "delta.enableChangeDataFeed": "true", "delta.checkpointInterval": "20"},
+        {
+            "isolation": "Serializable",
+            "deletion_vectors": "enabled",
+            "column_mapping": "name",
+            "partitioning": ("day",),
+            "data_skipping": ("id",),
+            "row_tracking": "disabled",
+            "uniform": "none",
+            "clustering": "none",
+            "retention": {"log": "interval 10 days", "deleted_files": "interval 2 days"},
+            "properties": {
+                "delta.appendOnly": "true",
+                "delta.enableChangeDataFeed": "true",
+                "delta.checkpointInterval": "20",
+            },
+        }
     )
     assert made(tmp_path, policy) == ([], [])
 
 
 def test_what_the_plan_of_such_a_table_still_changes_is_what_the_settings_named(tmp_path: Path) -> None:
     policy = Policy(
-        deletion_vectors="enabled",
-        properties={"owner.team": "ours", "delta.checkpointPolicy": "v2"},
-        features={"v2Checkpoint": "supported"},
-        constraints={"positive": "id > 0"},
+        {
+            "deletion_vectors": "enabled",
+            "properties": {"owner.team": "ours", "delta.checkpointPolicy": "v2"},
+            "features": {"v2Checkpoint": "supported"},
+            "constraints": {"positive": "id > 0"},
+        }
     )
     changes, left = made(tmp_path, policy)
     assert sorted(changes) == [

@@ -20,7 +20,13 @@ from tablectl.policies.yaml_nodes import SourceFile
 Live = Callable[..., LiveTable]
 
 SPEC = TableSpec(
-    parse_table("lake.s.t"), Policy(isolation="Serializable"), None, ("gold",), {}, SourceFile("f", 1, 1), owner="ann"
+    parse_table("lake.s.t"),
+    Policy({"isolation": "Serializable"}),
+    None,
+    ("gold",),
+    {},
+    SourceFile("f", 1, 1),
+    owner="ann",
 )
 
 

@@ -36,7 +36,7 @@ def planned(
 ) -> TablePlan:
     table = replace(live(partition_columns=by), history=history)
     after: Any = "none" if by else ("day",)
-    plan = plan_table(Policy(partitioning=after), table, "oss", TableOptions(rewrite="allowed", **options))
+    plan = plan_table(Policy({"partitioning": after}), table, "oss", TableOptions(rewrite="allowed", **options))
     assert plan
     return plan
 
@@ -122,7 +122,7 @@ def test_with_consent_it_is_a_finding(live: Callable[..., LiveTable], rich: Plan
 
 def test_another_change_is_not_concerned(live: Callable[..., LiveTable]) -> None:
     table = replace(live(partition_columns=("day",)), history=(write(),))
-    plan = plan_table(Policy(isolation="Serializable"), table, "oss")
+    plan = plan_table(Policy({"isolation": "Serializable"}), table, "oss")
     assert plan
     assert plan.refusals == ()
 

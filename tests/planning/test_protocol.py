@@ -103,7 +103,7 @@ def test_a_feature_that_a_number_implies_is_new_to_clients_too(
 
 
 def planned(live: LiveTable, severities: Severities | None = None, **options: object) -> TablePlan:
-    policy = Policy(isolation="Serializable", deletion_vectors="enabled")
+    policy = Policy({"isolation": "Serializable", "deletion_vectors": "enabled"})
     plan = plan_table(policy, live, "oss", TableOptions(**options), severities or Severities())  # type: ignore[arg-type]
     assert plan is not None
     return plan
@@ -175,7 +175,7 @@ def test_a_change_that_locks_out_the_only_writer_is_refused(
     live: Callable[..., LiveTable], policy: dict[str, Any], lost: str, version: tuple[int, ...]
 ) -> None:
     table = live(clients=(Client("delta-rs", version),))
-    plan = plan_table(Policy(**policy), table, "oss")
+    plan = plan_table(Policy(policy), table, "oss")
     assert plan
     (refusal,) = plan.refusals
     assert refusal.reason.startswith("it locks out delta-rs ")
@@ -255,7 +255,7 @@ def test_a_consent_to_lock_out_does_not_go_over_clients(live: Callable[..., Live
 
 def _off(live: Callable[..., LiveTable], protocol: Protocol, vectors: int | None, client: str) -> TablePlan:
     table = live(protocol=protocol, vectors=vectors, properties={"delta.enableDeletionVectors": "true"})
-    plan = plan_table(Policy(deletion_vectors="purged"), table, "oss", TableOptions(clients=((client, "470"),)))
+    plan = plan_table(Policy({"deletion_vectors": "purged"}), table, "oss", TableOptions(clients=((client, "470"),)))
     assert plan
     return plan
 

@@ -18,7 +18,7 @@ from tests.builders import VECTORS
 
 def planned(live: LiveTable, runtime: str, truncate: bool = False, **policy: Any) -> TablePlan:
     options = TableOptions(truncate_history=truncate)
-    found = plan_table(Policy(**policy), live, "databricks", options, runtime=parse_runtime(runtime))
+    found = plan_table(Policy(policy), live, "databricks", options, runtime=parse_runtime(runtime))
     assert found is not None
     return found
 
@@ -53,7 +53,7 @@ def test_a_drop_without_loss_of_history_needs_a_newer_runtime(live: Callable[...
 
 
 def test_without_a_runtime_nothing_is_refused(live: Callable[..., LiveTable]) -> None:
-    plan = plan_table(Policy(clustering=("id",)), live(), "databricks")
+    plan = plan_table(Policy({"clustering": ("id",)}), live(), "databricks")
     assert plan is not None
     assert (plan.refusals, bool(plan.statements)) == ((), True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tablectl.model.errors import InputError
-from tablectl.policies.policy_document import load_specs
+from tablectl.policies.repository import load_specs
 
 PLACES = {
     "a path table": "delta.`s3://KEY:SECRET@bkt/t`: {isolation: Serializable}",

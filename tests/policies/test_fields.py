@@ -35,9 +35,7 @@ OUTER = Section(
     keys={
         "name": Text(),
         "place": Text(parse=str.upper),
-        "inner": Section(
-            make=Inner, keys={"size": whole(1, 9), "level": Word(words=("low", "high"))}, later=("depth",)
-        ),
+        "inner": Section(make=Inner, keys={"size": whole(1, 9), "level": Word(words=("low", "high"))}),
         "options": MapOf(of=MapOf(of=Text())),
     },
 )
@@ -94,7 +92,6 @@ def test_everything_wrong_is_said_and_the_rest_is_read() -> None:
         ({"size": {}}, "`inner.size` takes a whole number, not a map"),
         ({"level": "mid"}, '"mid" is not a value of `inner.level`'),
         ({"level": None}, "`inner.level` takes one of low, high, not nothing"),
-        ({"depth": "1"}, "`inner.depth` is not supported yet"),
         (None, "`inner` takes a map, not nothing"),
     ],
 )

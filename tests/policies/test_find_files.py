@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tablectl.model.errors import Problem
-from tablectl.policies.find_files import find_files, read_bytes, shown_path
+from tablectl.policies.repository import find_files, read_bytes, shown_path
 from tests.unreadable import unreadable
 
 

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablectl.delta.names import NameSyntaxError, parse_column, parse_table, quote_name
-from tablectl.policies.identifiers import read_column, read_location, read_table, why_unusable
-from tablectl.policies.variables import Variables
+from tablectl.policies.variables import Variables, read_column, read_location, read_table, why_unusable
 
 NONE = Variables()
 

@@ -65,17 +65,19 @@ def test_sources_name_the_line_that_won(read: Read) -> None:
         (
             "isolation",
             Policy(
-                clustering=("a", "b"),
-                properties={"delta.appendOnly": "true", "owner.team": "one", "keep": "me"},
+                {
+                    "clustering": ("a", "b"),
+                    "properties": {"delta.appendOnly": "true", "owner.team": "one", "keep": "me"},
+                }
             ),
         ),
         (
             "clustering, delta.AppendOnly, keep",
-            Policy(isolation="Serializable", properties={"owner.team": "one"}),
+            Policy({"isolation": "Serializable", "properties": {"owner.team": "one"}}),
         ),
         (
             "properties, clustering, partitioning, delta.checkpointRetentionDuration",
-            Policy(isolation="Serializable"),
+            Policy({"isolation": "Serializable"}),
         ),
     ],
 )

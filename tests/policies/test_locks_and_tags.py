@@ -19,7 +19,7 @@ from tests.builders import live_table
 
 LOCK = TableLock("2027-01-31", "audit", "finance")
 LOCKED = TableOptions(locked=LOCK)
-POLICY = Policy(properties={"a": "b"})
+POLICY = Policy({"properties": {"a": "b"}})
 Read = Callable[..., Any]
 
 

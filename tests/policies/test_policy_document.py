@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tablectl.delta.names import TableName
 from tablectl.model.errors import InputError
-from tablectl.policies.policy_document import load_specs
+from tablectl.policies.repository import load_specs
 from tablectl.policies.spec import Specs
 
 Read = Callable[..., Specs]
@@ -41,7 +41,7 @@ tables:
 def test_the_example_of_the_design(read: Read) -> None:
     events, orders = read(EXAMPLE, variables={"LAKE": "/lake"}).tables
     assert orders.name == TableName("lake", ("sales", "orders"))
-    assert orders.policy.declared() == {
+    assert orders.policy.declared == {
         "isolation": "Serializable",
         "deletion_vectors": "enabled",
         "clustering": ("customer_id", "order_date"),
@@ -214,7 +214,7 @@ def test_a_thousand_tables_without_spark_or_arrow(tmp_path: Path) -> None:
     for n in range(50):
         (tmp_path / f"one{n}.yaml").write_text(f"version: 1\ntables:\n  lake.o.t{n}:\n{table}")
     code = (
-        "import sys, pathlib; from tablectl.policies.policy_document import load_specs;"
+        "import sys, pathlib; from tablectl.policies.repository import load_specs;"
         f"print(len(load_specs([pathlib.Path({str(tmp_path)!r})], variables={{}}, environ={{}}).tables));"
         "print([name for name in ('pyspark', 'pyarrow', 'obstore') if name in sys.modules])"
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tablectl.model.table_options import TableOptions
-from tablectl.policies.policy_fields import options_of, read_field
+from tablectl.policies.option_fields import options_of
+from tablectl.policies.policy_fields import read_field
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_document import parse_document
@@ -17,7 +18,11 @@ def read(text: str) -> tuple[dict[str, GivenValue], list[str]]:
     reading = ValueReader(Variables({"SIZE": "2 TB"}, {}), "oss", "spark_catalog", [])
     root = parse_document(text.encode(), "p.yaml", reading.problems)
     assert isinstance(root, MapNode)
-    given = {name: each for entry in root.entries for name, each in read_field(entry, reading).items()}
+    given = {
+        name: each
+        for key, (source, node) in root.entries.items()
+        for name, each in read_field(key, source, node, reading).items()
+    }
     return given, [str(problem) for problem in reading.problems]
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tablectl.delta.names import TableName, parse_table
 from tablectl.model.errors import InputError
 from tablectl.policies.effective_policy import spec_for
-from tablectl.policies.find_files import relevant_files
 from tablectl.policies.policy_document import read_specs
+from tablectl.policies.repository import relevant_files
 from tablectl.policies.spec import TableSpec
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables

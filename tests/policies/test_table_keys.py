@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tablectl.delta.names import NameSyntaxError, TableName, quote_name
 from tablectl.model.patterns import CatalogPattern, PathPattern
-from tablectl.policies.identifiers import read_table_key
-from tablectl.policies.variables import UndefinedVariableError, Variables
+from tablectl.policies.variables import UndefinedVariableError, Variables, read_table_key
 
 NONE = Variables()
 VARIABLES = Variables({"LAKE": "/data/[x]*", "CAT": "my.cat", "ENV": "prod*", "EMPTY": ""})

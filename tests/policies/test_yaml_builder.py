@@ -49,7 +49,7 @@ def test_an_alias_stands_for_its_anchor(parse: Parse) -> None:
     tree, problems = parse("a: &x {k: v}\nb: *x\nc: &x 1\nd: *x")
     assert problems == []
     assert isinstance(tree, MapNode)
-    a, b, c, d = (entry.value for entry in tree.entries)
+    a, b, c, d = (node for _, node in tree.entries.values())
     assert (a, c) == (b, d)
 
 
@@ -57,7 +57,7 @@ def test_quotes_and_the_text_tag_make_text(parse: Parse) -> None:
     tree, problems = parse("{\"no\": 'no', b: !!str no, c: no}")
     assert problems == []
     assert isinstance(tree, MapNode)
-    assert [getattr(entry.value, "tag", None) for entry in tree.entries] == ["str", "str", "bool"]
+    assert [getattr(node, "tag", None) for _, node in tree.entries.values()] == ["str", "str", "bool"]
 
 
 def test_an_alias_bomb_is_an_error_at_once(parse: Parse) -> None:

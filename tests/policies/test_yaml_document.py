@@ -25,12 +25,12 @@ def test_every_node_knows_its_place(parse: Parse) -> None:
     tree, problems = parse("a:\n  é: [x, 1]\n")
     assert problems == []
     assert isinstance(tree, MapNode)
-    inner = tree.entries[0].value
+    inner = tree.entries["a"][1]
     assert isinstance(inner, MapNode)
-    (entry,) = inner.entries
-    assert (entry.key, entry.source) == ("é", SourceFile("f.yaml", 2, 3))
+    ((key, (source, node)),) = inner.entries.items()
+    assert (key, source) == ("é", SourceFile("f.yaml", 2, 3))
     x, one = Scalar("x", "str", SourceFile("f.yaml", 2, 7)), Scalar("1", "int", SourceFile("f.yaml", 2, 10))
-    assert entry.value == ListNode((x, one), SourceFile("f.yaml", 2, 6))
+    assert node == ListNode((x, one), SourceFile("f.yaml", 2, 6))
 
 
 @pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"# only a comment\n"])
@@ -42,7 +42,7 @@ def test_a_byte_order_mark_is_passed_over(parse: Parse) -> None:
     tree, problems = parse(b"\xef\xbb\xbfa: 1")
     assert problems == []
     assert isinstance(tree, MapNode)
-    assert tree.entries[0].source == SourceFile("f.yaml", 1, 1)
+    assert tree.entries["a"][0] == SourceFile("f.yaml", 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tablectl.policies.value_reader import is_text
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 
 Parse = Callable[[str | bytes], tuple[Node | None, list[str]]]
@@ -17,7 +18,7 @@ Parse = Callable[[str | bytes], tuple[Node | None, list[str]]]
 def test_text_and_what_is_taken_for_it(parse: Parse, text: str) -> None:
     scalar, _ = parse(text)
     assert isinstance(scalar, Scalar)
-    assert scalar.is_text
+    assert is_text(scalar)
     assert scalar.text == text.strip("\"'")
 
 
@@ -52,7 +53,7 @@ def test_text_and_what_is_taken_for_it(parse: Parse, text: str) -> None:
 def test_what_yaml_reads_in_a_way_of_its_own(parse: Parse, text: str) -> None:
     scalar, _ = parse(text)
     assert isinstance(scalar, Scalar)
-    assert not scalar.is_text
+    assert not is_text(scalar)
     assert scalar.is_null == (text.lower() in {"null", "~"})
 
 
@@ -62,6 +63,6 @@ def test_what_a_node_is_called() -> None:
         Scalar("x", "str", source),
         Scalar("", "null", source),
         ListNode((), source),
-        MapNode((), source),
+        MapNode({}, source),
     ]
     assert [kind_of(node) for node in nodes] == ["text", "nothing", "a list", "a map"]

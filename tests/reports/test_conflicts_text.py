@@ -32,13 +32,13 @@ def conflicts_json(report: ConflictReport) -> Any:
 
 @pytest.fixture
 def found(live: Live) -> ConflictReport:
-    policy = Policy(isolation="Serializable", deletion_vectors="enabled", clustering=("order_date",))
+    policy = Policy({"isolation": "Serializable", "deletion_vectors": "enabled", "clustering": ("order_date",)})
     return conflict_report(live(), policy, "oss")
 
 
 @pytest.fixture
 def databricks(live: Live) -> ConflictReport:
-    policy = Policy(isolation="Serializable", deletion_vectors="enabled")
+    policy = Policy({"isolation": "Serializable", "deletion_vectors": "enabled"})
     return conflict_report(live(), policy, "databricks", Assumption(((Client("databricks", (14, 3)), False),)))
 
 
@@ -88,7 +88,9 @@ def test_names_cannot_paint_the_terminal(live: Live) -> None:
 
 def test_several_clients_have_a_part_each(live: Live) -> None:
     clients = (Client("delta-spark", (3, 2, 0)), Client("delta-spark", (4, 4, 0)))
-    said = conflicts_text(conflict_report(live(clients=clients), Policy(deletion_vectors="enabled"), "oss"), Style())
+    said = conflicts_text(
+        conflict_report(live(clients=clients), Policy({"deletion_vectors": "enabled"}), "oss"), Style()
+    )
     assert "When Delta Spark 3.2.0 commits second  at Serializable (not set)" in said
     assert "When Delta Spark 4.4.0 commits second  at Serializable (not set)" in said
 
@@ -96,7 +98,7 @@ def test_several_clients_have_a_part_each(live: Live) -> None:
 def test_no_policy_and_nothing_to_change(live: Live) -> None:
     said = conflicts_text(conflict_report(live(), None, "oss"), Style())
     assert "What the policy changes  no policy covers this table\n" in said
-    said = conflicts_text(conflict_report(live(), Policy(isolation="default"), "oss"), Style())
+    said = conflicts_text(conflict_report(live(), Policy({"isolation": "default"}), "oss"), Style())
     assert "What the policy changes  nothing: the table matches it\n" in said
 
 

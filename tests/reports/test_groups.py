@@ -198,8 +198,8 @@ def test_a_full_rewrite_runs_only_with_the_consent_that_the_plan_names(change: s
     """A reviewer reads "consent rewrite: refused" as "this will not happen"."""
     facts, policy, options = FULL_REWRITES[change]
     table = live("lake.sales.model", **facts)
-    without = plan_table(Policy(**policy), table, "oss", TableOptions(**options))
-    consented = plan_table(Policy(**policy), table, "oss", TableOptions(**options, rewrite="allowed"))
+    without = plan_table(Policy(policy), table, "oss", TableOptions(**options))
+    consented = plan_table(Policy(policy), table, "oss", TableOptions(**options, rewrite="allowed"))
     assert without is not None
     assert consented is not None
     assert [(each.change, each.reason, each.fix) for each in without.refusals] == [

@@ -326,7 +326,7 @@ class Apply(Actor):
     def plan(self, **policy: Any) -> TablePlan:
         location = self.world.table.live.location
         live = self.world.lake.read(self.world.table.name, location, Depth(counts=True))
-        plan = plan_table(Policy(**policy), live, "oss")
+        plan = plan_table(Policy(policy), live, "oss")
         assert plan is not None
         return plan
 

@@ -119,7 +119,7 @@ def _declared_already(facts: TableFacts, declare: Iterable[Declared]) -> bool:
 
 def planned_with(facts: TableFacts, declare: Iterable[Declared]) -> TablePlan | None:
     """The plan of the table with these declarations; ``None`` if it changes nothing."""
-    values: dict[str, Any] = dict(facts.policy.declared())
+    values: dict[str, Any] = dict(facts.policy.declared)
     options: dict[str, Any] = {}
     for name, key, value in declare:
         if name in _OPTIONS:
@@ -131,7 +131,7 @@ def planned_with(facts: TableFacts, declare: Iterable[Declared]) -> TablePlan | 
             values[name] = value
     if not values:
         return None
-    return plan_table(Policy(**values), facts.live, facts.dialect, replace(facts.options, **options))
+    return plan_table(Policy(values), facts.live, facts.dialect, replace(facts.options, **options))
 
 
 def _cost(facts: TableFacts, planned: TablePlan | None) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tablectl.attributes.column_lists import has_order, has_statistics, names_statistics
+from tablectl.attributes.value_types import has_order, has_statistics, names_statistics
 from tablectl.conflicts.past_writers import metric_seconds
 from tablectl.delta import keys
 from tablectl.delta.names import column_text

@@ -6,9 +6,8 @@ INTO`` of Databricks. Any other text raises a ``StatementError`` that names the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NoReturn
 
 from sqlglot import exp
 
@@ -32,13 +31,11 @@ from tablectl.insight.statements.actions import (
     Vacuum,
     shown_start,
 )
-from tablectl.insight.statements.tokens import Token, TokenKind, first_word, tokens_of
+from tablectl.insight.statements.tokens import TokenReader, first_word, is_symbol, tokens_of
 from tablectl.model.commits import Kind
 from tablectl.model.operations import ClusterBy, DropFeature, SetProperties, UnsetProperties, UpgradeUniform
-from tablectl.model.text import printable
 from tablectl.support.frozen import frozen
 
-_MOST_PARTS = 3
 _ALTER_FORMS = (
     "SET TBLPROPERTIES ('key' = 'value', …)",
     "UNSET TBLPROPERTIES [IF EXISTS] ('key', …)",
@@ -71,7 +68,6 @@ FORMS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The first word of a statement → its accepted forms."""
-_OPENS, _CLOSES = frozenset("([{<"), frozenset(")]}>")
 
 
 @frozen
@@ -93,167 +89,19 @@ def parse_command(sql: str) -> Command | None:
     if parse is None:
         return None
     kept = list(tokens_of(sql))
-    while _is(kept[-1], ";"):
+    while is_symbol(kept[-1], ";"):
         kept.pop()
-    count = 1 + sum(_is(token, ";") for token in kept)
+    count = 1 + sum(is_symbol(token, ";") for token in kept)
     if count > 1:
         raise StatementError(f"one statement is expected, and {shown_start(sql)} holds {count}", "give each by itself")
-    reader = _Reader(sql, kept, FORMS[first])
+    reader = TokenReader(sql, kept, FORMS[first])
     reader.take(first)
     found = parse(reader)
     reader.end()
     return found
 
 
-def _is(token: Token, symbol: str) -> bool:
-    return token.kind is TokenKind.SYMBOL and token.text == symbol
-
-
-class _Reader:
-    """Reads tokens one after another; every disagreement is a ``StatementError`` with the accepted forms."""
-
-    def __init__(self, sql: str, tokens: Sequence[Token], forms: str) -> None:
-        self._sql, self._tokens, self._forms, self._at = sql, tokens, forms, 0
-
-    def fail(self, wanted: str) -> NoReturn:
-        found = f"'{printable(self._tokens[self._at].text)[:40]}'" if self._at < len(self._tokens) else "its end"
-        raise StatementError(
-            f"the statement {shown_start(self._sql)} cannot be read: {wanted} is expected, not {found}",
-            f"accepted is {self._forms}",
-        )
-
-    def peek(self, ahead: int = 0) -> str:
-        """The next word in upper case; empty at the end, and for quoted names and texts."""
-        at = self._at + ahead
-        if at >= len(self._tokens) or self._tokens[at].kind in {TokenKind.TEXT, TokenKind.NAME}:
-            return ""
-        return self._tokens[at].text.upper()
-
-    def take(self, *words: str) -> bool:
-        """Whether these words follow; they are consumed if so."""
-        if all(self.peek(ahead) == word for ahead, word in enumerate(words)):
-            self._at += len(words)
-            return True
-        return False
-
-    def expect(self, *words: str) -> None:
-        for word in words:
-            if not self.take(word):
-                self.fail(word)
-
-    def end(self) -> None:
-        if self._at < len(self._tokens):
-            self.fail("its end")
-
-    @property
-    def ended(self) -> bool:
-        return self._at >= len(self._tokens)
-
-    def is_text(self) -> bool:
-        return not self.ended and self._tokens[self._at].kind is TokenKind.TEXT
-
-    def text(self) -> str:
-        if not self.is_text():
-            self.fail("a quoted text")
-        return self._step().text
-
-    def name(self) -> str:
-        if self.ended or self._tokens[self._at].kind not in {TokenKind.NAME, TokenKind.WORD}:
-            self.fail("a name")
-        return self._step().text
-
-    def number(self) -> int:
-        if self.ended or not self.peek().isdecimal() or len(self.peek()) > 9:
-            self.fail("a whole number")
-        return int(self._step().text)
-
-    def path(self) -> tuple[str, ...]:
-        """Names joined by dots."""
-        parts = [self.name()]
-        while self.take("."):
-            parts.append(self.name())
-        return tuple(parts)
-
-    def table(self, *, location: bool = False) -> exp.Table:
-        """A table: a name of up to three parts, or where Delta takes it, its location in quotes."""
-        return _table(("delta", self.text())) if location and self.is_text() else self.named_table(self.path())
-
-    def named_table(self, parts: tuple[str, ...]) -> exp.Table:
-        if len(parts) > _MOST_PARTS:
-            self.fail("a table name of at most three parts")
-        return _table(parts)
-
-    def items(self) -> list[int]:
-        """The lengths of the items that commas separate, up to the end or a closing bracket of this level."""
-        lengths, depth, length = [], 0, 0
-        for token in self._tokens[self._at :]:
-            if token.kind is TokenKind.SYMBOL:
-                depth += (token.text in _OPENS) - (token.text in _CLOSES)
-            if depth < 0:
-                break
-            if depth == 0 and _is(token, ","):
-                lengths.append(length)
-                length = 0
-            else:
-                length += 1
-        return [*lengths, length]
-
-    def skip(self, count: int) -> None:
-        self._at += count
-
-    def group(self) -> None:
-        """A group in round brackets, with whatever it contains, but not nothing."""
-        self.expect("(")
-        if self.peek() == ")":
-            self.fail("an expression")
-        depth = 1
-        while depth:
-            if self.ended:
-                self.fail("')'")
-            depth += (self.peek() == "(") - (self.peek() == ")")
-            self._at += 1
-
-    def until(self, *ends: tuple[str, ...]) -> tuple[int, int]:
-        """Skip to one of these words outside brackets, or to the end. Returns the bounds of the skipped text."""
-        if self.ended:
-            self.fail("a condition")
-        start, depth = self._tokens[self._at].start, 0
-        stop = start
-        while not self.ended:
-            if depth == 0 and any(all(self.peek(i) == word for i, word in enumerate(end)) for end in ends):
-                break
-            depth += (self.peek() == "(") - (self.peek() == ")")
-            stop = self._step().end
-        if stop == start:
-            self.fail("a condition")
-        return start, stop
-
-    def rest(self) -> Sequence[Token]:
-        """All remaining tokens, consumed."""
-        found, self._at = self._tokens[self._at :], len(self._tokens)
-        return found
-
-    @property
-    def left(self) -> int:
-        """The number of remaining tokens."""
-        return len(self._tokens) - self._at
-
-    def at_least_one(self) -> None:
-        if self.ended:
-            self.fail("more")
-
-    def _step(self) -> Token:
-        self._at += 1
-        return self._tokens[self._at - 1]
-
-
-def _table(parts: Sequence[str]) -> exp.Table:
-    this, db, catalog = (*reversed(parts), None, None)[:_MOST_PARTS]
-    made = (exp.to_identifier(each) if each is not None else None for each in (this, db, catalog))
-    return exp.Table(**dict(zip(("this", "db", "catalog"), made, strict=True)))
-
-
-def _alter(reader: _Reader) -> Command:
+def _alter(reader: TokenReader) -> Command:
     reader.expect("TABLE")
     table = reader.table()
     for words, verb, parse in _ALTERS:
@@ -262,7 +110,7 @@ def _alter(reader: _Reader) -> Command:
     return reader.fail("one of the forms of ALTER TABLE")
 
 
-def _set_properties(reader: _Reader) -> Action:
+def _set_properties(reader: TokenReader) -> Action:
     pairs: list[tuple[str, str]] = []
     reader.expect("(")
     while True:
@@ -275,7 +123,7 @@ def _set_properties(reader: _Reader) -> Action:
     return Send(SetProperties(tuple(dict(pairs).items())))
 
 
-def _plain_value(reader: _Reader) -> str:
+def _plain_value(reader: TokenReader) -> str:
     """A value without quotes: a number, ``true`` or ``false``."""
     sign = "-" if reader.take("-") else ""
     word = reader.peek()
@@ -285,11 +133,11 @@ def _plain_value(reader: _Reader) -> str:
     return sign + word.lower()
 
 
-def _key(reader: _Reader) -> str:
+def _key(reader: TokenReader) -> str:
     return reader.text() if reader.is_text() else ".".join(reader.path())
 
 
-def _unset_properties(reader: _Reader) -> Action:
+def _unset_properties(reader: TokenReader) -> Action:
     reader.take("IF", "EXISTS")
     reader.expect("(")
     keys = [_key(reader)]
@@ -299,7 +147,7 @@ def _unset_properties(reader: _Reader) -> Action:
     return Send(UnsetProperties(tuple(dict.fromkeys(keys))))
 
 
-def _cluster(reader: _Reader) -> Action:
+def _cluster(reader: TokenReader) -> Action:
     if reader.take("NONE"):
         return Send(ClusterBy(()))
     if reader.take("AUTO"):
@@ -307,7 +155,7 @@ def _cluster(reader: _Reader) -> Action:
     return Send(ClusterBy(tuple(map(column_text, _columns(reader)))))
 
 
-def _columns(reader: _Reader) -> tuple[ColumnPath, ...]:
+def _columns(reader: TokenReader) -> tuple[ColumnPath, ...]:
     """Columns in brackets."""
     reader.expect("(")
     columns = [reader.path()]
@@ -317,7 +165,7 @@ def _columns(reader: _Reader) -> tuple[ColumnPath, ...]:
     return tuple(columns)
 
 
-def _add_constraint(reader: _Reader) -> Action:
+def _add_constraint(reader: TokenReader) -> Action:
     name = "" if reader.peek() == "CHECK" else reader.name()
     if reader.peek() in {"PRIMARY", "FOREIGN"}:
         reader.rest()
@@ -327,17 +175,17 @@ def _add_constraint(reader: _Reader) -> Action:
     return NewConstraint(name or "unnamed")
 
 
-def _drop_constraint(reader: _Reader) -> Action:
+def _drop_constraint(reader: TokenReader) -> Action:
     reader.take("IF", "EXISTS")
     return RemovedConstraint(reader.name())
 
 
-def _drop_feature(reader: _Reader) -> Action:
+def _drop_feature(reader: TokenReader) -> Action:
     name = reader.text() if reader.is_text() else reader.name()
     return Send(DropFeature(name, truncate_history=reader.take("TRUNCATE", "HISTORY")))
 
 
-def _add_columns(reader: _Reader) -> Action:
+def _add_columns(reader: TokenReader) -> Action:
     reader.take("IF", "NOT", "EXISTS")
     bracket = reader.take("(")
     for length in reader.items():
@@ -350,12 +198,12 @@ def _add_columns(reader: _Reader) -> Action:
     return AddColumns()
 
 
-def _replace_columns(reader: _Reader) -> Action:
+def _replace_columns(reader: TokenReader) -> Action:
     _add_columns(reader)
     return ChangeColumns(frozenset({"replace"}))
 
 
-def _drop_columns(reader: _Reader) -> Action:
+def _drop_columns(reader: TokenReader) -> Action:
     reader.take("IF", "EXISTS")
     if reader.peek() == "(":
         _columns(reader)
@@ -366,7 +214,7 @@ def _drop_columns(reader: _Reader) -> Action:
     return ChangeColumns(frozenset({"drop"}))
 
 
-def _rename_column(reader: _Reader) -> Action:
+def _rename_column(reader: TokenReader) -> Action:
     reader.path()
     reader.expect("TO")
     reader.name()
@@ -388,7 +236,7 @@ _WITH_MORE = {("SET", "DEFAULT"), ("COMMENT",), ("TYPE",), ("AFTER",)}
 """Words that more must follow."""
 
 
-def _alter_column(reader: _Reader) -> Action:
+def _alter_column(reader: TokenReader) -> Action:
     aspects: set[ColumnAspect] = set()
     for length in reader.items():
         aspects |= _changes_of_column(reader, length)
@@ -396,7 +244,7 @@ def _alter_column(reader: _Reader) -> Action:
     return ChangeColumns(frozenset(aspects))
 
 
-def _changes_of_column(reader: _Reader, length: int) -> set[ColumnAspect]:
+def _changes_of_column(reader: TokenReader, length: int) -> set[ColumnAspect]:
     """The changes of one column; ``CHANGE COLUMN old new type`` gives all of its definition."""
     before = reader.left
     name = reader.path()
@@ -416,8 +264,8 @@ def _changes_of_column(reader: _Reader, length: int) -> set[ColumnAspect]:
     return {found[1]}
 
 
-def _elsewhere(why: str) -> Callable[[_Reader], Action]:
-    def parse(reader: _Reader) -> Action:
+def _elsewhere(why: str) -> Callable[[TokenReader], Action]:
+    def parse(reader: TokenReader) -> Action:
         reader.at_least_one()
         reader.rest()
         return NoCommit(why)
@@ -426,7 +274,7 @@ def _elsewhere(why: str) -> Callable[[_Reader], Action]:
 
 
 _CATALOG = "it changes the catalog's entry, not the log of the table"
-_ALTERS: tuple[tuple[tuple[str, ...], str, Callable[[_Reader], Action]], ...] = (
+_ALTERS: tuple[tuple[tuple[str, ...], str, Callable[[TokenReader], Action]], ...] = (
     (("SET", "TBLPROPERTIES"), "SET TBLPROPERTIES", _set_properties),
     (("UNSET", "TBLPROPERTIES"), "UNSET TBLPROPERTIES", _unset_properties),
     (("CLUSTER", "BY"), "CLUSTER BY", _cluster),
@@ -452,7 +300,7 @@ _ALTERS: tuple[tuple[tuple[str, ...], str, Callable[[_Reader], Action]], ...] = 
 )
 
 
-def _comment(reader: _Reader) -> Command:
+def _comment(reader: TokenReader) -> Command:
     reader.expect("ON")
     if reader.take("TABLE"):
         found = Command("COMMENT ON TABLE", Describe(), reader.table())
@@ -465,7 +313,7 @@ def _comment(reader: _Reader) -> Command:
     return found
 
 
-def _column_of_table(reader: _Reader) -> exp.Table:
+def _column_of_table(reader: TokenReader) -> exp.Table:
     """A table and a column as one name. Which parts are those of the column is known where the table is."""
     parts = reader.path()
     if len(parts) == 1:
@@ -473,7 +321,7 @@ def _column_of_table(reader: _Reader) -> exp.Table:
     return exp.Table(this=exp.Dot.build([exp.to_identifier(each) for each in parts]))
 
 
-def _optimize(reader: _Reader) -> Command:
+def _optimize(reader: TokenReader) -> Command:
     table = reader.table(location=True)
     reader.take("FULL")
     condition = reader.until(("ZORDER", "BY")) if reader.take("WHERE") else None
@@ -487,7 +335,7 @@ def _optimize(reader: _Reader) -> Command:
     return Command("OPTIMIZE", Rearrange(Kind.OPTIMIZE, zorder), table, condition)
 
 
-def _reorg(reader: _Reader) -> Command:
+def _reorg(reader: TokenReader) -> Command:
     reader.expect("TABLE")
     table = reader.table()
     condition = reader.until(("APPLY", "(")) if reader.take("WHERE") else None
@@ -503,7 +351,7 @@ def _reorg(reader: _Reader) -> Command:
     return Command("REORG … UPGRADE UNIFORM", Send(UpgradeUniform(version)), table)
 
 
-def _restore(reader: _Reader) -> Command:
+def _restore(reader: TokenReader) -> Command:
     reader.take("TABLE")
     table = reader.table()
     reader.take("TO")
@@ -515,7 +363,7 @@ def _restore(reader: _Reader) -> Command:
     return Command("RESTORE", Restore(), table)
 
 
-def _create(reader: _Reader) -> Command:
+def _create(reader: TokenReader) -> Command:
     if reader.take("OR", "REPLACE"):
         return _replace(reader)
     if reader.take("TABLE", "IF", "NOT", "EXISTS"):
@@ -525,7 +373,7 @@ def _create(reader: _Reader) -> Command:
     return reader.fail("OR REPLACE")
 
 
-def _replace(reader: _Reader) -> Command:
+def _replace(reader: TokenReader) -> Command:
     reader.expect("TABLE")
     table = reader.table()
     if reader.take("SHALLOW") or reader.take("DEEP") or reader.peek() == "CLONE":
@@ -536,7 +384,7 @@ def _replace(reader: _Reader) -> Command:
     return Command("REPLACE TABLE", _definition(reader), table)
 
 
-def _definition(reader: _Reader) -> Replace:
+def _definition(reader: TokenReader) -> Replace:
     """The clauses of a table definition, of which partitions, clustering and the query matter."""
     partitions: tuple[str, ...] = ()
     clustering: tuple[ColumnPath, ...] | None = None
@@ -556,7 +404,7 @@ def _definition(reader: _Reader) -> Replace:
     return Replace(partitions, clustering)
 
 
-def _partition_names(reader: _Reader) -> tuple[str, ...]:
+def _partition_names(reader: TokenReader) -> tuple[str, ...]:
     """Partition columns; without AS SELECT they may come with their types."""
     reader.expect("(")
     names = []
@@ -569,7 +417,7 @@ def _partition_names(reader: _Reader) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _vacuum(reader: _Reader) -> Command:
+def _vacuum(reader: TokenReader) -> Command:
     table, dry = reader.table(location=True), False
     while not reader.ended:
         if reader.take("DRY", "RUN"):
@@ -584,7 +432,7 @@ def _vacuum(reader: _Reader) -> Command:
     return Command("VACUUM", NoCommit("a dry run deletes nothing") if dry else Vacuum(), table)
 
 
-def _copy(reader: _Reader) -> Command:
+def _copy(reader: TokenReader) -> Command:
     reader.expect("INTO")
     table = reader.table()
     reader.take("BY", "POSITION")
@@ -597,7 +445,7 @@ def _copy(reader: _Reader) -> Command:
     return Command("COPY INTO", CopyInto(), table)
 
 
-_PARSERS: Mapping[str, Callable[[_Reader], Command]] = MappingProxyType(
+_PARSERS: Mapping[str, Callable[[TokenReader], Command]] = MappingProxyType(
     {
         "ALTER": _alter,
         "COMMENT": _comment,

@@ -285,15 +285,12 @@ def partition_of(node: exp.Expr) -> tuple[exp.Expr, ...]:
 
 
 def _other(sql: str, verb: str) -> StatementError:
-    return StatementError(f"cannot tell what {_start(sql)} conflicts with: {verb} is not one of {_TAKEN}", _matrix())
+    hint = "`tablectl conflicts TABLE` without --between has the other operations"
+    return StatementError(f"cannot tell what {_start(sql)} conflicts with: {verb} is not one of {_TAKEN}", hint)
 
 
 def _too_deep() -> StatementError:
     return StatementError("the statement is nested too deeply to be read", "take queries out of it into views")
-
-
-def _matrix() -> str:
-    return "`tablectl conflicts TABLE` without --between has the other operations"
 
 
 def _fix() -> str:

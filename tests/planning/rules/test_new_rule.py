@@ -47,7 +47,7 @@ from tests.builders import live_table
 pathlib.Path("tablectl.yaml").write_text("lint: {L999: error}\\n")
 severities = load_config(pathlib.Path(), {}).severities
 live = live_table(schema=Schema((Field("LOUD", "long"),)))
-plan = plan_table(Policy(isolation="Serializable"), live, "oss", severities=severities)
+plan = plan_table(Policy({"isolation": "Serializable"}), live, "oss", severities=severities)
 print(json.dumps({
     "found": [[each.code, each.severity, each.message] for each in plan.findings],
     "refused": [[each.condition, each.fix] for each in plan.refusals],

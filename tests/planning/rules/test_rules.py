@@ -58,14 +58,14 @@ def found(
     live: LiveTable, policy: Mapping[str, Any] | None = None, seen: Seen = "lint", **options: Any
 ) -> dict[str, str]:
     """What is found on a table under a policy: message by code."""
-    declared = Policy(**(policy or {}))
+    declared = Policy(policy or {})
     subject = table_subject(declared, live, diff(declared, live), "oss", options=TableOptions(**options))
     return {each.code: each.message for each in lint(subject, _NAME, seen)}
 
 
 def alone(**policy: Any) -> dict[str, str]:
     """What is found in a policy without a table."""
-    return {each.code: each.message for each in lint(LintedState.of_policy(Policy(**policy), "oss"), _NAME, "validate")}
+    return {each.code: each.message for each in lint(LintedState.of_policy(Policy(policy), "oss"), _NAME, "validate")}
 
 
 def test_nothing_is_found_on_a_plain_table(live: Live) -> None:
@@ -348,7 +348,7 @@ def test_a_policy_alone() -> None:
 def on_databricks(live: LiveTable, seen: Seen = "plan", runtime: str = "", **policy: Any) -> dict[str, str]:
     """What is found on a table of Databricks: message by code."""
     options = TableOptions(optimize=policy.pop("optimize", "never"))
-    declared = Policy(**policy)
+    declared = Policy(policy)
     changes = diff(declared, live, "databricks")
     known = parse_runtime(runtime) if runtime else None
     subject = table_subject(declared, live, changes, "databricks", options=options, runtime=known)
@@ -356,7 +356,9 @@ def on_databricks(live: LiveTable, seen: Seen = "plan", runtime: str = "", **pol
 
 
 def test_a_policy_that_the_runtime_cannot_reach_is_reported_before_any_plan() -> None:
-    policy = Policy(clustering="auto", deletion_vectors="dropped", properties={"delta.enableTypeWidening": "true"})
+    policy = Policy(
+        {"clustering": "auto", "deletion_vectors": "dropped", "properties": {"delta.enableTypeWidening": "true"}}
+    )
     state = LintedState.of_policy(policy, "databricks", parse_runtime("14.3"))
     told = [(each.code, each.about) for each in lint(state, _NAME, "validate")]
     assert told == [
@@ -404,7 +406,7 @@ def test_how_grave_it_is_the_repository_says(live: Live) -> None:
         }
     )
     properties = {_LOG: "interval 1 hour", _TOMBSTONES: "interval 1 day", "delta.enableExpiredLogCleanup": "false"}
-    policy = Policy(properties=properties)
+    policy = Policy({"properties": properties})
     table = live()
     changes = diff(policy, table)
     findings = lint(table_subject(policy, table, changes, "oss"), _NAME, "plan", severities)

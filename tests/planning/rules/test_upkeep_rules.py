@@ -26,7 +26,7 @@ def found(upkeep: UpkeepPolicy | None, live: LiveTable | None = None, dialect: s
 
 def of_policy(upkeep: UpkeepPolicy, **policy: object) -> list[str]:
     """Codes on a policy alone."""
-    state = LintedState.of_policy(Policy(**policy), "oss")  # type: ignore[arg-type]
+    state = LintedState.of_policy(Policy(policy), "oss")
     return [each.code for each in lint(replace(state, upkeep=upkeep), NAME, "validate") if each.code >= "L030"]
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tablectl.model.errors import PlanFileError, UsageError
 from tablectl.model.plan import Plan
-from tablectl.planning.merge_plans import MOST_SHARDS, Shard, merge_plans
-from tablectl.planning.plan_file import dump_plan, load_plan
+from tablectl.planning.plan_file import MOST_SHARDS, Shard, dump_plan, load_plan, merge_plans
 
 Shards = Callable[[int], list[tuple[str, Plan]]]
 
