@@ -28,6 +28,9 @@ settings.register_profile("tablectl", _PATIENT, derandomize=True)
 settings.load_profile("tablectl")
 
 CONNECT_PACKAGE = "org.apache.spark:spark-connect_2.13"
+# The optimizing compiler would take a quarter of the JVM's time and cost more than it gains. Without it, code has 48 MB
+# by default, which a whole run may fill.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
 _NUMBERS = count()
@@ -117,7 +120,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int, thrift_po
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home / 'metastore'};create=true",
-        "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={home / 'derby.log'}",
+        # Most statements run once, on a few rows. To compile them would take longer than to interpret them.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.extraJavaOptions": f"{_JAVA} -Dderby.stream.error.file={home / 'derby.log'}",
     }
     engine = open_spark(SparkOptions(conf=conf))
     session = pyspark.sql.SparkSession.getActiveSession()
