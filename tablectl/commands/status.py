@@ -41,7 +41,7 @@ from tablectl.policies.repository import has_policies
 from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
-from tablectl.reports.status import STATES, LakeStatus, TableStatus, document_of_status
+from tablectl.reports.status import STATES, LakeStatus, TableStatus, document_of_status, masked_status
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form
 
@@ -85,7 +85,7 @@ def status_command(options: StatusCommandOptions, out: Output) -> ExitCode:
         status = collect_status(project, options, everything=options.everything, on_read=on_read)
     report = report_of(status, partial(document_of_status, mask=project.mask), context_here())
     if options.to:
-        append_rows(project.mask.status(status), options.to)
+        append_rows(masked_status(status, project.mask), options.to)
         out.note(f"appended {len(status.tables)} rows to {options.to}")
     reports.write(report, out)
     slipped = (ExitCode.CHANGES,) if options.fail_on and status.unmanaged else ()

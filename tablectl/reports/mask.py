@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tablectl.attributes.policy import HIDDEN, SECRET_KEYS, MaskedKeys, Policy
 from tablectl.attributes.retention import span_text
-from tablectl.delta import keys
 from tablectl.delta.names import quote_text
 from tablectl.lint_rules import RULES as CODES
 from tablectl.lint_rules.rule import LintRule
@@ -28,8 +27,6 @@ if TYPE_CHECKING:  # records of other commands, which a plan does not load
     from tablectl.planning.lint import Linted, LintedTable
     from tablectl.planning.undo import PastRun, PastRuns, RunUndo, ValueUndo
     from tablectl.policies.adopt import AdoptableValue
-    from tablectl.reports.status import LakeStatus, TableStatus
-    from tablectl.reports.upkeep import LakeUpkeep
 
 _Record = TypeVar("_Record")
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
@@ -76,19 +73,19 @@ class Mask(MaskedKeys):
         """A plan for display."""
         if not self.patterns:
             return plan
-        return self._by_value(replace(plan, tables=tuple(map(self.table_plan, plan.tables))))
+        return self.by_value(replace(plan, tables=tuple(map(self.table_plan, plan.tables))))
 
     def run(self, report: RunReport) -> RunReport:
         """A run for display."""
         if not self.patterns:
             return report
-        return self._by_value(replace(report, tables=tuple(map(self._table_run, report.tables))))
+        return self.by_value(replace(report, tables=tuple(map(self._table_run, report.tables))))
 
     def drift(self, drift: Drift) -> Drift:
         """Drift for display."""
         if not self.patterns:
             return drift
-        return self._by_value(replace(drift, tables=tuple(map(self._table_drift, drift.tables))))
+        return self.by_value(replace(drift, tables=tuple(map(self._table_drift, drift.tables))))
 
     def runs(self, found: PastRuns) -> PastRuns:
         """Earlier runs for display."""
@@ -106,31 +103,12 @@ class Mask(MaskedKeys):
 
     def _past_run(self, run: PastRun) -> PastRun:
         tables = tuple(replace(each, commits=tuple(map(self._commit, each.commits))) for each in run.tables)
-        return self._by_value(replace(run, tables=tables))
+        return self.by_value(replace(run, tables=tables))
 
     def _value_undo(self, value: ValueUndo) -> ValueUndo:
         return replace(value, change=self.change(value.change), found=self.shown(value.change, value.found))
 
-    def status(self, status: LakeStatus) -> LakeStatus:
-        """The state of a lake for display: differences of hidden properties are named without their values."""
-        if not self.patterns:
-            return status
-        return self._by_value(replace(status, tables=tuple(map(self._table_status, status.tables))))
-
-    def upkeep(self, upkeep: LakeUpkeep) -> LakeUpkeep:
-        """What upkeep is due for display: it names no property, so only the values of masked keys are hidden."""
-        return self._by_value(upkeep) if self.patterns else upkeep
-
-    def _table_status(self, table: TableStatus) -> TableStatus:
-        return replace(
-            table,
-            differences=tuple(map(self._named, table.differences)),
-            isolation=HIDDEN if self.hides(keys.ISOLATION_LEVEL) else table.isolation,
-            log_retention=HIDDEN if self.hides(keys.LOG_RETENTION) else table.log_retention,
-            file_retention=HIDDEN if self.hides(keys.DELETED_FILE_RETENTION) else table.file_retention,
-        )
-
-    def _named(self, difference: str) -> str:
+    def named(self, difference: str) -> str:
         """``properties.owner.token: declared a, found b`` without the two values. A key may contain ``: declared``, so
         every place where it can end is tried.
         """
@@ -147,9 +125,9 @@ class Mask(MaskedKeys):
     def linted(self, table: LintedTable) -> LintedTable:
         """The findings of a table for display."""
         none = _Secrets(())
-        return self._by_value(replace(table, findings=tuple(self._finding(each, none) for each in table.findings)))
+        return self.by_value(replace(table, findings=tuple(self._finding(each, none) for each in table.findings)))
 
-    def _by_value(self, record: _Record) -> _Record:
+    def by_value(self, record: _Record) -> _Record:
         """The record without ``values`` in any of its texts."""
         return _mapped(record, _Secrets(self.values).hidden) if self.values else record
 
@@ -159,7 +137,7 @@ class Mask(MaskedKeys):
         hidden = [(key, each.value) for items in declared for key, each in items if each.hidden]
         texts = [(key.startswith("properties."), value) for key, value in hidden if isinstance(value, str)]
         secrets = _Secrets((each for own, each in texts if own), (each for own, each in texts if not own))
-        return self._by_value(secrets.hidden(text))
+        return self.by_value(secrets.hidden(text))
 
     def sql(self, sql: str) -> str:
         """One of our statements for display."""
@@ -243,7 +221,7 @@ class Mask(MaskedKeys):
     def shown(self, change: Change, value: Value) -> Value:
         """A value of what a change is about, for display."""
         hidden = value is not None and self.hides_value(change.attribute, change.key)
-        return HIDDEN if hidden else self._by_value(value)
+        return HIDDEN if hidden else self.by_value(value)
 
     def _secrets(self, changes: Iterable[Change]) -> _Secrets:
         hidden = [each for each in changes if self.hides_value(each.attribute, each.key)]

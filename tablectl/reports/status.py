@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tablectl.attributes.policy import HIDDEN
+from tablectl.delta import keys
 from tablectl.documents.document import (
     Cell,
     CommentEnd,
@@ -165,9 +167,26 @@ _MOST = 5
 
 def document_of_status(status: LakeStatus, mask: Mask) -> Document:
     """The state of a lake."""
-    masked = mask.status(status)
+    masked = masked_status(status, mask)
     end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --report FILE.html</code> writes all rows.")
     return replace(status_document(masked), record=masked, comment=lambda: end)
+
+
+def masked_status(status: LakeStatus, mask: Mask) -> LakeStatus:
+    """The state of a lake for display: differences of hidden properties are named without their values."""
+    if not mask.patterns:
+        return status
+    return mask.by_value(replace(status, tables=tuple(_masked(each, mask) for each in status.tables)))
+
+
+def _masked(table: TableStatus, mask: Mask) -> TableStatus:
+    return replace(
+        table,
+        differences=tuple(map(mask.named, table.differences)),
+        isolation=HIDDEN if mask.hides(keys.ISOLATION_LEVEL) else table.isolation,
+        log_retention=HIDDEN if mask.hides(keys.LOG_RETENTION) else table.log_retention,
+        file_retention=HIDDEN if mask.hides(keys.DELETED_FILE_RETENTION) else table.file_retention,
+    )
 
 
 def status_document(status: LakeStatus) -> Document:

@@ -12,7 +12,7 @@ from tablectl.reports.document_html import document_html
 from tablectl.reports.document_markdown import LIMIT, document_markdown
 from tablectl.reports.document_text import document_text
 from tablectl.reports.mask import Mask
-from tablectl.reports.status import LakeStatus, TableStatus, status_document
+from tablectl.reports.status import LakeStatus, TableStatus, masked_status, status_document
 from tests.reports.test_html import Read
 
 ROW = TableStatus(
@@ -59,7 +59,7 @@ def test_ten_thousand_rows_are_one_file_and_a_comment_within_the_limit() -> None
 
 
 def test_masked_values_are_not_shown() -> None:
-    shown = Mask(("*token*",)).status(lake(ROW))
+    shown = masked_status(lake(ROW), Mask(("*token*",)))
     text = document_html(status_document(shown), Context())
     assert "hunter2" not in text
     assert HIDDEN in text
