@@ -43,7 +43,7 @@ EXEMPT = {
 }
 SHOWN = {
     ("reports/plan_document.py", "plan_groups_of"),
-    ("reports/plan_document.py", "name_lines"),
+    ("documents/document.py", "group_names"),
     ("reports/groups.py", "_by_key"),
     ("reports/drift_document.py", "_last"),
     ("reports/status.py", "_name"),
