@@ -46,7 +46,6 @@ SHOWN = {
     ("documents/document.py", "group_names"),
     ("reports/groups.py", "_by_key"),
     ("reports/drift_document.py", "_last"),
-    ("reports/status.py", "_name"),
     ("commands/status.py", "_place"),
     ("planning/undo.py", "TableUndo.name"),
     ("support/json_text.py", "json_form"),
