@@ -1,6 +1,6 @@
 """Which policies changed since a commit: those of the commit are read from Git, and compared by their effect.
 
-Files that are as they were are not parsed, if nothing that files share has changed (``policies/find_files.py``). So
+Files that are as they were are not parsed, if nothing that files share has changed (``policies/repository.py``). So
 an error in such a file is not found, as in the commands about one table.
 """
 
