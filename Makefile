@@ -74,7 +74,7 @@ test-unity: java install
 
 # Applies through SQL endpoints: Spark's own Thrift server, and a stand-in of a Databricks warehouse (docs/sql-endpoints.md).
 test-sql-endpoint: java install
-	$(BIN)/python -m pytest tests/engine/test_thrift.py tests/engine/test_warehouse.py tests/scenarios/test_sql_endpoint.py -m "slow or not slow"
+	$(BIN)/python -m pytest tests/engine/test_thrift_server.py tests/engine/test_databricks_warehouse.py tests/scenarios/test_sql_endpoint.py -m "slow or not slow"
 
 # The recipes of docs/integrations.md, as printed, each in an environment of its own.
 INTEGRATIONS := airflow dagster dbt delta-rs

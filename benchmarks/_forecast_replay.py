@@ -19,7 +19,7 @@ from tablectl.applying.context import QuietTerms
 from tablectl.applying.quiet_moment import WaitUntil, decide, judged
 from tablectl.applying.waits import GO
 from tablectl.conflicts.past_writers import loss_of, past_writers
-from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange
+from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange
 from tablectl.model.expected_loss import HOURS, hour_of_week
 from tablectl.model.plan import Basis
 from tablectl.model.table import Commit

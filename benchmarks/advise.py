@@ -27,7 +27,7 @@ from _report import machine, say, table
 from _results import FOLDER, append, next_seed, read, small_spark
 
 import tablectl
-from tablectl.log.commit_files import read_past_commits
+from tablectl.log.recent_commits import read_past_commits
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from chaos.ports import free_port
 from tablectl.engine.spark import SparkOptions, open_spark, packages
-from tablectl.policies.config_file import REQUESTS
+from tablectl.policies.read_config import REQUESTS
 from tests.s3 import Faults, S3Server, clean_environ
 
 # No test depends on how fast the machine is: hypothesis sets no deadline and does not complain of slow examples. Every

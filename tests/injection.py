@@ -31,7 +31,7 @@ EXEMPT = {
     "applying/scheduler.py": "the queue of the whole run",
     "applying/shared_window.py": "the queue of the whole run",
     "commands/command_line.py": "the entry, which catches everything",
-    "policies/settings.py": "reads options",
+    "policies/declare_setting.py": "reads options",
     "commands/click_options.py": "reads options",
     "commands/output.py": "prints",
     "documents/style.py": "prints",

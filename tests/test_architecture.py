@@ -31,7 +31,7 @@ _HEAVY = ("pyspark", "delta", "pyarrow", "databricks", "py4j", "pandas")
 _BY_NAME = {
     "tablectl/__init__.py": "the functions of the package, each loaded on its first use",
     "tablectl/commands/click_options.py": "the commands, each loaded when it is called",
-    "tablectl/engine/executors.py": "the work of an executor, whose Python may lack tablectl",
+    "tablectl/engine/spark_executors.py": "the work of an executor, whose Python may lack tablectl",
     "tablectl/engine/spark.py": "a module of Delta that some versions lack; its import registers errors",
     "tablectl/lint_rules/__init__.py": "its own modules, so that a file is enough to add a rule",
     "tablectl_guard/inject/sitecustomize.py": "the environment's own sitecustomize, which has the same name",

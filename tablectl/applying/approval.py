@@ -12,11 +12,12 @@ from dataclasses import field, fields, replace
 from threading import Lock
 
 from tablectl.applying.context import StopTableError
-from tablectl.applying.remaining import remaining_statements
+from tablectl.applying.remaining_statements import remaining_statements
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.policy import attribute
 from tablectl.delta.databricks_runtimes import Runtime
-from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import NameSyntaxError, TableName, parse_table
 from tablectl.leases.clock import today
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.log.reader import ReadRequest, read_many

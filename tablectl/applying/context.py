@@ -16,7 +16,8 @@ from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement_turns import Turns
 from tablectl.applying.waits import End
 from tablectl.delta.dialects import dialect_of
-from tablectl.delta.names import TableName, canonical_location
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import TableName
 from tablectl.engine.port import Engine
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock

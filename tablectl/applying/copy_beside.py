@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.copy_journal import CopiedPart, delete_part, delete_parts, save_part, saved_parts
+from tablectl.applying.copy_records import CopiedPart, delete_part, delete_parts, save_part, saved_parts
 from tablectl.applying.events import RunEvent
 from tablectl.applying.row_sums import RowSum, row_sums, unlike
 from tablectl.applying.scheduler import HOUR, LIMIT

@@ -15,7 +15,7 @@ from typing import Protocol
 from tablectl.applying.context import TAG, RunContext, TableJob
 from tablectl.applying.events import most_text
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
-from tablectl.delta.names import canonical_location
+from tablectl.delta.locations import canonical_location
 from tablectl.engine.port import Engine
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Sighting, acquire_all
 from tablectl.leases.clock import StoppedError

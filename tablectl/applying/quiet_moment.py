@@ -13,7 +13,7 @@ from tablectl.applying.context import QuietTerms, RunContext, TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.conflicts.past_writers import KnownJob, PastWriters, known_jobs, loss_of, loss_within, past_writers
 from tablectl.leases.guards import read_guards
-from tablectl.model.commits import CommittedTransaction
+from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.model.errors import TablectlError, WindowError, one_line
 from tablectl.model.expected_loss import (
     DAYS,
@@ -28,7 +28,7 @@ from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import QuietStart, RunOutcome, TableRun
 from tablectl.model.table import LOOK_BACK, Depth
 from tablectl.planning.derive_statements import derive_table
-from tablectl.planning.upkeep import UpkeepTable
+from tablectl.planning.plan_upkeep import UpkeepTable
 from tablectl.storage.records import RecordStore
 from tablectl.support.frozen import frozen
 from tablectl.writers.trace import KEPT, traces

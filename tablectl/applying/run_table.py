@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.copy_beside import BesideCopy, begin_copy, catch_up, copies_beside, cut_over
-from tablectl.applying.remaining import (
+from tablectl.applying.remaining_statements import (
     check_allowed,
     error_text,
     is_missing,
@@ -22,7 +22,7 @@ from tablectl.applying.remaining import (
     remaining_statements,
     why_waiting,
 )
-from tablectl.applying.rewrite import check_rewritable, check_rewrites
+from tablectl.applying.rewrite_checks import check_rewritable, check_rewrites
 from tablectl.applying.run_upkeep import run_upkeep
 from tablectl.applying.statement import (
     Landed,
@@ -42,7 +42,7 @@ from tablectl.applying.statement import (
 from tablectl.applying.statement_turns import Lane, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
 from tablectl.attributes.constraints import violated_by
-from tablectl.delta.names import canonical_location
+from tablectl.delta.locations import canonical_location
 from tablectl.delta.schema import Schema, own_metadata
 from tablectl.engine.port import MaySend
 from tablectl.leases.clock import StoppedError, milliseconds
@@ -54,7 +54,7 @@ from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.diff import ChangeState, change_state, why_stale
-from tablectl.planning.upkeep import UpkeepTable
+from tablectl.planning.plan_upkeep import UpkeepTable
 from tablectl.support.frozen import frozen
 
 _TRIES = 5

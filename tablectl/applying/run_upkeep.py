@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from tablectl.applying.context import QuietTerms, StopTableError, interrupted
 from tablectl.applying.quiet_moment import decide, forecast_of
-from tablectl.applying.remaining import error_text
+from tablectl.applying.remaining_statements import error_text
 from tablectl.applying.statement import (
     Landed,
     LandedElsewhere,
@@ -45,7 +45,7 @@ from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import listed, minutes_text, size_text
 from tablectl.model.upkeep import kept_seconds
-from tablectl.planning.upkeep import FIX_RETENTION, OPTIMIZE, UpkeepTable, upkeep_table, why_no_vacuum
+from tablectl.planning.plan_upkeep import FIX_RETENTION, OPTIMIZE, UpkeepTable, upkeep_table, why_no_vacuum
 
 _OF_A_SLICE = 0.85
 """The part of ``window.upkeep`` after which a slice is interrupted: the rest is for its end and for the gate."""

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tablectl.applying.context import RunContext, StopTableError
-from tablectl.applying.remaining import error_text, is_missing, is_too_young, planned_phase, separate_commits
+from tablectl.applying.remaining_statements import error_text, is_missing, is_too_young, planned_phase, separate_commits
 from tablectl.applying.table_session import TableSession
-from tablectl.delta.names import canonical_location
+from tablectl.delta.locations import canonical_location
 from tablectl.engine.port import MaySend
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import RunningStatement
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.run_report import RunOutcome, StatementRun

@@ -15,7 +15,7 @@ from hashlib import sha256
 from tablectl.model.errors import WindowError
 from tablectl.model.table import LiveTable
 from tablectl.model.upkeep import UpkeepFacts, UpkeepPolicy, UpkeepTask, believable
-from tablectl.planning.upkeep import OPTIMIZE, VACUUM, due_tasks
+from tablectl.planning.plan_upkeep import OPTIMIZE, VACUUM, due_tasks
 from tablectl.storage.records import RecordStore
 
 _TIME = re.compile(r"([0-9]{14})\.json")
@@ -42,8 +42,8 @@ def due_by_records(
 
 
 def note_done(store: RecordStore, kind: str, table_id: str, at: int) -> None:
-    """Put the record of a kind, ``OPTIMIZE`` or ``VACUUM`` of ``planning.upkeep``, and delete older ones and those of a
-    table that this one replaced. A failure of the store costs the record.
+    """Put the record of a kind, ``OPTIMIZE`` or ``VACUUM`` of ``planning.plan_upkeep``, and delete older ones and those
+    of a table that this one replaced. A failure of the store costs the record.
     """
     prefix = _prefix(kind, table_id)
     name = f"{prefix}{at:014d}.json"

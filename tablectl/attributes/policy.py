@@ -37,7 +37,7 @@ from tablectl.delta.schema import TYPE_CHANGES
 from tablectl.model.plan import Basis, Change, ProtocolFact, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.model.writers import client_facts, partition_writers, writer_evidence
+from tablectl.model.writers_in_history import client_facts, partition_writers, writer_evidence
 
 ATTRIBUTES: tuple[Attribute, ...] = (
     Isolation(),

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
-from tablectl.delta.names import TableName, canonical_location, location_fault
+from tablectl.delta.locations import canonical_location, location_fault
+from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog
 from tablectl.model.catalog_answers import CatalogEntry, ManagedTable, TableRights
 from tablectl.model.errors import BrokenTableError, LiveError, TablectlError, of_table

@@ -16,7 +16,7 @@ from typing import Any
 
 from tablectl.catalogs.http_client import AnswerError, HttpClient, OversizeAnswerError, segment
 from tablectl.catalogs.registry import CatalogTable, Listed, Operation
-from tablectl.catalogs.unity_tables import (
+from tablectl.catalogs.unity_answers import (
     catalog_entry,
     identities,
     managed_table,
@@ -25,7 +25,8 @@ from tablectl.catalogs.unity_tables import (
     through_catalog,
 )
 from tablectl.delta.credentials import without_credentials
-from tablectl.delta.names import TableName, canonical_location, is_absolute
+from tablectl.delta.locations import canonical_location, is_absolute
+from tablectl.delta.names import TableName
 from tablectl.engine.port import SIMPLE_NAME
 from tablectl.model.catalog_answers import CatalogEntry, TableRights
 from tablectl.model.errors import LiveError, MissingError, TablectlError, of_table

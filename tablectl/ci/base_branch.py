@@ -11,7 +11,7 @@ from tarfile import TarError
 
 from tablectl.model.errors import InputError, UsageError
 from tablectl.policies.changed_policies import extract_archive
-from tablectl.policies.config_file import FILE, load_config
+from tablectl.policies.read_config import FILE, load_config
 from tablectl.support.processes import Invocation, ProcessLimits, run_captured
 
 _TIMEOUT = 120

@@ -15,9 +15,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
-from tablectl.ci.comment import DEFAULT, addition, body_of, digest_in, marker
+from tablectl.ci.post_comment import DEFAULT, addition, body_of, digest_in, marker
 from tablectl.ci.rest_api import HostedRepository, open_gitlab
-from tablectl.commands.files import read_plan, write_file
+from tablectl.commands.user_files import read_plan, write_file
 from tablectl.model.errors import ExitCode, LiveError, PlanFileError, TablectlError
 from tablectl.model.text import escape_output
 from tablectl.planning.plan_file import MAX_BYTES, digest_of, load_plan

@@ -12,11 +12,11 @@ from pathlib import Path
 from tablectl.applying.approval import policies_digest
 from tablectl.catalogs.http_client import AnswerError
 from tablectl.ci.base_branch import save_base
-from tablectl.ci.comment import DEFAULT, addition, body_of, find_comment, marker, put_comment
 from tablectl.ci.gitlab import note_step, reviewed_step
 from tablectl.ci.job import CiJob, CommandResult
+from tablectl.ci.post_comment import DEFAULT, addition, body_of, find_comment, marker, put_comment
 from tablectl.ci.rest_api import open_github
-from tablectl.ci.reviewed import (
+from tablectl.ci.reviewed_plan import (
     ARCHIVE_BYTES,
     BY_HAND,
     CHOSEN,
@@ -26,16 +26,16 @@ from tablectl.ci.reviewed import (
     find_reviewed,
     unpack,
 )
-from tablectl.commands.files import read_plan, write_file
 from tablectl.commands.project import Project
 from tablectl.commands.report_files import below_root
+from tablectl.commands.user_files import read_plan, write_file
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode, InputError, LiveError, PlanFileError, TablectlError, UsageError, error_of
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.plan_file import check_environment, digest_of
-from tablectl.policies.config_file import BASE, ENV, ignored_keys, load_config
 from tablectl.policies.effective_policy import policy_lines_of
+from tablectl.policies.read_config import BASE, ENV, ignored_keys, load_config
 from tablectl.reports.context import Context
 from tablectl.reports.document_markdown import said
 from tablectl.reports.groups import Group, Weight, plan_groups

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tablectl.commands.files import write_file
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
+from tablectl.commands.user_files import write_file
 from tablectl.documents.style import Style, plural
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.policies.adopt import AdoptableValue, Adopter, Adoption

@@ -9,29 +9,29 @@ from pathlib import Path
 from typing import TypeVar
 
 from tablectl.commands.command import command, function
-from tablectl.commands.files import check_writable, write_file
 from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate
 from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
+from tablectl.commands.user_files import check_writable, write_file
 from tablectl.delta.names import TableName, parse_table
 from tablectl.insight.advice.advise import advise as advise_table
 from tablectl.insight.advice.advise import document_of_advice
 from tablectl.insight.advice.facts import Advice, Declared, LakeAdvice, TableAdvice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
 from tablectl.log.column_values import column_values
-from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import ReadRequest, read_many
+from tablectl.log.recent_commits import read_past_commits
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, of_table, one_line
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable, WriteHistory
 from tablectl.model.text import natural_key
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import ListOf, Text, flag, whole
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_text import TableEntry, table_key, write_entry, write_policies
 from tablectl.storage.log_stores import Stores

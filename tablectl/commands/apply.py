@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 from tablectl.commands.command import command, function
-from tablectl.commands.files import read_plan, saved_plan
 from tablectl.commands.notify import send_notification
 from tablectl.commands.options import PlanSize, Shown, Tables, path_list
 from tablectl.commands.output import Output
@@ -23,14 +19,16 @@ from tablectl.commands.read_tables import OnRead, ignore_progress
 from tablectl.commands.report_context import context_here, plan_context, streams_of
 from tablectl.commands.report_files import IncompleteReportError, Render, ReportFiles, report_of
 from tablectl.commands.run_plan import Control, RunOptions, approval_of, run
+from tablectl.commands.signals import stop_on_signals
+from tablectl.commands.user_files import read_plan, saved_plan
 from tablectl.documents.style import Style
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import Paths
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
 from tablectl.reports.context import Context
 from tablectl.reports.notification import error_notification, run_notification
@@ -273,38 +271,3 @@ def _agreed(plan: Plan, out: Output, project: Project, options: ApplyCommandOpti
             "add --yes, or save a plan with `tablectl plan --out FILE` and apply that",
         )
     return plan, out.ask("Apply these changes?")
-
-
-@contextmanager
-def stop_on_signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
-    """On the first SIGINT, SIGTERM or SIGHUP, end the run cleanly: no further statement starts, and leases are
-    released.
-
-    The next signal ends the process at once, as it would without our handlers. Ignored signals stay ignored
-    (``nohup``). Yields a function that restores our handlers after another library has replaced them.
-    """
-    before: dict[int, Any] = {}
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        control.stop.set()
-        if isinstance(control.clock, SystemClock):
-            control.clock.interrupt()
-        for each in before:
-            signal.signal(each, signal.SIG_DFL)
-        with suppress(RuntimeError):  # the signal came while the same stream was being written
-            out.note("stopping: waiting for running statements, starting no more; repeat the signal to exit at once")
-
-    def install_handlers() -> None:
-        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)  # Windows has no SIGHUP
-            now = signal.getsignal(number) if number else None
-            if number and now not in {None, signal.SIG_IGN, stop} and not control.stop.is_set():
-                before.setdefault(number, now)
-                signal.signal(number, stop)
-
-    install_handlers()
-    try:
-        yield install_handlers
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

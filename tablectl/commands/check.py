@@ -23,8 +23,8 @@ from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.text import natural_key
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import LintedTable
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import ListOf, Text
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
 
 _WRITTEN = "Written by `tablectl check`: what mends the risks that it found. What no line names is not managed."

@@ -18,8 +18,8 @@ from click.shell_completion import CompletionItem
 from tablectl.commands.command import CliCommand, options_of
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.policies.config import OVERRIDDEN
+from tablectl.policies.declare_setting import Setting, settings_of
 from tablectl.policies.fields import ListOf, MapOf, Text, Word, number_text
-from tablectl.policies.settings import Setting, settings_of
 
 _FORMAT = "format"
 _COLUMN = 24

@@ -11,7 +11,7 @@ from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 from tablectl.commands.output import Output
-from tablectl.policies.settings import settings_of
+from tablectl.policies.declare_setting import settings_of
 
 _Given = ParamSpec("_Given")
 _Options = TypeVar("_Options")

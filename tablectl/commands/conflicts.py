@@ -20,9 +20,9 @@ from tablectl.insight.conflict_report import conflict_report as report_conflicts
 from tablectl.insight.table_operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError, one_table
 from tablectl.model.table_options import NO_OPTIONS
+from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import Paths
-from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.suggestions import nearest
 
 _CLIENT = re.compile(r"([a-z-]{1,60})(?:[ /:-]{0,4}(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")

@@ -34,9 +34,9 @@ from tablectl.model.table_options import TableLock
 from tablectl.model.text import value_text
 from tablectl.planning.birth import PlannedBirth, birth_of, plan_birth
 from tablectl.planning.diff import depth_for, diff
+from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.fields import Text, flag
 from tablectl.policies.repository import Paths, read_text, shown_path
-from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import TableSpec
 from tablectl.policies.suggestions import is_slip
 from tablectl.reports.render import ReportFormat

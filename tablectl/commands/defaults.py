@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.commands.command import command, function
-from tablectl.commands.files import check_writable, write_file
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.selection import selects
+from tablectl.commands.user_files import check_writable, write_file
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.model.errors import ExitCode, UsageError
@@ -21,11 +21,11 @@ from tablectl.model.patterns import MAGIC
 from tablectl.model.text import listed
 from tablectl.planning.birth import birth_of
 from tablectl.planning.makers import MAKERS, BirthScope, Left, compare, session_settings
+from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import ListOf, Text, Word
 from tablectl.policies.layers import effective, merge, policy_of, rank
 from tablectl.policies.repository import Paths, read_text, shown_path
-from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs
 from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.reports.render import ReportFormat

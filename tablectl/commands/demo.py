@@ -10,21 +10,21 @@ from importlib import resources
 from pathlib import Path
 
 from tablectl.commands.command import command
-from tablectl.commands.files import write_file
 from tablectl.commands.output import Output
 from tablectl.commands.plan import make_plan
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.run_plan import Control, run
 from tablectl.commands.selection import Selection
+from tablectl.commands.user_files import write_file
 from tablectl.delta.names import quote_name
 from tablectl.documents.document import Document
 from tablectl.engine.port import Engine
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config, EngineConfig
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import Text
 from tablectl.policies.repository import load_specs
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs
 from tablectl.reports.context import Context
 from tablectl.reports.document_text import document_text

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from tablectl.applying.context import StopTableError
 from tablectl.applying.preflight import check_commits
-from tablectl.catalogs.opening import WITHOUT_SPARK
+from tablectl.catalogs.open_catalogs import WITHOUT_SPARK
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
@@ -34,10 +34,10 @@ from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageErro
 from tablectl.model.operations import RIGHTS
 from tablectl.policies.catalog_config import CONNECTOR
 from tablectl.policies.config import EngineConfig
-from tablectl.policies.config_file import BASE, is_unmerged
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import Text, flag
+from tablectl.policies.read_config import BASE, is_unmerged
 from tablectl.policies.repository import Paths
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import TableSpec
 from tablectl.reports.render import ReportFormat
 from tablectl.storage.records import DiskRecords, RecordStore

@@ -33,8 +33,8 @@ from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Commit, Depth, LiveTable
 from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.drift import Drift, SlippedTable, TableDrift, adoptable_values, questions, table_drift
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import flag
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.notification import drift_notification
 from tablectl.reports.render import ReportFormat

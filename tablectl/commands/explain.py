@@ -33,12 +33,12 @@ from tablectl.lint_rules import RULES
 from tablectl.lint_rules.products import needs_of_value
 from tablectl.model.errors import ExitCode, InputError, UsageError
 from tablectl.planning.explain_property import explain_property
+from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.effective_policy import AmbiguousNameError, Explanation, is_word
 from tablectl.policies.effective_policy import explain as explain_table
 from tablectl.policies.fields import Text
 from tablectl.policies.own_rules import documentation_of, own_rules
 from tablectl.policies.repository import Paths
-from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.suggestions import nearest, shown
 from tablectl.policies.variables import typed_place
 from tablectl.reports.explain_document import (

@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from tablectl.commands.command import command, function
-from tablectl.commands.files import check_writable, write_file
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 from tablectl.commands.selection import Selection
-from tablectl.delta.names import NameSyntaxError, canonical_location
+from tablectl.commands.user_files import check_writable, write_file
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import NameSyntaxError
 from tablectl.documents.style import plural
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
@@ -23,9 +24,9 @@ from tablectl.planning.dbt import dbt_entry
 from tablectl.planning.diff import depth_for
 from tablectl.planning.import_table import policy_of_table
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import Repository, declared_already, requested_tables, shown_path, whole_catalog
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.policies.yaml_text import TableEntry, write_policies

@@ -14,21 +14,21 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from tablectl.commands.command import command, options_of
-from tablectl.commands.files import write_file
 from tablectl.commands.import_tables import Imported, import_policies
 from tablectl.commands.lock import CI, ci_files, lock_files, recorded_source, template, wheel_hashes
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.read_tables import NO_TABLE
+from tablectl.commands.user_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.model.text import listed
 from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
 from tablectl.policies.config import Config
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import ListOf, Text, Word
 from tablectl.policies.repository import Repository, requested_tables, shown_path
 from tablectl.policies.schemas import policy_schema
-from tablectl.policies.settings import setting
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_text import write_text
 from tablectl.reports.render import ReportFormat

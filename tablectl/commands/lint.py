@@ -32,9 +32,9 @@ from tablectl.planning.diff import diff
 from tablectl.planning.lint import Linted, LintedTable, graded, with_own_rules
 from tablectl.planning.lint import lint as lint_state
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.fields import Text
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.results import document_of_lint

@@ -12,9 +12,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from tablectl.commands.command import command
-from tablectl.commands.files import write_file
 from tablectl.commands.options import TEXT_AND_JSON, output_format
 from tablectl.commands.output import Output
+from tablectl.commands.user_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import (
     DISTRIBUTIONS,
@@ -25,10 +25,10 @@ from tablectl.model.install import (
     requirements_text,
     wheel_name,
 )
-from tablectl.policies.config_file import FILE, load_config
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import Text, Word
+from tablectl.policies.read_config import FILE, load_config
 from tablectl.policies.repository import shown_path
-from tablectl.policies.settings import setting
 from tablectl.reports.render import ReportFormat
 from tablectl.support.files import read_regular
 from tablectl.support.json_text import read_json

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from tablectl.commands.files import write_file
+from tablectl.commands.user_files import write_file
 from tablectl.documents.document import Document
 from tablectl.documents.style import Style
 from tablectl.insight.advice.advise import document_of_advice
@@ -20,14 +20,14 @@ from tablectl.model.run_report import RunReport
 from tablectl.model.text import escape_output
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from tablectl.reports.context import Context
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, format_of, render, suffixes
 from tablectl.reports.results import document_of_drift, document_of_run
-from tablectl.reports.status import LakeStatus, document_of_status
-from tablectl.reports.upkeep import LakeUpkeep, document_of_upkeep
+from tablectl.reports.status_document import LakeStatus, document_of_status
+from tablectl.reports.upkeep_document import LakeUpkeep, document_of_upkeep
 
 Result = Plan | RunReport | Drift | LakeStatus | LakeAdvice | LakeRisks | LakeUpkeep
 _OF_A_LAKE = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)

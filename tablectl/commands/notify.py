@@ -12,7 +12,7 @@ from tablectl.commands.output import Output
 from tablectl.model.errors import TablectlError, of_table
 from tablectl.model.text import printable
 from tablectl.policies.config import Config, NotifyConfig
-from tablectl.policies.config_file import BASE
+from tablectl.policies.read_config import BASE
 from tablectl.reports.context import Context
 from tablectl.reports.notification import Notification, SentNotification, for_command
 from tablectl.support.json_text import write_json

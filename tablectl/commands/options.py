@@ -14,9 +14,9 @@ from tablectl.model.plan import Plan
 from tablectl.model.table_options import parse_size
 from tablectl.planning.plan_file import PlanLimits
 from tablectl.policies.config import ServerSettings
+from tablectl.policies.declare_setting import setting, settings_of
 from tablectl.policies.fields import ListOf, MapOf, Text, Word, flag, whole
 from tablectl.policies.repository import Paths
-from tablectl.policies.settings import setting, settings_of
 from tablectl.policies.variables import is_variable
 from tablectl.reports.render import ReportFormat, suffixes
 

@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tablectl.commands.command import command, function
-from tablectl.commands.files import check_writable, new_plan, read_plan, saved_plan, write_file
 from tablectl.commands.options import ChangedTables, PlanSize, Shown, path_list
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
@@ -30,11 +29,12 @@ from tablectl.commands.read_tables import (
 from tablectl.commands.report_context import Started, lines_of_plan, plan_context
 from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.commands.selection import Selection
+from tablectl.commands.user_files import check_writable, new_plan, read_plan, saved_plan, write_file
 from tablectl.delta.dialects import EVERY_DIALECT, dialect_of
 from tablectl.delta.names import parse_table
 from tablectl.engine.port import Executors, RemoteWork
 from tablectl.leases.clock import today
-from tablectl.lint_rules.found_elsewhere import RIGHT_NOT_SHOWN
+from tablectl.lint_rules.codes_found_elsewhere import RIGHT_NOT_SHOWN
 from tablectl.lint_rules.products import CLIENT_STANDS_OUTSIDE
 from tablectl.lint_rules.rule import RuleFinding, table_subject
 from tablectl.log.reader import Reading
@@ -49,10 +49,10 @@ from tablectl.planning.lint import graded, lint, refused_by, with_own_rules
 from tablectl.planning.plan_file import FORMAT, MAX_BYTES, MOST_SHARDS, Shard, dump_plan, load_plan, merge_plans
 from tablectl.planning.plan_table import fails_writers, plan_table, writers_matter
 from tablectl.policies.config import CONFIG
-from tablectl.policies.config_file import FILE, config_values, load_config
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import Text, Word, environment_variables, flag
+from tablectl.policies.read_config import FILE, config_values, load_config
 from tablectl.policies.repository import Paths, Repository, variables_for
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec, expand
 from tablectl.policies.variables import ENVIRON_PREFIX, variables_of
 from tablectl.reports.context import Context

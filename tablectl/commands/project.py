@@ -25,9 +25,9 @@ from tablectl.model.plan import Plan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.plan_file import check_environment
 from tablectl.policies.config import THRIFT, WAREHOUSE, Config, EngineConfig, with_settings
-from tablectl.policies.config_file import BASE, ENV, FILE, check_merged, load_config
 from tablectl.policies.effective_policy import called, is_word, parse_name, spec_for
 from tablectl.policies.own_rules import OwnRule, own_rules
+from tablectl.policies.read_config import BASE, ENV, FILE, check_merged, load_config
 from tablectl.policies.repository import (
     Paths,
     Repository,
@@ -155,7 +155,7 @@ class Engines:
     def _open(self, stamp: str, remote: str | None) -> CatalogEngine:
         if self._source.open is not None:
             return self._source.open(stamp)
-        from tablectl.catalogs.opening import connector_conf  # noqa: PLC0415  # see the module docstring
+        from tablectl.catalogs.open_catalogs import connector_conf  # noqa: PLC0415  # see the module docstring
         from tablectl.engine import spark  # noqa: PLC0415  # as above
 
         check_merged(self._config.unmerged)
@@ -379,7 +379,7 @@ class Project:
         check_merged(self.config.unmerged)
         if not self.config.catalogs:
             return None
-        from tablectl.catalogs.opening import open_catalogs  # noqa: PLC0415  # see the module docstring
+        from tablectl.catalogs.open_catalogs import open_catalogs  # noqa: PLC0415  # see the module docstring
 
         if any(each.login == "databricks" for each in self.config.catalogs.values()):
             self.source.on_start("logging in to Databricks")

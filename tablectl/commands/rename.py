@@ -14,12 +14,12 @@ from tablectl.commands.output import Output
 from tablectl.delta.names import NameSyntaxError, TableName
 from tablectl.model.errors import ExitCode, InputError, UsageError
 from tablectl.policies.adopt import Adoption, Texts, key_like, key_node
-from tablectl.policies.config_file import FILE
+from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.effective_policy import parse_name
 from tablectl.policies.fields import Text, flag
 from tablectl.policies.layers import Layer
+from tablectl.policies.read_config import FILE
 from tablectl.policies.repository import Paths, read_bytes
-from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs, TableSpec, effect_of
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_text import cut, outline, write_key

@@ -9,8 +9,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from tablectl.commands.files import check_writable, write_file
 from tablectl.commands.output import Output
+from tablectl.commands.user_files import check_writable, write_file
 from tablectl.documents.document import Document
 from tablectl.documents.style import Style
 from tablectl.model.errors import TablectlError, UsageError, of_table, one_line

@@ -28,13 +28,14 @@ from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.scheduler import Pace
 from tablectl.commands.project import Project, RunEngines
 from tablectl.delta.dialects import dialect_of
-from tablectl.delta.names import TableName, canonical_location, parse_table
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import TableName, parse_table
 from tablectl.engine.port import Engine, KnowsStatements, MaySend, always
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
-from tablectl.log.commit_files import newest_row_version, row_versions, unnamed_files
 from tablectl.log.reader import read_commits, read_table
+from tablectl.log.recent_commits import newest_row_version, row_versions, unnamed_files
 from tablectl.log.state import MemoryCache
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.catalog_answers import CatalogEntry
@@ -45,11 +46,11 @@ from tablectl.model.stamp import LONGEST_REASON, Stamp
 from tablectl.model.streams import StreamState
 from tablectl.model.table import STATEMENT_ID, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.planning.plan_file import digest_of
-from tablectl.planning.upkeep import UpkeepTable
+from tablectl.planning.plan_upkeep import UpkeepTable
 from tablectl.policies.config import RunSettings, WindowConfig
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.fields import Text, Word, duration, number
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.groups import plan_groups
 from tablectl.storage.disk_log import free_bytes

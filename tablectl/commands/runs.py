@@ -11,7 +11,6 @@ from pathlib import Path
 
 from tablectl.commands.adoption import adoption_of, hidden_in, write_adoption
 from tablectl.commands.command import command
-from tablectl.commands.files import new_plan, write_file
 from tablectl.commands.options import LookBack, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.plan import make_plan
@@ -19,6 +18,7 @@ from tablectl.commands.project import Project
 from tablectl.commands.read_tables import LocatedTable, failure_of, in_threads, locate, sorted_failures
 from tablectl.commands.report_files import report_of
 from tablectl.commands.selection import Selection
+from tablectl.commands.user_files import new_plan, write_file
 from tablectl.delta.names import TableName
 from tablectl.documents.document import Document
 from tablectl.leases.clock import SystemClock
@@ -38,8 +38,8 @@ from tablectl.planning.undo import (
     stamped,
     table_undo,
 )
+from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.fields import ListOf, Text, flag, whole
-from tablectl.policies.settings import REQUIRED, setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.context import Context
 from tablectl.reports.document_text import document_text

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from tablectl.commands.command import command
 from tablectl.commands.output import Output
 from tablectl.model.errors import ExitCode
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import Schema, Word
 from tablectl.policies.schemas import config_schema, policy_schema
-from tablectl.policies.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,16 +7,16 @@ from functools import partial
 from pathlib import Path
 
 from tablectl.commands.command import command
-from tablectl.commands.files import read_plan, saved_plan
 from tablectl.commands.options import Place, Shown
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.report_context import plan_context
 from tablectl.commands.report_files import report_of
+from tablectl.commands.user_files import read_plan, saved_plan
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
+from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.fields import Text
-from tablectl.policies.settings import REQUIRED, setting
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.version import __version__
 

@@ -11,7 +11,7 @@ from time import time
 from types import MappingProxyType
 from typing import Any
 
-from tablectl.applying.copy_journal import copy_text
+from tablectl.applying.copy_records import copy_text
 from tablectl.applying.upkeep_records import due_by_records
 from tablectl.attributes.policy import attribute
 from tablectl.commands.command import command, function
@@ -24,7 +24,8 @@ from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
-from tablectl.delta.names import canonical_location, column_text
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
 from tablectl.delta.protocol import Protocol
 from tablectl.log.blame import BlameQuery, BlameResult, blame
@@ -36,12 +37,12 @@ from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import natural_key, time_text, value_text
 from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import has_policies
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
-from tablectl.reports.status import STATES, LakeStatus, TableStatus, document_of_status, masked_status
+from tablectl.reports.status_document import STATES, LakeStatus, TableStatus, document_of_status, masked_status
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form
 

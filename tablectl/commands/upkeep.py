@@ -20,12 +20,12 @@ from tablectl.commands.report_context import context_here, plan_context
 from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.commands.run_plan import Control, RunOptions, read_reason, run
 from tablectl.commands.selection import Selection
-from tablectl.delta.names import canonical_location
+from tablectl.delta.locations import canonical_location
 from tablectl.leases.clock import today
-from tablectl.log.commit_files import read_past_commits
 from tablectl.log.reader import Reading, read_commits
+from tablectl.log.recent_commits import read_past_commits
 from tablectl.model.calendar import TableWindow
-from tablectl.model.commits import UnnamedFiles
+from tablectl.model.commit_contents import UnnamedFiles
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.expected_loss import hour_of_week
 from tablectl.model.plan import Plan, Refusal, TableFailure
@@ -34,11 +34,11 @@ from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.text import natural_key
 from tablectl.model.upkeep import UpkeepFacts
 from tablectl.planning.plan_file import FORMAT
-from tablectl.planning.upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_table, why_no_vacuum
+from tablectl.planning.plan_upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_table, why_no_vacuum
+from tablectl.policies.declare_setting import setting
 from tablectl.policies.fields import Text, duration, flag, number
-from tablectl.policies.settings import setting
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.reports.upkeep import UPKEEP_STATES, LakeUpkeep, TableUpkeep, document_of_upkeep
+from tablectl.reports.upkeep_document import UPKEEP_STATES, LakeUpkeep, TableUpkeep, document_of_upkeep
 from tablectl.storage.log_stores import Stores
 from tablectl.support.frozen import frozen
 from tablectl.version import __version__

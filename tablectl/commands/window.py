@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from tablectl.applying.copy_journal import copy_text, delete_parts
+from tablectl.applying.copy_records import copy_text, delete_parts
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
@@ -18,8 +18,8 @@ from tablectl.leases.lease_records import LARGEST_NUMBER, UNREADABLE, LeaseRecor
 from tablectl.leases.owner import current_owner
 from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, UsageError
+from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.fields import Text, whole
-from tablectl.policies.settings import REQUIRED, setting
 from tablectl.reports.render import ReportFormat
 from tablectl.storage.records import RecordStore
 from tablectl.support.json_text import write_json

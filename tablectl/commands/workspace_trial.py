@@ -25,7 +25,7 @@ from tablectl.delta.databricks_runtimes import SHEET, WORKS
 from tablectl.delta.names import NameSyntaxError, TableName, quote_name, split_parts
 from tablectl.model.errors import EngineError, ExitCode, UsageError
 from tablectl.model.operations import OPERATIONS, StatementForm
-from tablectl.policies.config_file import BASE, ENV, FILE, read_values
+from tablectl.policies.read_config import BASE, ENV, FILE, read_values
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json, write_json
 

@@ -26,7 +26,7 @@ from tablectl.conflicts.transactions import (
 from tablectl.delta.client_families import DATABRICKS
 from tablectl.delta.keys import ROW_TRACKING_DOMAIN
 from tablectl.delta.protocol import Client
-from tablectl.model.commits import CommittedTransaction, Kind
+from tablectl.model.commit_contents import CommittedTransaction, Kind
 
 Version = tuple[int, ...]
 

@@ -23,7 +23,7 @@ from tablectl.delta.client_families import DELTA_SPARK
 from tablectl.delta.keys import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Client
-from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange
+from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange
 
 Version = tuple[int, ...]
 

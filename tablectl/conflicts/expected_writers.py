@@ -14,7 +14,7 @@ from tablectl.delta.clients import find_client, parse_version
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.protocol import Client
-from tablectl.model.commits import LIVE, Kind
+from tablectl.model.commit_contents import LIVE, Kind
 from tablectl.model.plan import Basis
 from tablectl.support.frozen import frozen
 

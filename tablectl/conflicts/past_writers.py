@@ -16,7 +16,7 @@ from tablectl.conflicts.expected_writers import ExpectedWriters, expected_writer
 from tablectl.conflicts.rules import decide, decide_all
 from tablectl.conflicts.transactions import CurrentTransaction
 from tablectl.delta.client_families import UNKNOWN
-from tablectl.model.commits import CommittedTransaction, Kind
+from tablectl.model.commit_contents import CommittedTransaction, Kind
 from tablectl.model.expected_loss import (
     DAYS,
     LONGEST_WRITE,
@@ -33,7 +33,7 @@ from tablectl.model.expected_loss import (
 )
 from tablectl.model.plan import Basis
 from tablectl.model.table import Commit
-from tablectl.model.writers import STAMP
+from tablectl.model.writers_in_history import STAMP
 from tablectl.support.frozen import frozen
 
 _DAY = 86_400.0

@@ -23,7 +23,7 @@ from tablectl.conflicts.transactions import (
 from tablectl.delta.client_families import DELTA_RS, KERNEL
 from tablectl.delta.keys import ROW_TRACKING_DOMAIN
 from tablectl.delta.protocol import Client
-from tablectl.model.commits import CommittedTransaction, Kind
+from tablectl.model.commit_contents import CommittedTransaction, Kind
 
 _KERNEL = "delta-2.2, Kernel"
 _DELTA_RS = "delta-2.2, delta-rs"

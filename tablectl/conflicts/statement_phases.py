@@ -24,7 +24,7 @@ from tablectl.conflicts.transactions import ConflictOutcome
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
-from tablectl.model.commits import CommittedTransaction
+from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.model.plan import Basis, Phase
 from tablectl.support.frozen import frozen
 

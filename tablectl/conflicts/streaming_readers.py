@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from tablectl.delta import keys
 from tablectl.delta.dialects import DIALECTS, OPEN_SOURCE, dialect_of
-from tablectl.model.commits import CommittedTransaction, Kind
+from tablectl.model.commit_contents import CommittedTransaction, Kind
 from tablectl.model.plan import ReaderKind
 from tablectl.support.frozen import frozen
 

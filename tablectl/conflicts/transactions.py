@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from tablectl.delta.client_families import ClientFamily
 from tablectl.delta.protocol import Client
-from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
+from tablectl.model.commit_contents import CommittedTransaction, File, Kind, Partition
 from tablectl.support.frozen import frozen
 
 

@@ -11,14 +11,10 @@ from fnmatch import fnmatchcase
 from typing import ClassVar, TypeVar
 
 from tablectl.delta.credentials import find_credentials, scrub
+from tablectl.delta.locations import canonical_location, is_absolute
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _UNQUOTED = re.compile(r"[A-Za-z0-9_]+")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-_SLASHES = re.compile(r"/+")
-_NO_PATH = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-LONGEST_LOCATION = 4096
-"""The maximum length of a location in characters, as of a path on Linux (limits.h, ``PATH_MAX``)."""
 _ENVIRONMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 
 DEFAULT_CATALOG = "spark_catalog"
@@ -183,47 +179,6 @@ def name_texts(name: TableName) -> frozenset[str]:
     if name.is_path:
         return frozenset({name.text, name.parts[0], canonical_location(name.parts[0])})
     return frozenset({name.text.casefold(), name.key})
-
-
-def is_absolute(location: str) -> bool:
-    """Whether a location is absolute: a path from the root, or a URI."""
-    return location.startswith("/") or _SCHEME.match(location) is not None
-
-
-def location_fault(location: str) -> str:
-    """Why no table can lie in a location, as a clause; empty if one can."""
-    if len(location) > LONGEST_LOCATION:
-        return f"has {len(location):,} characters, more than {LONGEST_LOCATION:,}"
-    if _NO_PATH.search(location):
-        return "has a control character, or half of a character"
-    return ""
-
-
-def canonical_location(location: str) -> str:
-    """The canonical form of a location: local paths without scheme, ``s3a`` and ``s3n`` as ``s3``, no trailing or
-    doubled slash.
-    """
-    if location.startswith("/"):
-        path = location if "//" not in location else _SLASHES.sub("/", location)
-        return path.rstrip("/") or "/"
-    if _SCHEME.match(location) is None:
-        scheme, authority, path = "file", "", location
-    else:
-        # Not urlsplit: it ends the path at # and ?, and it rejects authorities that a store can accept.
-        scheme, _, rest = location.partition(":")
-        scheme, authority, path = scheme.lower(), "", rest
-        if rest.startswith("//"):
-            authority, slash, path = rest[2:].partition("/")
-            path = slash + path
-    path = _SLASHES.sub("/", path).rstrip("/")
-    if scheme == "file":
-        return path or "/"
-    return f"{'s3' if scheme in {'s3a', 's3n'} else scheme}://{authority}{path}"
-
-
-def is_local(location: str) -> bool:
-    """Whether a location is on this machine's file system."""
-    return location.startswith("/") or location[:5].lower() == "file:"
 
 
 ColumnPath = tuple[str, ...]

@@ -20,7 +20,12 @@ from urllib.parse import urlsplit
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
 from tablectl.delta.names import TableName, quote_name
-from tablectl.engine.connect import (
+from tablectl.engine.describe import UNGUARDED, rows_of
+from tablectl.engine.errors import engine_error
+from tablectl.engine.liveness import answer_of, watched
+from tablectl.engine.local_spark import java_problem, store_conf, store_packages
+from tablectl.engine.port import MaySend, RemoteWork, TableCopy, always
+from tablectl.engine.spark_connect import (
     ConnectLink,
     check_answers,
     clone,
@@ -29,12 +34,7 @@ from tablectl.engine.connect import (
     open_databricks,
     open_remote,
 )
-from tablectl.engine.describe import UNGUARDED, rows_of
-from tablectl.engine.errors import engine_error
-from tablectl.engine.executors import map_parts
-from tablectl.engine.liveness import answer_of, watched
-from tablectl.engine.local_spark import java_problem, store_conf, store_packages
-from tablectl.engine.port import MaySend, RemoteWork, TableCopy, always
+from tablectl.engine.spark_executors import map_parts
 from tablectl.engine.sql_catalog import NEVER_INHERITED, SETTINGS, STAMP_KEY, SqlCatalog
 from tablectl.engine.table_copy import open_table_copy
 from tablectl.model.errors import EngineError, TablectlError

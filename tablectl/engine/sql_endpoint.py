@@ -1,5 +1,5 @@
 """An engine behind a SQL endpoint: statements by a driver of the DB-API, each on a connection of its own. No session in
-Python, no JVM. ``thrift`` and ``warehouse`` say how to connect.
+Python, no JVM. ``thrift_server`` and ``databricks_warehouse`` say how to connect.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Protocol, TypeVar
 
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import TableName, quote_name, quote_text
+from tablectl.engine.databricks_warehouse import Warehouse
 from tablectl.engine.errors import engine_error
 from tablectl.engine.liveness import Heartbeat, answer_of, watched
 from tablectl.engine.port import MaySend, always, no_overwrite
 from tablectl.engine.sql_catalog import SETTINGS, STAMP_KEY, SqlCatalog
-from tablectl.engine.thrift import PASSWORD, USER, ThriftOptions, ThriftServer
-from tablectl.engine.warehouse import Warehouse
+from tablectl.engine.thrift_server import PASSWORD, USER, ThriftOptions, ThriftServer
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.support.frozen import frozen

@@ -29,7 +29,7 @@ from tablectl.insight.table_operations import (
     operation,
     operations_of,
 )
-from tablectl.model.commits import CommittedTransaction
+from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN, in_json
 

@@ -16,7 +16,7 @@ from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.insight.conflict_context import VECTORS, ConflictContext
-from tablectl.model.commits import LIVE, NEW, CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations import ClusterBy, Operation, RemoveMapping, Repartition, SetProperties, UnsetProperties
 from tablectl.model.operations.drop_feature import drop_feature_commits
 from tablectl.support.frozen import frozen

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tablectl.log.catalog_managed import open_log
-from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, LogFiles, parse_listing, segment
 from tablectl.log.open_version import ListingGapError, read_twice
+from tablectl.log.parse_commit import ParsedCommit
 from tablectl.log.reader import Reading, table_of
 from tablectl.model.errors import LiveError
 from tablectl.model.plan import Value

@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from tablectl.delta.names import TableName
-from tablectl.log.actions import Metadata
 from tablectl.log.listing import commit_name
+from tablectl.log.parse_action import Metadata
 from tablectl.log.state import check_protocol, frozen_properties, logical_columns, read_schema
 from tablectl.model.catalog_answers import ManagedTable
 from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable

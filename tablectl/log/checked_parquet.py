@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablectl.log.actions import STATE_BYTES, STATE_VALUES
 from tablectl.log.parquet_pages import Chunk, Leaf, Unpack, bound_of, cost_of, cost_of_rows, read_footer
+from tablectl.log.parse_action import STATE_BYTES, STATE_VALUES
 from tablectl.storage.table_log import RangeFile
 
 FOOTER_BYTES = 16 << 20

@@ -15,7 +15,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from tablectl.delta.protocol import Protocol
-from tablectl.log.actions import (
+from tablectl.log.checked_parquet import CheckedParquet, Spent, open_checked
+from tablectl.log.history import read_commit
+from tablectl.log.listing import Checkpoint
+from tablectl.log.parse_action import (
     DOMAINS,
     STATE_BYTES,
     STATISTICS,
@@ -32,9 +35,6 @@ from tablectl.log.actions import (
     parse_protocol,
     vector_id,
 )
-from tablectl.log.checked_parquet import CheckedParquet, Spent, open_checked
-from tablectl.log.history import read_commit
-from tablectl.log.listing import Checkpoint
 from tablectl.model.errors import LiveError
 from tablectl.storage.table_log import TableLog
 

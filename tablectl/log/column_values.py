@@ -12,13 +12,13 @@ from datetime import date
 from itertools import islice
 
 from tablectl.delta.schema import Field
-from tablectl.log.actions import FileAction, parse_json
 from tablectl.log.catalog_managed import open_log
 from tablectl.log.file_facts import live_files
 from tablectl.log.history import read_commit
 from tablectl.log.listing import commit_name
 from tablectl.log.open_version import with_version
-from tablectl.model.commits import ColumnValues
+from tablectl.log.parse_action import FileAction, parse_json
+from tablectl.model.commit_contents import ColumnValues
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.table_log import TableLog, VanishedError
 from tablectl.support.frozen import frozen

@@ -22,10 +22,10 @@ from math import inf
 from tablectl.delta import keys
 from tablectl.delta.names import NameSyntaxError, column_text, parse_column
 from tablectl.delta.schema import Schema
-from tablectl.log.actions import MARKS, PARTITIONS, STATISTICS, Counts, FileAction, Partition
-from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
 from tablectl.log.listing import Segment, commit_name, parse_listing
+from tablectl.log.parse_action import MARKS, PARTITIONS, STATISTICS, Counts, FileAction, Partition
+from tablectl.log.parse_commit import ParsedCommit
 from tablectl.model.errors import LiveError
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import ClusteringState, Commit, FileGroup, LiveTable, PartitionLayout

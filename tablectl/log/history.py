@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from tablectl.log.commits import Checksum, CommitSyntaxError, ParsedCommit, belongs, parse_checksum, parse_commit
+from tablectl.log.checksum import Checksum, belongs_to, parse_checksum
 from tablectl.log.listing import LogFiles, Segment, checksum_name, commit_name, compacted_name, segment
+from tablectl.log.parse_commit import CommitSyntaxError, ParsedCommit, parse_commit
 from tablectl.model.errors import LiveError
 from tablectl.storage.table_log import AHEAD, OversizeError, TableLog, VanishedError
 
@@ -99,7 +100,7 @@ class History:
         except (VanishedError, OversizeError):
             return None
         checksum = parse_checksum(raw)
-        return checksum if checksum and belongs(checksum, self.commit(version)) else None
+        return checksum if checksum and belongs_to(checksum, self.commit(version)) else None
 
     def known(self, version: int) -> bool:
         """Whether a commit was read, or is being read."""

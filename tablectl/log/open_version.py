@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tablectl.delta.names import LOG
-from tablectl.log.actions import HINT_BYTES
 from tablectl.log.listing import (
     Checkpoint,
     GapError,
@@ -20,6 +19,7 @@ from tablectl.log.listing import (
     parse_listing,
     segment,
 )
+from tablectl.log.parse_action import HINT_BYTES
 from tablectl.log.state import catalog_managed, load_checkpoint_reader
 from tablectl.model.errors import LiveError
 from tablectl.model.text import printable

@@ -26,7 +26,7 @@ from pickle import HIGHEST_PROTOCOL, Pickler, loads
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from tablectl.delta.names import canonical_location, is_local
+from tablectl.delta.locations import canonical_location, is_local
 from tablectl.storage.mounts import network_mount
 from tablectl.storage.object_stores import StoreOptions
 

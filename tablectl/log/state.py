@@ -16,9 +16,10 @@ from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema, parse_schema
-from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata, parse_clustering
-from tablectl.log.commits import Checksum, ParsedCommit
+from tablectl.log.checksum import Checksum
 from tablectl.log.history import History
+from tablectl.log.parse_action import CLUSTERING, DomainMetadata, Metadata, parse_clustering
+from tablectl.log.parse_commit import ParsedCommit
 from tablectl.model.catalog_answers import CATALOG_FEATURES
 from tablectl.model.errors import LiveError
 from tablectl.model.table import Commit

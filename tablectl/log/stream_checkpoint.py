@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tablectl.log.actions import parse_json
 from tablectl.log.catalog_managed import open_log
 from tablectl.log.history import History
 from tablectl.log.open_version import commits_between, read_twice
+from tablectl.log.parse_action import parse_json
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream, usual_gap
 from tablectl.model.table import AppTransaction, Commit

@@ -16,9 +16,9 @@ from tablectl.delta import keys
 from tablectl.delta.properties import parse_interval
 from tablectl.delta.protocol import PROTECTION
 from tablectl.delta.schema import TYPE_CHANGES
-from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
 from tablectl.log.listing import LogFiles, commit_name, parse_listing
+from tablectl.log.parse_commit import ParsedCommit
 from tablectl.model.table import HistoryTruncation, LiveTable
 from tablectl.storage.table_log import VanishedError
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 from itertools import islice, pairwise
 from types import MappingProxyType
 
-from tablectl.log.commits import CommitSyntaxError
 from tablectl.log.history import History
 from tablectl.log.listing import LogFiles, parse_listing
+from tablectl.log.parse_commit import CommitSyntaxError
 from tablectl.log.state import TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.table import NOTHING_SET, Commit, LiveTable, WriteHistory
-from tablectl.model.writers import STAMP
+from tablectl.model.writers_in_history import STAMP
 from tablectl.storage.table_log import OversizeError, VanishedError
 
 DAYS = 30

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby
 
+from tablectl.delta.locations import canonical_location
 from tablectl.delta.names import (
     DEFAULT_CATALOG,
     NameSyntaxError,
     TableName,
-    canonical_location,
     join_parts,
     matches,
     name_texts,

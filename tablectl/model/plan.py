@@ -16,7 +16,7 @@ from tablectl.model.expected_loss import TableLoss
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import ClusteringState
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.model.writers import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
+from tablectl.model.writers_in_history import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED, UNWRITTEN
 

@@ -19,7 +19,7 @@ from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stale
 from tablectl.delta.databricks_runtimes import replaces_partitions
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Protocol
-from tablectl.model.commits import CommittedTransaction, Kind
+from tablectl.model.commit_contents import CommittedTransaction, Kind
 from tablectl.model.operations import (
     ClusterBy,
     Operation,

@@ -13,7 +13,7 @@ from tablectl.delta.properties import canonical_key, find_anywhere, find_known, 
 from tablectl.lint_rules import RULES
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, ProtocolFact
-from tablectl.model.writers import ClientFact
+from tablectl.model.writers_in_history import ClientFact
 from tablectl.support.frozen import frozen
 
 _SAMPLE = "true"

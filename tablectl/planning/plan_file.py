@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from tablectl.attributes.policy import check_declarable
-from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import NameSyntaxError, is_environment
 from tablectl.model.calendar import ALWAYS
 from tablectl.model.errors import LimitError, PlanFileError, UsageError
 from tablectl.model.json_records import read_record

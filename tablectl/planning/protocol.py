@@ -27,7 +27,7 @@ from tablectl.delta.clients import (
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol, leaves
 from tablectl.lint_rules.rule import RuleFinding
 from tablectl.model.plan import Basis, Change, FeatureFact, Refusal, Statement
-from tablectl.model.writers import PartitionWriter
+from tablectl.model.writers_in_history import PartitionWriter
 from tablectl.planning.derive_statements import DerivedTable
 
 DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006", "P007", "P008", "D001"})

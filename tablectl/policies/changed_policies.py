@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from tablectl.delta.names import TableName
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.policies.config import Config
-from tablectl.policies.config_file import FILE, load_config
+from tablectl.policies.read_config import FILE, load_config
 from tablectl.policies.repository import (
     Paths,
     has_policies,

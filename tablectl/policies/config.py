@@ -1,4 +1,4 @@
-"""``tablectl.yaml``: its settings. ``config_file`` reads them."""
+"""``tablectl.yaml``: its settings. ``read_config`` reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tablectl.attributes.policy import SECRET_KEYS
 from tablectl.delta.credentials import find_credentials, server_text
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS, dialect_of
-from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
+from tablectl.delta.locations import is_absolute
+from tablectl.delta.names import DEFAULT_CATALOG, is_environment
 from tablectl.delta.properties import parse_interval
 from tablectl.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.calendar import Calendar, Rule
@@ -21,6 +22,7 @@ from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, par
 from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS
 from tablectl.model.table_options import parse_size
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
+from tablectl.policies.declare_setting import given_settings, section, setting
 from tablectl.policies.fields import (
     CommandLine,
     LibraryOptions,
@@ -35,7 +37,6 @@ from tablectl.policies.fields import (
 )
 from tablectl.policies.option_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, always
 from tablectl.policies.own_rules import OWN_CODE, is_own_code, own_rule_codes
-from tablectl.policies.settings import given_settings, section, setting
 from tablectl.policies.suggestions import did_you_mean
 from tablectl.policies.variables import is_variable, why_unusable
 

@@ -12,14 +12,8 @@ from collections.abc import Iterable, Mapping
 
 from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.dialects import DEFAULT_DIALECT
-from tablectl.delta.names import (
-    DEFAULT_CATALOG,
-    NameSyntaxError,
-    TableName,
-    canonical_location,
-    parse_table,
-    quote_name,
-)
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, parse_table, quote_name
 from tablectl.delta.properties import find_known
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC

@@ -17,7 +17,8 @@ from typing import TypeVar
 
 from tablectl.attributes.policy import MaskedKeys
 from tablectl.delta.dialects import DEFAULT_DIALECT
-from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, canonical_location, join_parts
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, join_parts
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC, PathPattern, make_path_pattern
 from tablectl.policies.config import Config

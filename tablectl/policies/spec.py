@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tablectl.attributes.policy import VALUE_TYPES, Policy
-from tablectl.delta.names import TableName, canonical_location
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import TableName
 from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import TablePattern

@@ -33,7 +33,7 @@ def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:
     )
 
     def comment() -> CommentEnd:
-        from tablectl.reports.comments import end_of_plan  # noqa: PLC0415  # see the module docstring
+        from tablectl.reports.comment_parts import end_of_plan  # noqa: PLC0415  # see the module docstring
 
         return end_of_plan(masked, groups, context)
 

@@ -20,7 +20,7 @@ from tablectl.model.text import value_text
 from tablectl.planning.drift import Drift, TableDrift
 from tablectl.planning.lint import Linted
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.comments import end_of_drift, end_of_run
+from tablectl.reports.comment_parts import end_of_drift, end_of_run
 from tablectl.reports.context import Context
 from tablectl.reports.drift_document import catalog_text, drift_document, origin_facts, table_drift_card
 from tablectl.reports.lint_document import lint_document

@@ -17,7 +17,7 @@ from tablectl.lint_rules.rule import LintRule
 from tablectl.model.errors import Problem
 from tablectl.model.text import printable
 from tablectl.planning.lint import Linted
-from tablectl.policies.config_file import FILE
+from tablectl.policies.read_config import FILE
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.results import lint_results, problem_results

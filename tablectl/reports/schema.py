@@ -8,7 +8,7 @@ from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import FORMAT
-from tablectl.reports.status import LakeStatus
+from tablectl.reports.status_document import LakeStatus
 
 _DIGEST: Schema = {
     "description": "SHA-256 over all the rest, as canonical JSON.",

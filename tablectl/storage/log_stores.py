@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tablectl.delta.names import LOG, canonical_location
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import LOG
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.disk_log import DiskLog, list_data_files

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from tablectl.delta.names import canonical_location
+from tablectl.delta.locations import canonical_location
 
 NETWORK = frozenset(
     {

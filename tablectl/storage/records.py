@@ -20,7 +20,8 @@ from uuid import uuid4
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import MemoryStore, ObjectStore
 
-from tablectl.delta.names import LOG, canonical_location, is_absolute
+from tablectl.delta.locations import canonical_location, is_absolute
+from tablectl.delta.names import LOG
 from tablectl.model.errors import WindowError
 from tablectl.model.store_options import FAMILIES, PREFIXES
 from tablectl.storage.failures import explain, missing_right

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tablectl.delta.names import canonical_location, quote_name
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import quote_name
 from tablectl.engine.describe import locate
 from tablectl.leases.guards import GuardMode
 from tablectl.model.errors import TablectlError

@@ -17,7 +17,7 @@ from functools import cached_property, wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tablectl.delta.names import canonical_location, is_local
+from tablectl.delta.locations import canonical_location, is_local
 from tablectl.engine.describe import locate
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import GuardMode, GuardRecord

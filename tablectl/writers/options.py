@@ -7,15 +7,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict, Union
 
-from tablectl.delta.names import (
-    NameSyntaxError,
-    canonical_location,
-    is_absolute,
-    join_parts,
-    parse_table,
-    quote_name,
-    split_parts,
-)
+from tablectl.delta.locations import canonical_location, is_absolute
+from tablectl.delta.names import NameSyntaxError, join_parts, parse_table, quote_name, split_parts
 from tablectl.leases.guards import LONGEST_TTL, TTL, GuardMode
 
 if TYPE_CHECKING:  # newer than the oldest Python of a writer

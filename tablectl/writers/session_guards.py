@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tablectl.delta.names import is_absolute, split_parts
+from tablectl.delta.locations import is_absolute
+from tablectl.delta.names import split_parts
 from tablectl.engine.describe import UNGUARDED, ViewError, locate
 from tablectl.leases.clock import today
 from tablectl.leases.guards import TTL, GuardMode

@@ -17,7 +17,7 @@ from functools import wraps
 from types import ModuleType
 from typing import Any
 
-from tablectl.delta.names import canonical_location, is_absolute
+from tablectl.delta.locations import canonical_location, is_absolute
 from tablectl.leases.guards import GuardMode
 from tablectl.writers.dataframe_writes import Call, FrameWrite, may_read, only_table, reads_name, v1_write, v2_write
 from tablectl.writers.guard import GuardedBatch

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tablectl.applying.context import StopTableError
 from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another
-from tablectl.applying.copy_journal import CopiedPart, copy_text, delete_parts, save_part, saved_parts
+from tablectl.applying.copy_records import CopiedPart, copy_text, delete_parts, save_part, saved_parts
 from tablectl.applying.row_sums import RowSum, row_sums, unlike
 from tablectl.engine.port import FollowedFile, FollowedTable
 from tablectl.model.run_report import RunOutcome

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.applying.remaining import separate_commits
+from tablectl.applying.remaining_statements import separate_commits
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import HERE, GuardMode
 from tablectl.leases.lease import Lease

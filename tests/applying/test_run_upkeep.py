@@ -18,7 +18,7 @@ from tablectl.model.stamp import Stamp
 from tablectl.model.streams import StreamPosition
 from tablectl.model.table_options import TableOptions
 from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, VacuumPolicy
-from tablectl.planning.upkeep import UpkeepTable, due_tasks, upkeep_table
+from tablectl.planning.plan_upkeep import UpkeepTable, due_tasks, upkeep_table
 from tests.applying.fake_lake import FakeEngine, FakeTable
 from tests.applying.world import World
 from tests.applying.writers import FakeGuard

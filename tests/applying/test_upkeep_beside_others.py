@@ -13,7 +13,7 @@ from tablectl.model.run_report import RunReport, TableRun
 from tablectl.model.stamp import Stamp
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.model.upkeep import UpkeepFacts
-from tablectl.planning.upkeep import due_tasks, upkeep_table
+from tablectl.planning.plan_upkeep import due_tasks, upkeep_table
 from tests.applying.fake_lake import FakeEngine, FakeTable
 from tests.applying.lake_run import Run, only, plan_of
 from tests.applying.test_run_upkeep import BOTH, Upkeep, operations

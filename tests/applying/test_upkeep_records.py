@@ -13,7 +13,7 @@ from tablectl.applying.upkeep_records import due_by_records, note_done
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import GuardMode
 from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, UpkeepTask, VacuumPolicy
-from tablectl.planning.upkeep import OPTIMIZE, VACUUM
+from tablectl.planning.plan_upkeep import OPTIMIZE, VACUUM
 from tests.applying.test_run_upkeep import Upkeep, operations
 from tests.applying.world import Kill
 from tests.applying.writers import FakeGuard

@@ -40,7 +40,7 @@ def test_it_reads_the_catalog_and_its_errors(client: Any) -> None:
 
 
 def test_its_unified_login_opens_a_catalog(server: UnityServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tablectl.catalogs.opening import open_catalogs
+    from tablectl.catalogs.open_catalogs import open_catalogs
     from tablectl.delta.names import parse_table
     from tablectl.policies.catalog_config import CatalogConfig
 
@@ -56,7 +56,7 @@ def test_its_unified_login_opens_a_catalog(server: UnityServer, monkeypatch: pyt
 
 def test_settings_of_a_table_are_those_of_the_client(client: Any, server: UnityServer) -> None:
     """The field names of ``TableInfo`` are the contract: an SDK that renames one fails here."""
-    from tablectl.catalogs.unity_tables import catalog_entry
+    from tablectl.catalogs.unity_answers import catalog_entry
     from tablectl.model.catalog_answers import CatalogEntry
 
     server.tables["sales.man"] |= {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tablectl.catalogs.glue import GlueCatalog
-from tablectl.catalogs.opening import open_catalogs
+from tablectl.catalogs.open_catalogs import open_catalogs
 from tablectl.catalogs.registry import CatalogTable
 from tablectl.delta.names import parse_table
 from tablectl.model.errors import LiveError, TablectlError, UsageError

@@ -15,7 +15,7 @@ import pytest
 
 from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
-from tablectl.catalogs.unity_tables import catalog_entry, managed_table, parse_load
+from tablectl.catalogs.unity_answers import catalog_entry, managed_table, parse_load
 from tablectl.delta.names import parse_table
 from tablectl.log.catalog_managed import CatalogLog
 from tablectl.log.reader import ReadRequest, newest_version, read_commits, read_many, read_table

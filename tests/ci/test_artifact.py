@@ -11,8 +11,8 @@ import zipfile
 
 import pytest
 
-from tablectl.ci import reviewed
-from tablectl.ci.reviewed import unpack
+from tablectl.ci import reviewed_plan
+from tablectl.ci.reviewed_plan import unpack
 from tablectl.model.errors import PlanFileError
 
 
@@ -71,7 +71,7 @@ def test_an_artifact_without_a_plan() -> None:
 
 
 def test_a_bomb_is_unpacked_no_further_than_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reviewed, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(reviewed_plan, "MAX_BYTES", 1 << 20)
     bomb = archive(("plan.json", bytes(200 << 20)))
     assert len(bomb) < 300_000
     tracemalloc.start()
@@ -81,7 +81,7 @@ def test_a_bomb_is_unpacked_no_further_than_its_limit(monkeypatch: pytest.Monkey
 
 
 def test_a_declared_size_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reviewed, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(reviewed_plan, "MAX_BYTES", 1 << 20)
     bomb = archive(("plan.json", bytes(8 << 20)))
     small = bomb.replace(struct.pack("<L", 8 << 20), struct.pack("<L", 10))
     assert "cannot be unpacked" in refused(small)

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tablectl.ci.comment import body_of
 from tablectl.ci.gitlab import note_step, reviewed_step
+from tablectl.ci.post_comment import body_of
 from tablectl.commands.lock import ci_files
 from tablectl.model.install import CiSystem
 from tablectl.reports.document_markdown import LIMIT

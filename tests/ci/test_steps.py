@@ -18,7 +18,7 @@ import tablectl
 from tablectl.ci.__main__ import main
 from tablectl.model.errors import DEBUG
 from tablectl.planning.plan_file import digest_of, dump_plan
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from tests.ci.conftest import FakeGitHub, Runner, base_commit, git, zipped
 from tests.commands.conftest import FakeSpark, Repository
 from tests.commands.log_lake import Logged, set_property

@@ -14,7 +14,7 @@ from tablectl.commands.project import Project
 from tablectl.commands.read_tables import chosen_tables
 from tablectl.planning.plan_file import load_plan
 from tablectl.policies.changed_policies import policies_at
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from tests.commands.conftest import Cli, Repository
 
 

@@ -14,7 +14,7 @@ from tablectl.model.report_methods import ReportMethods
 from tablectl.model.run_report import RunOutcome, RunReport, TableRun
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import load_plan
-from tablectl.reports.status import LakeStatus, TableStatus
+from tablectl.reports.status_document import LakeStatus, TableStatus
 
 EMPTY = Plan(format=2, tool="0.1.0", dialect="oss", policies="0" * 64, unchanged=("lake.a.b",), tables=())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.policies.config_file import combined
+from tablectl.policies.read_config import combined
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import set_property
 

@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 
 from tablectl.applying.events import RunEvent
-from tablectl.commands.files import write_file
 from tablectl.commands.output import Output
 from tablectl.commands.project import Engines
+from tablectl.commands.user_files import write_file
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.version import __version__
 from tests.commands.conftest import Cli, Repository

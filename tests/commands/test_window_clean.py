@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tablectl.applying.copy_journal import CopiedPart, copy_text, save_part
+from tablectl.applying.copy_records import CopiedPart, copy_text, save_part
 from tablectl.storage.records import RecordStore, open_records
 from tests.commands.conftest import Cli, Repository, cli, fake_spark, repo
 

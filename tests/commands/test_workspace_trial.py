@@ -14,7 +14,7 @@ from tablectl.commands.workspace_trial import Commands, commands_in_a_folder, tr
 from tablectl.delta.databricks_runtimes import FormRun, read_sheet, runs_of
 from tablectl.delta.names import TableName
 from tablectl.model.errors import EngineError, UsageError
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from tests.model.sql_forms import FORMS, form_of
 
 TODAY = date(2026, 11, 23)

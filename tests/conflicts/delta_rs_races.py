@@ -25,7 +25,7 @@ from deltalake.exceptions import CommitFailedError
 from tablectl.conflicts.rules import decide
 from tablectl.conflicts.transactions import ConflictOutcome, CurrentTransaction, Level, Reads
 from tablectl.engine.errors import engine_error
-from tablectl.model.commits import Kind, Partition
+from tablectl.model.commit_contents import Kind, Partition
 from tests.conflicts.examples import append, client
 from tests.conflicts.log_records import Log
 

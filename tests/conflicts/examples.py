@@ -7,7 +7,7 @@ from typing import Any
 
 from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.delta.protocol import Client
-from tablectl.model.commits import CommittedTransaction, File, Kind, MetadataChange
+from tablectl.model.commit_contents import CommittedTransaction, File, Kind, MetadataChange
 
 A, B = File("a0", ("a",)), File("b0", ("b",))
 """A file of partition a, and one of partition b."""

@@ -27,7 +27,7 @@ from tablectl.delta.protocol import Client
 from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.matrix import MatrixCell, decide_pair
 from tablectl.insight.table_operations import operation
-from tablectl.model.commits import Kind, Partition
+from tablectl.model.commit_contents import Kind, Partition
 from tablectl.model.operations import ClusterBy, SetProperties
 from tests.conflicts.examples import EVERYTHING
 from tests.conflicts.log_records import Log

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tablectl.delta.protocol import Protocol
-from tablectl.model.commits import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 
 _KINDS = {
     "STREAMING UPDATE": Kind.STREAMING_APPEND,

@@ -10,7 +10,7 @@ import pytest
 from tablectl.conflicts.databricks_rules import row_level
 from tablectl.conflicts.rules import decide
 from tablectl.conflicts.transactions import Conflict, ConflictResult, CurrentTransaction, Level, Platform
-from tablectl.model.commits import CommittedTransaction, Kind, ProtocolChange
+from tablectl.model.commit_contents import CommittedTransaction, Kind, ProtocolChange
 from tests.conflicts.examples import (
     IDENTITY_DRAWN,
     RECLUSTER,

@@ -10,7 +10,7 @@ import pytest
 from tablectl.conflicts.delta_spark_rules import level_used
 from tablectl.conflicts.rules import decide, decide_all
 from tablectl.conflicts.transactions import Conflict, CurrentTransaction, Level, Reads
-from tablectl.model.commits import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 from tests.conflicts.examples import (
     IDENTITY_DRAWN,
     PROPERTY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.conflicts.expected_writers import ExpectedWriters, WriterProfile, expected_writers
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tablectl.model.plan import Basis
 from tests.builders import make_basis
 

@@ -8,7 +8,7 @@ import pytest
 
 from tablectl.conflicts.rules import decide
 from tablectl.conflicts.transactions import Conflict, ConflictResult, CurrentTransaction
-from tablectl.model.commits import CommittedTransaction, Kind, ProtocolChange
+from tablectl.model.commit_contents import CommittedTransaction, Kind, ProtocolChange
 from tests.conflicts.examples import (
     PROPERTY,
     RECLUSTER,

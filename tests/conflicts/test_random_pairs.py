@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
-from tablectl.model.commits import Kind, Partition
+from tablectl.model.commit_contents import Kind, Partition
 from tests.conflicts.examples import EVERYTHING
 from tests.conflicts.interleavings import DELTA, LETTERS, Lake, Layout, live_files
 from tests.conflicts.log_records import Log

@@ -11,7 +11,7 @@ from tablectl.conflicts.delta_spark_rules import RELEASES
 from tablectl.conflicts.rules import decide, decide_all
 from tablectl.conflicts.transactions import NOTHING, ConflictResult, CurrentTransaction, Level, Reads
 from tablectl.delta.protocol import Client
-from tablectl.model.commits import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 
 _CLIENTS = [*RELEASES, *(Client(engine) for engine in ("delta-spark", "kernel", "delta-rs", "databricks", "unknown"))]
 _PATHS = ("a0", "a1", "b0", "b1")

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tablectl.conflicts.statement_phases import depends_on_writers, forecast, phase_of
 from tablectl.conflicts.transactions import Conflict
-from tablectl.model.commits import CommittedTransaction
+from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.model.operations import ClusterBy, Purge, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Phase, ProtocolFact
 from tablectl.model.table_options import TableOptions
-from tablectl.model.writers import WriterEvidence
+from tablectl.model.writers_in_history import WriterEvidence
 from tests.builders import make_basis
 
 Commits = tuple[CommittedTransaction, ...]

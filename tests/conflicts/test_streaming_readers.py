@@ -4,7 +4,7 @@ import pytest
 
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stopped_readers, stream_reader
 from tablectl.insight.table_operations import operation
-from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange
+from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange
 from tests.insight.settings import VECTORS, setting
 
 

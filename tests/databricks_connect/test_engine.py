@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tablectl.engine.connect import address_of
 from tablectl.engine.spark import SparkOptions, open_spark, wrap_spark
+from tablectl.engine.spark_connect import address_of
 from tablectl.model.errors import EngineError
 from tests.engine.contract import EngineContract
 
@@ -96,7 +96,7 @@ def test_a_running_statement_is_ended_by_its_tag(session: Any, table: str, commi
 
 SENDS = """
 import sys
-from tablectl.engine.connect import address_of
+from tablectl.engine.spark_connect import address_of
 from tablectl.engine.spark import SparkOptions, open_spark
 engine = open_spark(SparkOptions(remote="databricks"))
 print(engine.address, flush=True)

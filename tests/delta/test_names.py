@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tablectl.delta.locations import canonical_location
 from tablectl.delta.names import (
     NameSyntaxError,
     TableName,
-    canonical_location,
     column_sql,
     column_text,
     fold_column,

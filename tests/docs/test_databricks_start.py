@@ -13,9 +13,9 @@ from databricks.sdk.config import Config as Login
 
 from tablectl.commands.apply import ApplyCommandOptions
 from tablectl.commands.command_line import run_cli
-from tablectl.policies.config_file import load_config
+from tablectl.policies.declare_setting import settings_of
+from tablectl.policies.read_config import load_config
 from tablectl.policies.repository import load_specs
-from tablectl.policies.settings import settings_of
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "databricks-start.md"

@@ -22,7 +22,7 @@ import yaml
 
 from tablectl.commands.output import Output
 from tablectl.model.errors import InputError
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from tablectl.policies.repository import load_specs
 from tablectl.reports.plan_document import TITLES
 from tests.ci.hand import bash_reads

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.engine import connect
-from tablectl.engine.connect import is_databricks, open_databricks, profile_of, why_not_installed
+from tablectl.engine import spark_connect
+from tablectl.engine.spark_connect import is_databricks, open_databricks, profile_of, why_not_installed
 from tablectl.model.errors import EngineError
 
 
@@ -55,7 +55,7 @@ class Builder:
 
 @pytest.fixture(autouse=True)
 def _answering(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "check_host", lambda _profile: None)
+    monkeypatch.setattr(spark_connect, "check_host", lambda _profile: None)
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, builder: Builder) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from tablectl.delta.names import TableName
-from tablectl.engine.connect import is_connect
 from tablectl.engine.spark import (
     INSTALL,
     SessionFacts,
@@ -25,6 +24,7 @@ from tablectl.engine.spark import (
     why_not_started,
     wrap_spark,
 )
+from tablectl.engine.spark_connect import is_connect
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.errors import EngineError, LiveError
 from tests.engine.contract import STAMP, EngineContract, create

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.engine.warehouse import WarehouseConnection
+from tablectl.engine.databricks_warehouse import WarehouseConnection
 from tablectl.model.errors import WindowError
 
 

@@ -7,7 +7,7 @@ import pytest
 from tablectl.delta.protocol import Protocol
 from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.table_operations import OPERATIONS, OperationGroup, operation, operations_of
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tablectl.model.operations import SetProperties
 from tests.insight.settings import EVERYWHERE, VECTORS, setting
 

@@ -13,7 +13,7 @@ import pytest
 
 from tablectl.delta.schema import Field
 from tablectl.log.column_values import column_values
-from tablectl.model.commits import ColumnValues
+from tablectl.model.commit_contents import ColumnValues
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 

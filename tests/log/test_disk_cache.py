@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.log import disk_cache
-from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
 from tablectl.log.disk_cache import FILE, DiskCache, cache_directory
+from tablectl.log.parse_action import CLUSTERING, DomainMetadata, Metadata
 from tablectl.log.state import KnownState, State
 from tablectl.model.table import AppTransaction, Commit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tablectl.log.commits import SizeBin, parse_checksum
+from tablectl.log.checksum import SizeBin, parse_checksum
 from tablectl.log.file_facts import facts_of_commits
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import Commit

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.model.commits import Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations import (
     ClusterBy,
     DropFeature,

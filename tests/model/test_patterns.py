@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.delta.names import NameSyntaxError, TableName, canonical_location
+from tablectl.delta.locations import canonical_location
+from tablectl.delta.names import NameSyntaxError, TableName
 from tablectl.model.patterns import (
     CatalogPattern,
     PathPattern,

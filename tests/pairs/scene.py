@@ -29,7 +29,7 @@ from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table_options import TableOptions
 from tablectl.model.upkeep import UpkeepPolicy
 from tablectl.planning.plan_table import plan_table
-from tablectl.planning.upkeep import UpkeepTable, due_tasks, upkeep_table
+from tablectl.planning.plan_upkeep import UpkeepTable, due_tasks, upkeep_table
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tests.applying.fake_lake import FakeEngine, FakeTable
 from tests.applying.lake_run import Run, plan_of

@@ -8,7 +8,7 @@ import pytest
 
 from tablectl.attributes.policy import SECRET_KEYS
 from tablectl.model.errors import InputError
-from tablectl.policies.config_file import combined, ignored, ignored_keys, load_config
+from tablectl.policies.read_config import combined, ignored, ignored_keys, load_config
 
 BASE = "engine: {catalog: lake}\nstores: {gs: {user_agent: lake}}\nreports: {mask: ['*token*']}\npolicies: policies\n"
 

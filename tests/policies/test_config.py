@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import DEBUG, InputError, UsageError
 from tablectl.policies.config import Config, EngineConfig, WindowConfig
-from tablectl.policies.config_file import FILE, load_config
+from tablectl.policies.read_config import FILE, load_config
 
 
 @pytest.fixture

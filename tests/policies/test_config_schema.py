@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tablectl.model.errors import InputError
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from tablectl.policies.schemas import config_schema
 
 EXAMPLE = """

@@ -21,7 +21,7 @@ import tablectl
 from tablectl.commands import apply
 from tablectl.commands.command_line import run_cli
 from tablectl.model.errors import InputError, UsageError
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from tablectl.policies.schemas import config_schema
 
 here, file, seen = pathlib.Path(), pathlib.Path("tablectl.yaml"), []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tablectl.model.errors import UsageError
+from tablectl.policies.declare_setting import Setting
 from tablectl.policies.fields import number, number_text
-from tablectl.policies.settings import Setting
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.ci.comment import DEFAULT, addition, body_of
+from tablectl.ci.post_comment import DEFAULT, addition, body_of
 from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 from tests.reports.review_plans import CASES, ReviewCase
 

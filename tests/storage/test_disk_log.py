@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.log.commit_files import newest_row_version
+from tablectl.log.recent_commits import newest_row_version
 from tablectl.model.errors import LiveError
 from tablectl.storage import disk_log, table_log
 from tablectl.storage.disk_log import DiskLog

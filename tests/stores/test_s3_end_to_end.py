@@ -23,7 +23,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 MAKE = """
 import sys
 from tablectl.commands.project import Engines
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from pathlib import Path
 engine = Engines(load_config(Path(), {})).open("")
 spark = engine._session
@@ -38,7 +38,7 @@ engine.close()
 COUNT = """
 import sys
 from tablectl.commands.project import Engines
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from pathlib import Path
 engine = Engines(load_config(Path(), {})).open("")
 print("rows", engine._session.read.format("delta").load(sys.argv[1]).count())

@@ -32,7 +32,7 @@ REGIONS = """<XML><Regions><Region><Name>{region}</Name><Domain>amazonaws.com</D
 DRIVER = """
 import sys
 from pathlib import Path
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from tablectl.commands.project import Engines
 session = Engines(load_config(Path(), {})).open("")._session
 for line in sys.stdin:

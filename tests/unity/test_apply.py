@@ -14,7 +14,7 @@ import pytest
 
 import tablectl
 from tablectl.commands.project import Engines
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from tests.commands.conftest import Repository, Result
 from tests.model.sql_forms import form_of
 from tests.unity.conftest import Server

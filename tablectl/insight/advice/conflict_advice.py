@@ -11,7 +11,7 @@ from tablectl.insight.advice.conflict_loss import ConflictLoss, Layout, conflict
 from tablectl.insight.advice.facts import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of, enough
 from tablectl.insight.advice.jobs import Job, Jobs
 from tablectl.insight.conflict_context import LEVEL, VECTORS, ConflictContext
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tablectl.model.text import size_text
 from tablectl.support.frozen import frozen
 

@@ -16,7 +16,7 @@ from tablectl.conflicts.rules import decide
 from tablectl.conflicts.transactions import NOTHING, ConflictResult, CurrentTransaction, Reads
 from tablectl.insight.advice.jobs import Job, Jobs, Write
 from tablectl.insight.conflict_context import ConflictContext
-from tablectl.model.commits import CommittedTransaction, File, Kind, Partition, PartitionValues
+from tablectl.model.commit_contents import CommittedTransaction, File, Kind, Partition, PartitionValues
 from tablectl.model.expected_loss import HOUR, HOURS, Period, hour_of_week, hours_between
 from tablectl.model.table import LiveTable
 from tablectl.support.frozen import frozen

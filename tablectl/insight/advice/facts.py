@@ -12,7 +12,7 @@ from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field
 from tablectl.insight.advice.jobs import Jobs
 from tablectl.insight.conflict_context import ConflictContext
-from tablectl.model.commits import ColumnValues, PastCommits
+from tablectl.model.commit_contents import ColumnValues, PastCommits
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.report_methods import ReportMethods

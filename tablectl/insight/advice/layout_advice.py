@@ -20,7 +20,7 @@ from tablectl.insight.advice.facts import (
     enough,
 )
 from tablectl.insight.advice.jobs import Job
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tablectl.model.table import Commit
 from tablectl.model.text import size_text
 from tablectl.support.frozen import frozen

@@ -13,7 +13,7 @@ from tablectl.delta.clients import newest_locked_out
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
 from tablectl.delta.protocol import PROTECTION, Protocol, TableFeature, find_feature
 from tablectl.insight.advice.facts import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tablectl.model.streams import StreamPosition, UnknownStream
 from tablectl.model.table import LiveTable
 

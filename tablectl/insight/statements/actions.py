@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tablectl.delta.names import ColumnPath
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tablectl.model.errors import TablectlError
 from tablectl.model.operations import Operation
 from tablectl.model.text import printable

@@ -32,7 +32,7 @@ from tablectl.insight.statements.actions import (
     shown_start,
 )
 from tablectl.insight.statements.tokens import TokenReader, first_word, is_symbol, tokens_of
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tablectl.model.operations import ClusterBy, DropFeature, SetProperties, UnsetProperties, UpgradeUniform
 from tablectl.support.frozen import frozen
 

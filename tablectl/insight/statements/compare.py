@@ -33,7 +33,7 @@ from tablectl.insight.statements.parse import ParsedStatement, parse_statement
 from tablectl.insight.statements.regions import Region
 from tablectl.insight.statements.suggestions import RewrittenStatement, SuggestedPartitioning, Suggestions, suggest
 from tablectl.insight.statements.target import StatementTable
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tablectl.model.plan import Basis
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
-from tablectl.delta.names import canonical_location
+from tablectl.delta.locations import canonical_location
 from tablectl.delta.protocol import SUPPORT, Protocol, supported_by, with_needed
 from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.actions import (
@@ -39,7 +39,7 @@ from tablectl.insight.statements.parse import ParsedStatement
 from tablectl.insight.statements.predicates import admits, registered_by_scan
 from tablectl.insight.statements.regions import ANYWHERE, NOWHERE, UNKNOWN, Region, both
 from tablectl.insight.statements.target import StatementTable
-from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations import (
     ClusterBy,
     DropFeature,

@@ -41,7 +41,7 @@ from tablectl.insight.statements.regions import (
 )
 from tablectl.insight.statements.regions import where as holding
 from tablectl.insight.statements.target import StatementTable
-from tablectl.model.commits import Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import Kind, MetadataChange, ProtocolChange
 from tablectl.support.frozen import frozen
 
 _PLAIN = (

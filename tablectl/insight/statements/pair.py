@@ -26,7 +26,7 @@ from tablectl.insight.statements.parse import ParsedStatement
 from tablectl.insight.statements.regions import NOWHERE, Region, covers, disjoint, either
 from tablectl.insight.statements.target import StatementTable
 from tablectl.insight.table_operations import Transaction
-from tablectl.model.commits import CommittedTransaction, File, Kind, Partition
+from tablectl.model.commit_contents import CommittedTransaction, File, Kind, Partition
 from tablectl.support.frozen import frozen
 
 NO_REGION = "nothing"

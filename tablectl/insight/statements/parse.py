@@ -21,7 +21,7 @@ from tablectl.insight.statements.actions import Action, StatementError
 from tablectl.insight.statements.actions import shown_start as _start
 from tablectl.insight.statements.commands import Command, parse_command
 from tablectl.insight.statements.tokens import TokenKind, first_word, tokens_of
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tablectl.model.text import printable
 from tablectl.support.frozen import frozen
 

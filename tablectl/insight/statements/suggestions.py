@@ -29,7 +29,7 @@ from tablectl.insight.statements.parse import ParsedStatement, parse_statement
 from tablectl.insight.statements.regions import EVERY_VALUE, Interval, Value, Values, either
 from tablectl.insight.statements.target import StatementTable
 from tablectl.insight.statements.tokens import tokens_of
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tablectl.support.frozen import frozen
 
 _MOST_COLUMNS = 6

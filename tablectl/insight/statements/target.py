@@ -6,7 +6,8 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from tablectl.delta.names import TableName, canonical_location, is_local
+from tablectl.delta.locations import canonical_location, is_local
+from tablectl.delta.names import TableName
 from tablectl.delta.schema import Field, Schema
 from tablectl.insight.statements.literals import ColumnDomain, domain_of
 from tablectl.insight.statements.predicates import Scope

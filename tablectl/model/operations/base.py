@@ -14,7 +14,7 @@ from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Protocol, supported_by, with_needed
 from tablectl.model.catalog_answers import OWNERSHIP, Right
-from tablectl.model.commits import CommittedTransaction
+from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
 from tablectl.support.frozen import frozen
 

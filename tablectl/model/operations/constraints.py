@@ -8,7 +8,7 @@ from typing import ClassVar
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, column_sql, parse_column, quote_name
 from tablectl.model.catalog_answers import Right
-from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
 from tablectl.support.frozen import frozen

@@ -15,7 +15,7 @@ from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.names import TableName, quote_name
 from tablectl.delta.protocol import PROTECTION, READER_FEATURES, Protocol, find_feature, needs_protection
-from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import NO_PROPERTIES, Operation, StatementForm, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
 from tablectl.support.frozen import frozen

@@ -12,7 +12,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import TableName, column_sql, parse_column
 from tablectl.model.catalog_answers import Right
-from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import (
     DATABRICKS_DOCS,
     NOWHERE,

@@ -8,7 +8,7 @@ from typing import ClassVar
 from tablectl.delta import keys
 from tablectl.delta.names import TableName
 from tablectl.model.catalog_answers import Right
-from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm
 from tablectl.model.operations.settings import mapped_schema
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb

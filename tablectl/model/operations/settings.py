@@ -16,7 +16,7 @@ from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import supported_by, with_needed
 from tablectl.model.catalog_answers import Right
-from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import (
     DATABRICKS_DOCS,
     NOWHERE,

@@ -14,8 +14,8 @@ from tablectl.insight.advice.advise import advise
 from tablectl.insight.advice.facts import Advice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
 from tablectl.log.column_values import column_values
-from tablectl.log.commit_files import read_past_commits
-from tablectl.model.commits import ColumnValues, PastCommits
+from tablectl.log.recent_commits import read_past_commits
+from tablectl.model.commit_contents import ColumnValues, PastCommits
 from tablectl.model.table import WriteHistory
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.storage.log_stores import Stores

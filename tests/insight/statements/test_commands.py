@@ -11,7 +11,7 @@ from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.actions import ChangeColumns, Rearrange, Replace, Send, StatementError
 from tablectl.insight.statements.effects import commits_of
 from tablectl.insight.statements.parse import DEEPEST, parse_statement
-from tablectl.model.commits import Kind
+from tablectl.model.commit_contents import Kind
 from tests.insight.statements.sql_rows import SUBJECT
 
 _SPARK = ConflictContext(client=Client("delta-spark", (4, 4, 0)))

@@ -12,7 +12,7 @@ from tablectl.reports.document_html import document_html
 from tablectl.reports.document_markdown import LIMIT, document_markdown
 from tablectl.reports.document_text import document_text
 from tablectl.reports.mask import Mask
-from tablectl.reports.status import LakeStatus, TableStatus, masked_status, status_document
+from tablectl.reports.status_document import LakeStatus, TableStatus, masked_status, status_document
 from tests.reports.test_html import Read
 
 ROW = TableStatus(

@@ -20,7 +20,7 @@ from tablectl.model.upkeep import (
     read_optimize,
     read_vacuum,
 )
-from tablectl.planning.upkeep import due_tasks, upkeep_table
+from tablectl.planning.plan_upkeep import due_tasks, upkeep_table
 from tests.builders import live_table, look_back
 
 DAY = 86_400_000

@@ -16,7 +16,7 @@ from pathlib import Path
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import MAX_BYTES, load_plan
-from tablectl.policies.config_file import load_config
+from tablectl.policies.read_config import load_config
 from tablectl.support.files import read_regular
 
 

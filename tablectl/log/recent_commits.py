@@ -7,11 +7,11 @@ from itertools import takewhile
 
 from tablectl.conflicts.past_writers import known_period
 from tablectl.log.catalog_managed import open_log
-from tablectl.log.commits import CommitSyntaxError, ParsedCommit
 from tablectl.log.history import read_commit
 from tablectl.log.listing import LogFiles, commit_name
 from tablectl.log.open_version import commits_between, read_twice
-from tablectl.model.commits import CommitFiles, PastCommits, UnnamedFiles
+from tablectl.log.parse_commit import CommitSyntaxError, ParsedCommit
+from tablectl.model.commit_contents import CommitFiles, PastCommits, UnnamedFiles
 from tablectl.model.errors import LiveError
 from tablectl.model.table import Commit
 from tablectl.storage.log_stores import Stores

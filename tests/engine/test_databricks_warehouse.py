@@ -17,7 +17,7 @@ from tablectl.engine.sql_endpoint import EndpointOptions, SqlEndpoint, warehouse
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import EngineError
 from tests.engine.contract import STAMP, EngineContract, create
-from tests.engine.test_connect import SLOW
+from tests.engine.test_spark_connect import SLOW
 from tests.engine.warehouse_server import ID, WarehouseServer, with_ids
 
 # `make test-sql-endpoint` runs them: they need minutes.

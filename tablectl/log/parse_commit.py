@@ -1,9 +1,6 @@
-"""Parses the lines of a commit file into a summary of the commit, and its version checksum (``.crc``). Pure: the files
-are read elsewhere.
+"""Parses the lines of a commit file into a summary of the commit. Pure: the files are read elsewhere.
 
-Delta protocol, "Actions", "Commit Provenance Information" and "Version Checksum File"; operation names and parameters:
-delta-1.14; checksums: delta-4. A checksum is written after its commit, best effort, and is never overwritten. It can be
-missing, incomplete, left over from an earlier table at the same location, or a copy.
+Delta protocol, "Actions" and "Commit Provenance Information"; operation names and parameters: delta-1.14.
 """
 
 from __future__ import annotations
@@ -13,14 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from math import inf
 from sys import intern
 from types import MappingProxyType
 from typing import Any, Self
 
 from tablectl.delta.client_families import client_in
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.log.actions import (
+from tablectl.log.parse_action import (
     ACTION_BYTES,
     CLUSTERING,
     DOMAINS,
@@ -29,7 +25,6 @@ from tablectl.log.actions import (
     DomainMetadata,
     FileAction,
     Metadata,
-    expect_integer,
     expect_object,
     parse_domain,
     parse_file,
@@ -39,7 +34,6 @@ from tablectl.log.actions import (
     parse_transaction,
 )
 from tablectl.model.table import NOTHING_SET, STATEMENT_ID, AppTransaction, Commit
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 
 _FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
@@ -68,7 +62,6 @@ there.
 _ENTRIES_LIMIT = 100
 _JOB = frozenset({"job", "notebook", "clusterId", STATEMENT_ID})
 _NUMBER_LIMIT = 2**63
-_BINS_LIMIT = 1000
 
 
 class CommitSyntaxError(ValueError):
@@ -245,7 +238,7 @@ def _summary(version: int, gathered: _Gathered) -> Commit:
     blind = info.get("isBlindAppend")
     return Commit(
         version=version,
-        timestamp=_number(info.get("inCommitTimestamp")) or _number(info.get("timestamp")) or 0,
+        timestamp=whole_number(info.get("inCommitTimestamp")) or whole_number(info.get("timestamp")) or 0,
         operation=operation,
         user=_text(info.get("userName")) or _text(info.get("userId")),
         client=parse_client(engine),
@@ -258,7 +251,7 @@ def _summary(version: int, gathered: _Gathered) -> Commit:
         parameters=_texts(info.get("operationParameters")),
         metrics=_texts(info.get("operationMetrics")),
         tags=_texts(info.get("tags")),
-        read_version=_number(info.get("readVersion")),
+        read_version=whole_number(info.get("readVersion")),
         isolation=_text(info.get("isolationLevel")),
         blind_append=blind if isinstance(blind, bool) else None,
         transactions=tuple(gathered.transactions),
@@ -277,7 +270,7 @@ def _text(value: object, limit: int = _TEXT_LIMIT) -> str:
     return intern(value) if len(value) <= _SHORT else value[:limit]
 
 
-def _number(value: object) -> int | None:
+def whole_number(value: object) -> int | None:
     """A version or a time. Values of other types count as absent."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NUMBER_LIMIT else None
 
@@ -333,100 +326,3 @@ def parse_client(engine_info: str) -> Client:
     """The client of a commit, from ``engineInfo``. Versions that do not start with a number are omitted."""
     family, version = client_in(engine_info)
     return Client(family.name, version)
-
-
-@frozen
-class SizeBin:
-    """The files of a version from one size to another."""
-
-    until: float
-    """The size in bytes that these files do not reach; infinite for the last bin."""
-    files: int
-    bytes: int
-
-
-@frozen
-class Checksum:
-    """The contents of a ``.crc`` file."""
-
-    txn_id: str
-    protocol: Protocol
-    metadata: Metadata
-    domains: tuple[DomainMetadata, ...] | None
-    """Every active domain; ``None`` if the file does not list them, which differs from an empty list."""
-    files: int
-    bytes: int
-    vectors: int | None
-    histogram: tuple[SizeBin, ...] | None = None
-    """The sizes of the files; ``None`` if the file does not have them, or if they do not add up."""
-
-    @property
-    def clustering(self) -> DomainMetadata | None:
-        """The clustering domain; a removed one if the file lists all domains without it; ``None`` if it lists no
-        domains.
-        """
-        if self.domains is None:
-            return None
-        found = next((domain for domain in self.domains if domain.name == CLUSTERING), None)
-        return found or DomainMetadata(CLUSTERING, "", removed=True)
-
-
-def parse_checksum(raw: bytes) -> Checksum | None:
-    """The checksum; ``None`` if any part is missing or damaged, because it is only a shortcut."""
-    try:
-        value = expect_object(parse_json(raw), "the checksum")
-        domains, vectors, txn_id = value.get("domainMetadata"), value.get("numDeletionVectorsOpt"), value.get("txnId")
-        if domains is not None and not isinstance(domains, list):
-            return None
-        files, size = expect_integer(value.get("numFiles"), "numFiles"), value.get("tableSizeBytes")
-        return Checksum(
-            txn_id=txn_id if isinstance(txn_id, str) else "",
-            protocol=parse_protocol(value.get("protocol")),
-            metadata=parse_metadata(value.get("metadata")),
-            domains=None if domains is None else tuple(parse_domain(domain) for domain in domains),
-            files=files,
-            bytes=expect_integer(size, "tableSizeBytes"),
-            vectors=None if vectors is None else expect_integer(vectors, "numDeletionVectorsOpt"),
-            histogram=_histogram(value.get("fileSizeHistogram") or value.get("histogramOpt"), files),
-        )
-    except ValueError:
-        return None
-
-
-def _histogram(value: object, files: int) -> tuple[SizeBin, ...] | None:
-    """The bins, if they are whole numbers in order and hold so many files. Another histogram is ignored."""
-    found = value if isinstance(value, dict) else {}
-    lists = [_numbers(found.get(key)) for key in ("sortedBinBoundaries", "fileCounts", "totalBytes")]
-    starts, counts, sizes = lists
-    if not starts or {len(each) for each in lists} != {len(starts)}:
-        return None
-    if sum(counts) != files or sorted(starts) != starts:
-        return None
-    return tuple(SizeBin(*each) for each in zip((*starts[1:], inf), counts, sizes, strict=True))
-
-
-def _numbers(value: object) -> list[int]:
-    """A list of whole numbers; empty if it is anything else."""
-    if not isinstance(value, list) or len(value) > _BINS_LIMIT:
-        return []
-    numbers = [number for each in value if (number := _number(each)) is not None]
-    return numbers if len(numbers) == len(value) else []
-
-
-def belongs(checksum: Checksum, commit: ParsedCommit) -> bool:
-    """Whether a checksum was written for this commit.
-
-    Both must have the same ``txnId``. A commit without one (delta-rs) never wrote a checksum, so its checksum came from
-    elsewhere. The checksum must also agree with everything in the commit. If it does not, the commit is right.
-    """
-    return (
-        checksum.txn_id != ""
-        and checksum.txn_id == commit.txn_id
-        and (commit.protocol is None or commit.protocol == checksum.protocol)
-        and (commit.metadata is None or commit.metadata == checksum.metadata)
-        and (commit.clustering is None or checksum.clustering is None or _agree(commit.clustering, checksum.clustering))
-    )
-
-
-def _agree(one: DomainMetadata, other: DomainMetadata) -> bool:
-    return one == other or (one.removed and other.removed)

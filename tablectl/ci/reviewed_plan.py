@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tablectl.ci.comment import digest_in, find_comment, marker
+from tablectl.ci.post_comment import digest_in, find_comment, marker
 from tablectl.ci.rest_api import GitHub
 from tablectl.model.errors import PlanFileError
 from tablectl.planning.plan_file import MAX_BYTES

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tablectl.catalogs.http_client import why_no_url
-from tablectl.catalogs.opening import connector_conf, open_catalogs
+from tablectl.catalogs.open_catalogs import connector_conf, open_catalogs
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.delta.names import parse_table
 from tablectl.model.errors import UsageError

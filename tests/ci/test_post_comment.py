@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablectl.ci.comment import body_of, digest_in, find_comment, marker, put_comment
+from tablectl.ci.post_comment import body_of, digest_in, find_comment, marker, put_comment
 from tablectl.ci.rest_api import GitHub
 from tablectl.reports.document_markdown import LIMIT
 from tests.ci.conftest import BOT, FakeGitHub

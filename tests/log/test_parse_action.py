@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.log.actions import parse_partition
+from tablectl.log.parse_action import parse_partition
 
 
 @pytest.mark.parametrize("value", [[1], [None], [[["x"], "y"]], ["ab"], {"d": ["x"]}, {"d": {}}, "d", 7])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tablectl.ci.rest_api import GitHub
-from tablectl.reports.comments import read_groups, since_text
+from tablectl.reports.comment_parts import read_groups, since_text
 from tablectl.reports.document_markdown import LIMIT
 from tablectl.support.frozen import frozen
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.log.actions import FileAction, parse_clustering
-from tablectl.log.commits import CommitSyntaxError, ParsedCommit, parse_client, parse_commit
+from tablectl.log.parse_action import FileAction, parse_clustering
+from tablectl.log.parse_commit import CommitSyntaxError, ParsedCommit, parse_client, parse_commit
 from tablectl.model.table import AppTransaction
 
 METADATA = {"id": "x", "schemaString": '{"type":"struct","fields":[]}', "partitionColumns": [], "configuration": {}}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from time import process_time
 
 from tablectl.model.plan import Plan, TableFailure, TablePlan
-from tablectl.reports.comments import Records, group_list, read_groups, records_of, since_text
+from tablectl.reports.comment_parts import Records, group_list, read_groups, records_of, since_text
 from tablectl.reports.groups import plan_groups
 from tests.reports.fleet import fleet
 from tests.reports.test_plan_markdown import distinct

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tablectl.delta.names import canonical_location
+from tablectl.delta.locations import canonical_location
 from tablectl.delta.protocol import READER_FEATURES, Protocol
-from tablectl.log.actions import (
+from tablectl.log.parse_action import (
     FEATURE_LENGTH,
     FEATURES,
     expect_integer,

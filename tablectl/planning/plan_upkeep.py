@@ -12,7 +12,7 @@ from math import ceil
 from tablectl.attributes.base import PlannedOperation
 from tablectl.attributes.policy import basis_of
 from tablectl.delta import keys
-from tablectl.model.commits import CommittedTransaction
+from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.model.operations import OptimizeData, VacuumFiles
 from tablectl.model.plan import Basis, Phase, ProtocolFact, Rewrite, Statement, TablePlan
 from tablectl.model.table import LiveTable

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tablectl.delta.credentials import server_text
-from tablectl.engine.connect import ConnectLink, any_running
+from tablectl.engine.spark_connect import ConnectLink, any_running
 from tablectl.log.reader import read_commits
 
 SLOW = "INSERT INTO {table} SELECT id FROM range(1) WHERE java_method('java.lang.Thread', 'sleep', 90000L) IS NULL"

@@ -18,7 +18,7 @@ from tablectl.log.reader import read_commits
 from tablectl.model.errors import EngineError
 from tests.engine.contract import STAMP, EngineContract, create
 from tests.engine.proxy import Proxy
-from tests.engine.test_connect import SLOW
+from tests.engine.test_spark_connect import SLOW
 
 # `make test-sql-endpoint` runs them: they need minutes.
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.log import commit_files
-from tablectl.log.commit_files import newest_row_version
+from tablectl.log import recent_commits
+from tablectl.log.recent_commits import newest_row_version
 from tablectl.model.errors import LiveError
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
@@ -42,7 +42,7 @@ def test_versions_that_cannot_be_read_any_more_may_have_rows(tmp_path: Path) -> 
 
 
 def test_versions_that_are_too_many_to_read_may_have_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_files, "MOST_COMMITS", 3)
+    monkeypatch.setattr(recent_commits, "MOST_COMMITS", 3)
     assert newest(log(tmp_path, range(6), rows=[0])) == 2
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tablectl.ci.comment import body_of, find_comment, marker, put_comment
+from tablectl.ci.post_comment import body_of, find_comment, marker, put_comment
 from tablectl.ci.rest_api import GitHub
-from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, ReviewedPlan, find_reviewed
+from tablectl.ci.reviewed_plan import BY_HAND, CHOSEN, ArtifactOrigin, ReviewedPlan, find_reviewed
 from tablectl.model.errors import PlanFileError
 from tests.ci.conftest import WORKFLOW, WRITTEN, FakeGitHub
 
