@@ -152,6 +152,16 @@ class GateKeeper:
         """
         return self._together is None
 
+    def reopen(self) -> None:
+        """Open the gate for hours of work between two statements. Raises ``StopTableError`` if it stays shut."""
+        if self._drained is Gate.OPEN:
+            return
+        self._turn.give()
+        self._open()
+        if self._lease.record.gate is not Gate.OPEN:
+            message = "the gate stays shut after the statement before the copy, so no copy is made"
+            raise StopTableError(RunOutcome.FAILED, message, "run the same command again")
+
     def end_statement(self) -> None:
         """Open the gate with the record that says that the last closed statement has ended. Never raises: if it fails,
         the gate is opened as ``open`` opens it.

@@ -253,8 +253,9 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
     check_bound(window)
     if not window.engine.alive():
         raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
-    if copies_beside(statement) and not session.gate.closed:
+    if copies_beside(statement) and not (session.copying and session.gate.closed):
         session.copying = session.copying or begin_copy(window, session.plan, session.lease, statement, live)
+        session.gate.reopen()  # an earlier statement may have shut it
         catch_up(session.copying)
         session.check_calendar()  # the copy may have taken hours
     if not session.gate.admit(statement, planned_phase(session.plan, statement)):

@@ -87,7 +87,8 @@ class Partitioning(Attribute):
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         back = Repartition(_names(change.before))
-        return (PlannedOperation(change.id, Repartition(_names(change.after)), undo=back),)
+        needs = (keys.APPEND_ONLY, keys.ROW_TRACKING)  # an overwrite needs both of them off
+        return (PlannedOperation(change.id, Repartition(_names(change.after)), needs=needs, undo=back),)
 
     def born(self, declared: Declared) -> Iterable[Operation]:
         """The partition columns. Without them, a new table has no partitions."""

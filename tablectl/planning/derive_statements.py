@@ -237,6 +237,9 @@ def _needs(one: PlannedOperation, other: PlannedOperation) -> bool:
 def _groups(operations: list[PlannedOperation], basis: Basis) -> Iterable[list[PlannedOperation]]:
     """Groups the operations of a phase into statements, in run order: properties, a backfill, operations that depend on
     them, dropped features. A backfill commits every file again: only changes that need it wait for it.
+
+    A copy beside the table comes first, if it needs none of the others: it is made before the gate shuts, and it would
+    start again if properties changed meanwhile.
     """
     alone = [each for each in operations if each.operation.backfill(basis)]
     both = [each for each in operations if isinstance(each.operation, SetProperties) and each not in alone]
@@ -245,12 +248,20 @@ def _groups(operations: list[PlannedOperation], basis: Basis) -> Iterable[list[P
     unsets = [each for each in operations if isinstance(each.operation, UnsetProperties)]
     rest = [each for each in operations if not isinstance(each.operation, SetProperties | UnsetProperties)]
     rest.sort(key=lambda each: each.operation.turn)
+    copies = [each for each in rest if _copies(each, basis) and not any(_needs(each, other) for other in operations)]
+    rest = [each for each in rest if each not in copies]
+    yield from ([each] for each in copies)
     unset_first = any(_needs(one, other) for one in sets for other in unsets)
     yield from (group for group in ((unsets, sets) if unset_first else (sets, unsets)) if group)
     yield from ([replace(each, id=f"{each.phase}-backfill")] for each in alone)
     if late:
         yield [replace(each, id=f"{each.phase}-set-after") for each in late]
     yield from ([each] for each in rest)
+
+
+def _copies(planned: PlannedOperation, basis: Basis) -> bool:
+    rewrite = planned.operation.rewrite(basis)
+    return rewrite is not None and rewrite.copies
 
 
 def statement_of(planned: PlannedOperation, basis: Basis, table: TableName, dialect: str) -> Statement:

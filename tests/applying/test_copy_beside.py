@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -15,11 +16,13 @@ from tablectl.applying.context import StopTableError
 from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another
 from tablectl.applying.copy_records import CopiedPart, copy_text, delete_parts, save_part, saved_parts
 from tablectl.applying.row_sums import RowSum, row_sums, unlike
-from tablectl.engine.port import FollowedFile, FollowedTable
+from tablectl.engine.port import FollowedFile, FollowedTable, MaySend, always
+from tablectl.leases.lease_records import tail
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.table_options import TableOptions
 from tablectl.storage.records import RecordStore, open_records
-from tests.applying.world import World
+from tests.applying.fake_lake import FakeEngine, FakeTable
+from tests.applying.world import WITH_VECTORS, World
 
 SUMS = (RowSum("the number of rows", "count(*)"),)
 
@@ -221,3 +224,76 @@ def test_an_engine_without_access_to_its_driver_refuses_a_copy_before_anything_i
     assert (run.outcome, world.sent) == (RunOutcome.REFUSED, [])
     assert run.message.startswith("a copy beside the table is committed in the JVM of the driver")
     assert "rewrite: allowed" in run.hint
+
+
+class LakeCopy(FakeCopy):
+    """A copy of a table of the fake lake, which has one file."""
+
+    def __init__(self, table: FakeTable, stamp: str, partitions: Sequence[str]) -> None:
+        super().__init__({"a": 10}, table.live.table_id)
+        self.table, self.stamp, self.partitions = table, stamp, tuple(partitions)
+
+    def follow(self) -> FollowedTable:
+        self.version, self.layout = self.table.live.version, str(self.table.live.properties)
+        return super().follow()
+
+    def compare(self, keys: Any, adds: Any, sums: Any) -> tuple[tuple[str, ...], ...]:
+        return ("0",) * len(sums), ("0",) * len(sums)
+
+    def commit(self) -> int:
+        self.table.overwrite(self.stamp, self.table.rows[-1], partition_columns=self.partitions)
+        return self.table.live.version
+
+
+@dataclass
+class CopyingEngine(FakeEngine):
+    """A fake engine with access to its driver."""
+
+    copies: bool = True
+
+    def table_copy(self, location: str, partitions: Sequence[str], tag: str = "") -> LakeCopy:
+        return LakeCopy(self.lake.tables[location], self.stamp.text(), partitions)
+
+    def overwrite(self, *_args: Any, may_send: MaySend = always, **_more: Any) -> None:
+        raise AssertionError("the whole table is rewritten behind the closed gate")
+
+
+APPEND_ONLY = {"delta.appendOnly": "true"}
+
+
+@pytest.mark.parametrize(
+    ("live", "policy", "order"),
+    [
+        ({}, {"properties": {"owner.team": "web"}}, ["copy", "cut over", "ALTER"]),
+        (WITH_VECTORS, {"deletion_vectors": "purged"}, ["REORG", "copy", "cut over", "ALTER"]),
+        ({"properties": APPEND_ONLY}, {"properties": {"delta.appendOnly": None}}, ["ALTER", "copy", "cut over"]),
+    ],
+)
+def test_a_table_is_copied_behind_an_open_gate_whatever_else_its_plan_changes(
+    monkeypatch: pytest.MonkeyPatch, live: dict[str, Any], policy: dict[str, Any], order: list[str]
+) -> None:
+    world = World(options=TableOptions(rewrite="copy"), engine=CopyingEngine)
+    world.lake.add(**live)
+    steps: list[str] = []
+    gates: list[str] = []
+    write, commit = LakeCopy.write, LakeCopy.commit
+
+    def copied(self: LakeCopy, keys: Any) -> tuple[str, ...]:
+        last = tail(world.store)
+        gates.append(str(last.gate) if last else "open")
+        steps.append("copy")
+        return write(self, keys)
+
+    def cut_over(self: LakeCopy) -> int:
+        steps.append("cut over")
+        return commit(self)
+
+    there = [SimpleNamespace(path=f"new-{number}") for number in range(9)]
+    monkeypatch.setattr(world.lake, "unnamed", lambda *_args, **_more: there)
+    monkeypatch.setattr(LakeCopy, "write", copied)
+    monkeypatch.setattr(LakeCopy, "commit", cut_over)
+    world.before = lambda _table, sql: steps.append(sql.partition(" ")[0])
+    run = world.run(world.plan(partitioning=("day",), **policy))
+    assert (run.outcome, run.message) == (RunOutcome.APPLIED, "")
+    assert (steps, set(gates)) == (order, {"open"})
+    assert world.table.live.partition_columns == ("day",)
