@@ -198,6 +198,42 @@ def test_an_empty_text_in_a_partition_column_is_refused_and_nothing_is_committed
     assert read_table(parse_table(name), str(tmp_path / "t")).version == version
 
 
+@pytest.mark.parametrize(
+    ("properties", "verbs"),
+    [
+        ("{owner.team: web}", ["WRITE", "SET TBLPROPERTIES"]),
+        ("{delta.appendOnly: null}", ["UNSET TBLPROPERTIES", "WRITE"]),
+    ],
+)
+def test_guarded_writers_go_on_while_a_table_is_copied_whatever_else_its_plan_changes(
+    spark: Any,
+    cli: Callable[..., Any],
+    policies: Callable[[str], None],
+    tmp_path: Path,
+    properties: str,
+    verbs: list[str],
+) -> None:
+    path = tmp_path / "t"
+    name = small(spark, path)
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.appendOnly' = '{'null' in properties}')")
+    version = read_table(parse_table(name), str(path)).version
+    policies(f"  {name}: {{partitioning: [day], rewrite: {{copy: beside}}, properties: {properties}}}\n")
+    written: list[str] = []
+
+    def notify(event: RunEvent) -> None:
+        if event.step == "copy":
+            with tablectl.guard(spark, name, "append"):  # fails at once if the gate is shut
+                spark.sql(f"INSERT INTO {name} VALUES (7, 'd1', 1)")
+            written.append(event.step)
+
+    (run,) = tablectl.apply(spark=spark, control=Control(notify=notify)).tables
+    assert (run.outcome, run.message) == (RunOutcome.APPLIED, "")
+    assert written
+    made = [row.operation for row in spark.sql(f"DESCRIBE HISTORY {name}").collect() if row.version > version]
+    assert list(dict.fromkeys(reversed(made))) == verbs  # the writes are those of the writer and the copy
+    assert read_table(parse_table(name), str(path)).partition_columns == ("day",)
+
+
 def test_a_clustered_table_becomes_partitioned(
     spark: Any, cli: Callable[..., Any], policies: Callable[[str], None], tmp_path: Path
 ) -> None:
