@@ -23,6 +23,7 @@ Function = tuple[str, str]
 
 EXEMPT = {
     "model/errors.py": "the mechanism",
+    "delta/locations.py": "says where the table that failed is",
     "delta/names.py": "names the table that failed",
     "reports/short_names.py": "if it fails, names stay whole",
     "reports/notification.py": "a notification that cannot be made is a warning",
@@ -57,7 +58,7 @@ CALLERS = {
     ("applying/context.py", "table_key"),
     ("log/reader.py", "read_each.<locals>.one"),
     ("commands/advise.py", "each_table.<locals>.one"),
-    ("commands/runs.py", "_histories.<locals>.one"),
+    ("commands/read_tables.py", "in_threads.<locals>.one"),
     ("commands/runs.py", "_undo_of.<locals>.undo"),
     ("commands/conflicts.py", "conflicts_command"),
 }
