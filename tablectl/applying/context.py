@@ -373,3 +373,16 @@ class StopTableError(Exception):
 def interrupted() -> StopTableError:
     """The error that ends work on a table when the run was asked to stop."""
     return StopTableError(RunOutcome.INTERRUPTED, "stopped before all statements ran", "run the same command again")
+
+
+def check_answers(engine: Engine) -> None:
+    """Raise ``StopTableError`` if the engine does not answer."""
+    if not engine.alive():
+        raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
+
+
+def check_table_id(plan: TablePlan, found: str) -> None:
+    """Raise ``StopTableError`` if a table has another id than the planned one."""
+    if found != plan.table_id:
+        message = "the table was replaced since the plan: it has a new table id"
+        raise StopTableError(RunOutcome.STALE, message, "plan again")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from tablectl.applying.context import RunContext, StopTableError, interrupted
+from tablectl.applying.context import RunContext, StopTableError, check_answers, check_table_id, interrupted
 from tablectl.applying.copy_records import CopiedPart, delete_part, delete_parts, save_part, saved_parts
 from tablectl.applying.events import RunEvent
 from tablectl.applying.row_sums import RowSum, row_sums, unlike
@@ -103,9 +103,7 @@ class BesideCopy:
         features have changed.
         """
         found = self.copy.follow()
-        if found.table_id != self.plan.table_id:
-            message = "the table was replaced since the plan: it has a new table id"
-            raise StopTableError(RunOutcome.STALE, message, "plan again")
+        check_table_id(self.plan, found.table_id)
         layout = hashlib.sha256(found.layout.encode()).hexdigest()
         if layout != self.layout:
             self._start(layout, found.files)
@@ -341,9 +339,7 @@ def _check(copying: BesideCopy) -> None:
     if window.stop.is_set():
         raise interrupted()
     copying.lease.prove(window.budget)
-    if not window.engine.alive():
-        message = "the engine does not answer"
-        raise StopTableError(RunOutcome.FAILED, message, "run the same command again when it does")
+    check_answers(window.engine)
 
 
 def _check_files(copying: BesideCopy) -> None:

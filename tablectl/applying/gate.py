@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
-from tablectl.applying.context import RunContext, StopTableError, interrupted
+from tablectl.applying.context import RunContext, StopTableError, check_answers, interrupted
 from tablectl.applying.drain import MOST_NAMED, DrainOptions, DrainWait, drain, named
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
@@ -377,11 +377,8 @@ class GateKeeper:
             raise interrupted()
         if waiting.seconds >= SHORT_DRAIN:
             self._turn.give()  # a slow writer delays only its own table
-        if not self._window.engine.alive():
-            # The gate is shut for the engine's statement: without an engine, writers have nothing to wait for.
-            raise StopTableError(
-                RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does"
-            )
+        # The gate is shut for the engine's statement: without an engine, writers have nothing to wait for.
+        check_answers(self._window.engine)
         if waiting.later is not None:
             self._tell_wait(replace(waiting.later, most=self._drain), waiting.seconds)
         self._lease.prove(self._window.budget)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tablectl.applying.context import StopTableError
+from tablectl.applying.context import StopTableError, check_table_id
 from tablectl.attributes.policy import basis_of
 from tablectl.delta.names import TableName
 from tablectl.model.errors import EngineError
@@ -42,10 +42,7 @@ def _check(refusals: Sequence[Refusal]) -> None:
 
 
 def _pending(plan: TablePlan, live: LiveTable) -> list[Change]:
-    if live.table_id != plan.table_id:
-        raise StopTableError(
-            RunOutcome.STALE, "the table was replaced since the plan: it has a new table id", "plan again"
-        )
+    check_table_id(plan, live.table_id)
     standings = [(change, change_state(change, live)) for change in plan.changes]
     stale = [why_stale(change, live) for change, where in standings if where is ChangeState.STALE]
     if stale:

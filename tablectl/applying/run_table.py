@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tablectl.applying.context import RunContext, StopTableError, interrupted
+from tablectl.applying.context import RunContext, StopTableError, check_answers, interrupted
 from tablectl.applying.copy_beside import BesideCopy, begin_copy, catch_up, copies_beside, cut_over
 from tablectl.applying.remaining_statements import (
     check_allowed,
@@ -251,8 +251,7 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
     session.check_calendar()
     _check_lock(session)
     check_bound(window)
-    if not window.engine.alive():
-        raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
+    check_answers(window.engine)
     if copies_beside(statement) and not (session.copying and session.gate.closed):
         session.copying = session.copying or begin_copy(window, session.plan, session.lease, statement, live)
         session.gate.reopen()  # an earlier statement may have shut it

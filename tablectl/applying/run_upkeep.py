@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tablectl.applying.context import QuietTerms, StopTableError, interrupted
+from tablectl.applying.context import QuietTerms, StopTableError, check_answers, interrupted
 from tablectl.applying.quiet_moment import decide, forecast_of
 from tablectl.applying.remaining_statements import error_text
 from tablectl.applying.statement import (
@@ -229,8 +229,7 @@ def _check_may_run(session: TableSession) -> None:
         raise interrupted()
     session.check_calendar()
     check_bound(window)
-    if not window.engine.alive():
-        raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
+    check_answers(window.engine)
 
 
 def _admit(session: TableSession, statement: Statement, progress: _Progress) -> bool:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tablectl.applying.context import RunContext, StopTableError
+from tablectl.applying.context import RunContext, StopTableError, check_table_id
 from tablectl.applying.remaining_statements import error_text, is_missing, is_too_young, planned_phase, separate_commits
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.locations import canonical_location
@@ -117,11 +117,7 @@ def check_target(session: TableSession, statement: Statement, tables_id: str) ->
     """
     check_name(session.window, session.plan)
     again = statement.repartition is not None and session.copying is None
-    found = session.read().table_id if again else tables_id
-    if found != session.plan.table_id:
-        raise StopTableError(
-            RunOutcome.STALE, "the table was replaced since the plan: it has a new table id", "plan again"
-        )
+    check_table_id(session.plan, session.read().table_id if again else tables_id)
 
 
 def check_bound(window: RunContext) -> None:
