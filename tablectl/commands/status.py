@@ -1,4 +1,4 @@
-"""``tablectl status``: the state of every table of a lake, as a report, or as rows appended to a Delta table."""
+"""``tablectl status``: the state of every table of a lake."""
 
 from __future__ import annotations
 
@@ -42,12 +42,10 @@ from tablectl.policies.fields import ListOf, Text, flag
 from tablectl.policies.repository import has_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
-from tablectl.reports.status_document import STATES, LakeStatus, TableStatus, document_of_status, masked_status
+from tablectl.reports.status_document import STATES, LakeStatus, TableStatus, document_of_status
 from tablectl.support.frozen import frozen
-from tablectl.support.json_text import json_form
 
 _OLDEST = Protocol(1, 1)
-_INSTALL = "install tablectl with the extra `status` (docs/install.md)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +64,6 @@ class StatusOptions(LookBack, PolicyTables):
 class StatusCommandOptions(StatusOptions, NewTables, Reported):
     """The options of ``status``."""
 
-    to: str | None = setting(
-        None,
-        Text(description="Append the rows to a Delta table (needs the extra `status`)."),
-        "--to",
-        metavar="LOCATION",
-    )
-
 
 @command(StatusCommandOptions, without=("paths",))
 def status_command(options: StatusCommandOptions, out: Output) -> ExitCode:
@@ -85,9 +76,6 @@ def status_command(options: StatusCommandOptions, out: Output) -> ExitCode:
         reports.check()
         status = collect_status(project, options, everything=options.everything, on_read=on_read)
     report = report_of(status, partial(document_of_status, mask=project.mask), context_here())
-    if options.to:
-        append_rows(masked_status(status, project.mask), options.to)
-        out.note(f"appended {len(status.tables)} rows to {options.to}")
     reports.write(report, out)
     slipped = (ExitCode.CHANGES,) if options.fail_on and status.unmanaged else ()
     return ExitCode.worst(status.exit_code, *slipped)
@@ -370,45 +358,3 @@ def _findings(project: Project, found: _Found) -> tuple[str, ...]:
     spec, live = found.spec, found.live
     findings = findings_on(project, spec, state_of(project, spec, live, found.changes))
     return tuple(sorted({each.code for each in findings if each.severity in {"error", "warning"}}))
-
-
-def append_rows(status: LakeStatus, location: str) -> None:
-    """Append the rows to the Delta table at a path or address; create it if it does not exist.
-
-    Raises ``UsageError`` without the package `deltalake`, and ``TablectlError`` if the table cannot be written.
-    """
-    try:
-        from deltalake import write_deltalake  # noqa: PLC0415  # an extra
-    except ImportError:
-        raise UsageError("--to needs the Python package deltalake", _INSTALL) from None
-    try:
-        write_deltalake(location, _arrow(status), mode="append", schema_mode="merge")
-    except Exception as error:
-        raise TablectlError(f"{location}: the rows cannot be appended: {one_line(error)}") from error
-
-
-def _arrow(status: LakeStatus) -> Any:
-    """The rows with the time and the environment of the reading. Times are UTC."""
-    import pyarrow as pa  # noqa: PLC0415  # slow to load
-
-    texts, time = pa.list_(pa.string()), pa.timestamp("us", tz="UTC")
-    types = {
-        **dict.fromkeys(("table", "location", "state", "policy", "changed_by", "applied_run"), pa.string()),
-        **dict.fromkeys(("isolation", "log_retention", "file_retention", "error", "env", "owner"), pa.string()),
-        **dict.fromkeys(("version", "files", "bytes", "file_bytes", "vectors", "unclustered_bytes"), pa.int64()),
-        **dict.fromkeys(("small_files", "vacuum_bytes", "log_files"), pa.int64()),
-        **dict.fromkeys(("reader", "writer"), pa.int32()),
-        **dict.fromkeys(("differences", "features", "locked_out", "findings"), texts),
-        **dict.fromkeys(("changed_at", "applied_at", "written_at", "read_at"), time),
-    }
-    rows = []
-    for table in status.tables:
-        row = {**json_form(table), "env": status.env, "owner": table.owner, "read_at": status.at}
-        for name in ("changed_at", "applied_at", "written_at", "read_at"):
-            row[name] = row[name] * 1000 if row[name] is not None and row[name] < _LAST else None
-        rows.append(row)
-    return pa.Table.from_pylist(rows, schema=pa.schema(list(types.items())))
-
-
-_LAST = 253_402_300_800_000
-"""The first millisecond of the year 10000, which a writer's clock may pass."""

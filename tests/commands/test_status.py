@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import append, set_property
@@ -82,36 +82,6 @@ def test_a_place_may_be_a_variable(cli: Cli, lake: Repository) -> None:
     assert "the variable LAKE is not defined" in undefined.err
 
 
-def test_the_rows_are_the_same_in_json_and_in_a_delta_table(cli: Cli, lake: Repository) -> None:
-    told = json.loads(cli("status", "--format", "json", "--to", "history").out)["tables"]
-    table = DeltaTable("history").to_pyarrow_table()
-    assert table.num_rows == len(told)
-    for row, same in zip(table.to_pylist(), told, strict=True):
-        assert {key: row[key] for key in ("table", "state", "policy", "version", "reader", "writer", "bytes")} == {
-            key: same[key] for key in ("table", "state", "policy", "version", "reader", "writer", "bytes")
-        }
-        assert row["differences"] == list(same["differences"])
-    assert table.schema.field("read_at").type == pa.timestamp("us", tz="UTC")
-
-
-def test_a_history_accumulates_in_a_delta_table(cli: Cli, lake: Repository) -> None:
-    history = str(lake.lake / "history")
-    for _ in range(2):
-        result = cli("status", "--to", history)
-        assert "appended 4 rows" in result.err
-    table = DeltaTable(history).to_pyarrow_table()
-    assert table.num_rows == 8
-    assert len(set(table["read_at"].to_pylist())) == 2
-    assert DeltaTable(history).version() == 1
-
-
-def test_rows_that_cannot_be_appended_are_an_error(cli: Cli, lake: Repository) -> None:
-    Path("file").write_text("")
-    result = cli("status", "--to", "file/below")
-    assert result.code == 1
-    assert "the rows cannot be appended" in result.err
-
-
 def test_debt_counts_from_the_whole_log_what_the_checksum_does_not_have(cli: Cli, lake: Repository) -> None:
     before = rows(cli("status", "--format", "json").out)["asdeclared"]
     assert (before["files"], before["bytes"]) == (None, None)
@@ -143,8 +113,6 @@ def test_masked_values_are_in_no_row(cli: Cli, lake: Repository) -> None:
     append(lake.lake / "changed", "WRITE", [])
     for form in ("text", "json", "markdown", "html"):
         assert "found x" not in cli("status", "--format", form).out
-    cli("status", "--to", "history")
-    assert "found x" not in str(DeltaTable("history").to_pyarrow_table().to_pylist())
 
 
 @pytest.mark.parametrize("width", [60, 120])
