@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.applying.context import StopTableError
+from tablectl.applying.context import StopTableError, WindowSettings
 from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another
 from tablectl.applying.copy_records import CopiedPart, copy_text, delete_parts, save_part, saved_parts
 from tablectl.applying.row_sums import RowSum, row_sums, unlike
 from tablectl.engine.port import FollowedFile, FollowedTable, MaySend, always
 from tablectl.leases.lease_records import tail
+from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.table_options import TableOptions
 from tablectl.storage.records import RecordStore, open_records
@@ -297,3 +299,23 @@ def test_a_table_is_copied_behind_an_open_gate_whatever_else_its_plan_changes(
     assert (run.outcome, run.message) == (RunOutcome.APPLIED, "")
     assert (steps, set(gates)) == (order, {"open"})
     assert world.table.live.partition_columns == ("day",)
+
+
+def test_a_copy_that_outlasts_the_calendar_waits_for_its_next_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement before the copy had its own window, which has ended: the cut-over is not the rest of it."""
+    morning = Rule(cron="0 10 * * *", duration=timedelta(hours=1))  # the clock starts at 10:16
+    terms = WindowSettings(calendar=Calendar(allow=(morning,), deny=()))
+    world = World(options=TableOptions(rewrite="copy"), engine=CopyingEngine, terms=terms)
+    world.lake.add(properties=APPEND_ONLY)
+    there = [SimpleNamespace(path=f"new-{number}") for number in range(9)]
+    monkeypatch.setattr(world.lake, "unnamed", lambda *_args, **_more: there)
+    plan = world.plan(partitioning=("day",), properties={"delta.appendOnly": None})
+
+    def hours(_self: LakeCopy) -> None:
+        world.clock.now += 7200
+
+    monkeypatch.setattr(LakeCopy, "prepare", hours)
+    run = world.run(plan)
+    assert run.outcome is RunOutcome.NO_WINDOW
+    assert run.message.startswith("the window ended at 2026-08-22 11:00 UTC")
+    assert world.table.live.partition_columns == ()
