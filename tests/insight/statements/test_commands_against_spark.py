@@ -213,7 +213,7 @@ _MORE = [
         ),
         "INSERT INTO $t VALUES (9, 'b', 9)",
         _MAY,
-        "",
+        "DELTA_CONCURRENT_APPEND",
     ),
     Race(
         "identity",
