@@ -18,6 +18,7 @@ from functools import partial
 from tablectl.applying.calendar_check import CalendarWait
 from tablectl.applying.canary import STOPPED_HINT, choose, soak
 from tablectl.applying.context import RunContext, TableJob, table_key
+from tablectl.applying.copy_beside import copies_beside
 from tablectl.applying.drivers import Driver, DriverWait, Placement, expected_work, paced_bytes
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.hooks import OwedHookTable, run_owed_hooks, with_shared_windows
@@ -147,10 +148,19 @@ def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Ru
             f"`window.together` names {len(others)} tables of this plan; at most {MOST_TOGETHER} can share a window",
             "select fewer tables, or name fewer of them",
         )
-    if not out:
+    copied = next((table.name for table in others if any(map(copies_beside, table.statements))), "")
+    if out:
+        message = f"it shares a window (`window.together`) with {out}, which cannot be changed"
+        hint = f"see {out}"
+    elif copied and len(others) > 1:
+        message = (
+            f"{copied} is copied beside itself, which may take hours, and tables that share a window "
+            "(`window.together`) wait for each other"
+        )
+        hint = f"take {copied} out of `window.together`"
+    else:
         return {}
-    message = f"it shares a window (`window.together`) with {out}, which cannot be changed"
-    return {table.name: End(RunOutcome.REFUSED, message, f"see {out}").run(table.name) for table in others}
+    return {table.name: End(RunOutcome.REFUSED, message, hint).run(table.name) for table in others}
 
 
 def _run_in_stages(

@@ -17,13 +17,16 @@ from tablectl.applying.context import StopTableError, WindowSettings
 from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another
 from tablectl.applying.copy_records import CopiedPart, copy_text, delete_parts, save_part, saved_parts
 from tablectl.applying.row_sums import RowSum, row_sums, unlike
+from tablectl.attributes.policy import Policy
 from tablectl.engine.port import FollowedFile, FollowedTable, MaySend, always
 from tablectl.leases.lease_records import tail
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.table_options import TableOptions
+from tablectl.planning.plan_table import plan_table
 from tablectl.storage.records import RecordStore, open_records
 from tests.applying.fake_lake import FakeEngine, FakeTable
+from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.applying.world import WITH_VECTORS, World
 
 SUMS = (RowSum("the number of rows", "count(*)"),)
@@ -319,3 +322,18 @@ def test_a_copy_that_outlasts_the_calendar_waits_for_its_next_window(monkeypatch
     assert run.outcome is RunOutcome.NO_WINDOW
     assert run.message.startswith("the window ended at 2026-08-22 11:00 UTC")
     assert world.table.live.partition_columns == ()
+
+
+def test_a_table_that_is_copied_shares_no_window_and_nothing_is_sent_to_the_others() -> None:
+    run = Run(together=("*",)).tables("ab", properties=APPEND_ONLY)
+    run.engine = CopyingEngine(run.lake, run.engine.stamp)
+    a, b = run.lake.tables.values()
+    unset: dict[str, Any] = {"properties": {"delta.appendOnly": None}}
+    policy = Policy({**unset, "partitioning": ("day",)})
+    copied = plan_table(policy, a.live, "oss", TableOptions(rewrite="copy"))
+    assert copied is not None
+    report = run.apply(plan_of(copied, run._table(b, unset)))
+    assert outcomes(report) == {"a": "refused", "b": "refused"}
+    assert only(report, "b").message.startswith("delta.`/lake/a` is copied beside itself, which may take hours")
+    assert "out of `window.together`" in only(report, "b").hint
+    assert run.engine.sent == []
