@@ -36,6 +36,8 @@ class Feature(Enum):
     """Rewritten bytes per hour are limited."""
     REWRITE = "rewrite"
     """All data is rewritten, by other partition columns."""
+    COPY = "copy beside"
+    """All data is rewritten as a copy beside the table, while writers go on."""
     UNDO = "undo"
     """The plan takes back what an earlier run did."""
     MANAGED = "catalog-managed"

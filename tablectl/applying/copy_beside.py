@@ -375,7 +375,8 @@ def _outrun(copying: BesideCopy, left: float, cutover: float) -> StopTableError:
         f"changed files with {size_text(copying.outstanding)}, about {left:.0f} s of work, and the gate may shut for "
         f"{cutover:.0f} s of it"
     )
-    hint = "run again when they write less (the copy is kept), or raise `window.cutover`"
+    paced = " or `window.max_bytes_per_hour`" if copying.window.pace.limit else ""
+    hint = f"run again when they write less (the copy is kept), or raise `window.cutover`{paced}"
     return StopTableError(RunOutcome.NO_WINDOW, message, hint)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
 from tablectl.delta.schema import Field, Schema
-from tablectl.engine.port import MaySend, always
+from tablectl.engine.port import FollowedFile, FollowedTable, MaySend, always
 from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.errors import EngineError, LiveError
 from tablectl.model.stamp import Stamp
@@ -457,6 +457,10 @@ class FakeEngine:
     address: str = ""
     bound: float | None = 0
     rewrites: bool = True
+    copies: bool = False
+    """Whether it has access to its driver, in which a copy beside a table is made."""
+    on_copy: Callable[[FakeTable, Sequence[str]], object] = lambda _table, _files: None
+    """Runs while some files are written into a copy beside a table."""
     is_alive: bool = True
     running: dict[str, bool | None] = field(default_factory=dict)
     """What the engine says of operations, by their tags; of any other it says that nothing runs."""
@@ -543,6 +547,9 @@ class FakeEngine:
                 self.stamp.text(), kept, partition_columns=tuple(partitions), clustering=clustering, vectors=0
             )
             self.after(found, sql)
+
+    def table_copy(self, location: str, partitions: Sequence[str], tag: str = "") -> LakeCopy:
+        return LakeCopy(self, self.lake.tables[location], tuple(partitions), tag)
 
     def row(self, sql: str) -> tuple[str | None, ...]:
         """The two queries that a rewrite asks: for empty texts, and for the checksums of a version."""
@@ -801,3 +808,55 @@ def at(number: int, act: Callable[[FakeTable], object]) -> Hook:
             act(table)
 
     return hook
+
+
+@dataclass
+class LakeCopy:
+    """A copy beside a table. Each commit of rows is one file of the table."""
+
+    engine: FakeEngine
+    table: FakeTable
+    partitions: tuple[str, ...]
+    tag: str
+    version: int = -1
+
+    def follow(self) -> FollowedTable:
+        live = self.table.live
+        self.version = live.version
+        layout = f"{sorted(live.properties.items())} {live.protocol}"
+        files = [f"v{each.version}" for each in self.table.history if each.changes_data or each.version == 0]
+        return FollowedTable(live.version, live.table_id, layout, tuple(FollowedFile(each, 1) for each in files))
+
+    def write(self, keys: Sequence[str]) -> tuple[str, ...]:
+        self.engine.on_copy(self.table, keys)
+        file = DataFile(f"new-{len(self.table.unnamed)}", len(keys), 0.0)
+        self.table.unnamed.append(file)
+        return (json.dumps({"add": {"path": file.path}}),)
+
+    def compare(self, _keys: Any, _adds: Any, sums: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        return ("0",) * len(sums), ("0",) * len(sums)
+
+    def use(self, adds: Any) -> None: ...
+
+    def drop(self, adds: Any) -> None: ...
+
+    def prepare(self) -> None: ...
+
+    def commit(self) -> int:
+        engine, sql = self.engine, f"CUT OVER {', '.join(self.partitions)}"
+        engine.tags.append(self.tag)
+        with engine.lake.lock:
+            engine.sent.append(sql)
+            engine.before(self.table, sql)
+            if self.table.live.version != self.version:
+                raise EngineError("another commit came first", "", "DELTA_CONCURRENT_APPEND")
+            clustering = () if self.table.live.clustering is not None else None
+            self.table.overwrite(
+                engine.stamp.text(),
+                self.table.rows[-1],
+                partition_columns=self.partitions,
+                clustering=clustering,
+                vectors=0,
+            )
+            engine.after(self.table, sql)
+        return self.table.live.version

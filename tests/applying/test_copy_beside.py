@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import SimpleNamespace
@@ -17,6 +16,7 @@ from tablectl.applying.context import StopTableError, WindowSettings
 from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another
 from tablectl.applying.copy_records import CopiedPart, copy_text, delete_parts, save_part, saved_parts
 from tablectl.applying.row_sums import RowSum, row_sums, unlike
+from tablectl.applying.scheduler import Pace
 from tablectl.attributes.policy import Policy
 from tablectl.engine.port import FollowedFile, FollowedTable, MaySend, always
 from tablectl.leases.lease_records import tail
@@ -25,7 +25,7 @@ from tablectl.model.run_report import RunOutcome
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_table import plan_table
 from tablectl.storage.records import RecordStore, open_records
-from tests.applying.fake_lake import FakeEngine, FakeTable
+from tests.applying.fake_lake import FakeEngine, LakeCopy
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.applying.world import WITH_VECTORS, World
 
@@ -82,8 +82,8 @@ def records(name: str) -> RecordStore:
 
 
 def copying(table: FakeCopy, store: RecordStore) -> BesideCopy:
-    plan, lease = SimpleNamespace(table_id="id"), SimpleNamespace(store=store)
-    return BesideCopy(window=None, plan=plan, lease=lease, copy=table, sums=SUMS, began=1000.0)  # type: ignore[arg-type]
+    plan, lease, window = SimpleNamespace(table_id="id"), SimpleNamespace(store=store), SimpleNamespace(pace=Pace(None))
+    return BesideCopy(window=window, plan=plan, lease=lease, copy=table, sums=SUMS, began=1000.0)  # type: ignore[arg-type]
 
 
 _FILES = st.dictionaries(st.sampled_from([f"f{number}" for number in range(12)]), st.just(10), max_size=12)
@@ -159,6 +159,10 @@ def test_writers_that_outrun_the_copy_are_told_with_figures() -> None:
         "writers outrun the copy: while the last 2.0 GB were copied in 60 s, they changed files with 3.0 GB, about 90 "
         "s of work, and the gate may shut for 30 s of it"
     )
+    copy.window.pace.limit = 2_000_000_000
+    assert _outrun(copy, 90.0, 30.0).hint == (
+        "run again when they write less (the copy is kept), or raise `window.cutover` or `window.max_bytes_per_hour`"
+    )
     assert _grown(copy, 90.0).outcome is RunOutcome.NO_WINDOW
     assert not _worth_another(copy, 90.0)
 
@@ -231,33 +235,11 @@ def test_an_engine_without_access_to_its_driver_refuses_a_copy_before_anything_i
     assert "rewrite: allowed" in run.hint
 
 
-class LakeCopy(FakeCopy):
-    """A copy of a table of the fake lake, which has one file."""
-
-    def __init__(self, table: FakeTable, stamp: str, partitions: Sequence[str]) -> None:
-        super().__init__({"a": 10}, table.live.table_id)
-        self.table, self.stamp, self.partitions = table, stamp, tuple(partitions)
-
-    def follow(self) -> FollowedTable:
-        self.version, self.layout = self.table.live.version, str(self.table.live.properties)
-        return super().follow()
-
-    def compare(self, keys: Any, adds: Any, sums: Any) -> tuple[tuple[str, ...], ...]:
-        return ("0",) * len(sums), ("0",) * len(sums)
-
-    def commit(self) -> int:
-        self.table.overwrite(self.stamp, self.table.rows[-1], partition_columns=self.partitions)
-        return self.table.live.version
-
-
 @dataclass
 class CopyingEngine(FakeEngine):
-    """A fake engine with access to its driver."""
+    """A fake engine with access to its driver, which never rewrites a table behind its gate."""
 
     copies: bool = True
-
-    def table_copy(self, location: str, partitions: Sequence[str], tag: str = "") -> LakeCopy:
-        return LakeCopy(self.lake.tables[location], self.stamp.text(), partitions)
 
     def overwrite(self, *_args: Any, may_send: MaySend = always, **_more: Any) -> None:
         raise AssertionError("the whole table is rewritten behind the closed gate")
@@ -269,9 +251,9 @@ APPEND_ONLY = {"delta.appendOnly": "true"}
 @pytest.mark.parametrize(
     ("live", "policy", "order"),
     [
-        ({}, {"properties": {"owner.team": "web"}}, ["copy", "cut over", "ALTER"]),
-        (WITH_VECTORS, {"deletion_vectors": "purged"}, ["REORG", "copy", "cut over", "ALTER"]),
-        ({"properties": APPEND_ONLY}, {"properties": {"delta.appendOnly": None}}, ["ALTER", "copy", "cut over"]),
+        ({}, {"properties": {"owner.team": "web"}}, ["copy", "CUT", "ALTER"]),
+        (WITH_VECTORS, {"deletion_vectors": "purged"}, ["REORG", "copy", "CUT", "ALTER"]),
+        ({"properties": APPEND_ONLY}, {"properties": {"delta.appendOnly": None}}, ["ALTER", "copy", "CUT"]),
     ],
 )
 def test_a_table_is_copied_behind_an_open_gate_whatever_else_its_plan_changes(
@@ -281,7 +263,7 @@ def test_a_table_is_copied_behind_an_open_gate_whatever_else_its_plan_changes(
     world.lake.add(**live)
     steps: list[str] = []
     gates: list[str] = []
-    write, commit = LakeCopy.write, LakeCopy.commit
+    write = LakeCopy.write
 
     def copied(self: LakeCopy, keys: Any) -> tuple[str, ...]:
         last = tail(world.store)
@@ -289,14 +271,7 @@ def test_a_table_is_copied_behind_an_open_gate_whatever_else_its_plan_changes(
         steps.append("copy")
         return write(self, keys)
 
-    def cut_over(self: LakeCopy) -> int:
-        steps.append("cut over")
-        return commit(self)
-
-    there = [SimpleNamespace(path=f"new-{number}") for number in range(9)]
-    monkeypatch.setattr(world.lake, "unnamed", lambda *_args, **_more: there)
     monkeypatch.setattr(LakeCopy, "write", copied)
-    monkeypatch.setattr(LakeCopy, "commit", cut_over)
     world.before = lambda _table, sql: steps.append(sql.partition(" ")[0])
     run = world.run(world.plan(partitioning=("day",), **policy))
     assert (run.outcome, run.message) == (RunOutcome.APPLIED, "")
@@ -310,8 +285,6 @@ def test_a_copy_that_outlasts_the_calendar_waits_for_its_next_window(monkeypatch
     terms = WindowSettings(calendar=Calendar(allow=(morning,), deny=()))
     world = World(options=TableOptions(rewrite="copy"), engine=CopyingEngine, terms=terms)
     world.lake.add(properties=APPEND_ONLY)
-    there = [SimpleNamespace(path=f"new-{number}") for number in range(9)]
-    monkeypatch.setattr(world.lake, "unnamed", lambda *_args, **_more: there)
     plan = world.plan(partitioning=("day",), properties={"delta.appendOnly": None})
 
     def hours(_self: LakeCopy) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
 from chaos.features import Feature
 from tablectl.applying.context import CanaryTerms, QuietTerms
+from tablectl.delta.names import TableName
 from tablectl.leases.guards import GuardRecord
 from tablectl.model.errors import EngineError, WindowError
 from tablectl.model.plan import Plan, TableFailure, TablePlan
@@ -129,6 +130,29 @@ def _rewrite(scene: Scene) -> None:
     scene.options = replace(scene.options, rewrite="allowed")
 
 
+def _copy(scene: Scene) -> None:
+    """Each part of the copy takes a while, in which writers write. Behind the gate follow only the files that they
+    wrote last.
+    """
+    scene.policy["partitioning"] = ("day",)
+    scene.options = replace(scene.options, rewrite="copy")
+
+    def copies(engine: FakeEngine) -> None:
+        engine.copies = True
+        engine.on_copy = copied
+        engine.overwrite = rewritten  # type: ignore[method-assign, assignment]
+
+    def copied(table: FakeTable, files: Sequence[str]) -> None:
+        if "v0" in files and scene.shut(table):
+            scene.broken.append(f"{table.name.text}: writers wait while the table is copied")
+        scene.run.clock.sleep(20)
+
+    def rewritten(table: TableName, *_args: object) -> None:
+        scene.broken.append(f"{table.text}: rewritten as a whole, while its writers wait")
+
+    scene.each_engine.append(copies)
+
+
 def _undo(scene: Scene) -> None:
     for table in scene.tables:
         properties = {"delta.isolationLevel": "Serializable", "owner.team": "web"}
@@ -221,6 +245,7 @@ ARRANGE: Mapping[Feature, Callable[[Scene], None]] = MappingProxyType(
         Feature.STREAMS: _streams,
         Feature.PACE: _pace,
         Feature.REWRITE: _rewrite,
+        Feature.COPY: _copy,
         Feature.UNDO: _undo,
         Feature.MANAGED: _managed,
         Feature.RUNTIME: _runtime,

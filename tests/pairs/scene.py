@@ -459,10 +459,10 @@ class Scene:
             table = next(table for table in self.tables if table.name.text == each.name)
             if each.outcome in _DONE - {RunOutcome.REFUSED} and self._planned(table) is not None:
                 self.broken.append(f"{each.name} is reported as {each.outcome}, and a plan still has changes")
-            if report.exit_code is ExitCode.DONE and self._shut(table):
+            if report.exit_code is ExitCode.DONE and self.shut(table):
                 self.broken.append(f"exit code 0, and writers of {each.name} wait")
 
-    def _shut(self, table: FakeTable) -> bool:
+    def shut(self, table: FakeTable) -> bool:
         """Whether a writer that comes now would wait, by the rule that writers follow."""
         last = tail(self.run.stores[table.live.location])
         guard = StoredGuard(self.run.stores[table.live.location], GuardRecord("ffffffff", 0, "", GuardMode.ANY))
