@@ -30,6 +30,8 @@ class Feature(Enum):
     """One table goes first, and is watched."""
     QUIET = "quiet moment"
     """Each table starts when few writes are expected to fail."""
+    CALENDAR = "calendar"
+    """Changes are allowed for some minutes at a time."""
     STREAMS = "streams"
     """A declared stream must first read the table."""
     PACE = "pace"

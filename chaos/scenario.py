@@ -222,6 +222,7 @@ NOT_DRAWN: Mapping[Feature, str] = MappingProxyType(
         Feature.FAILING_STORE: "it is the fault `store`",
         Feature.REWRITE: "it is the kind of table `partition rewrite`",
         Feature.COPY: "`python -m chaos.copies` has rounds of its own",
+        Feature.CALENDAR: "its windows are minutes long, and a round is short",
         Feature.QUIET: "a round is too short for a history that tells quiet hours",
         Feature.STREAMS: "its checkpoint is another process's; tests/scenarios/test_streams.py has it on real Spark",
         Feature.UNDO: "a round checks that no setting takes a value again that it had before",

@@ -11,6 +11,7 @@ from chaos.features import Feature
 from tablectl.applying.context import CanaryTerms, QuietTerms
 from tablectl.delta.names import TableName
 from tablectl.leases.guards import GuardRecord
+from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import EngineError, WindowError
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.streams import StreamPosition
@@ -100,6 +101,18 @@ def _quiet(scene: Scene) -> None:
                 made = Commit(version, at, "MERGE", "etl", SPARK, changes_data=True)
                 table.history.append(replace(made, metrics=took))
                 table.rows.append(table.rows[-1])
+
+
+def _calendar(scene: Scene) -> None:
+    """Five minutes in ten. What began behind the gate is completed."""
+    calendar = Calendar(allow=(Rule(cron="*/10 * * * *", duration=timedelta(minutes=5)),))
+    scene.run.terms = replace(scene.run.terms, calendar=calendar)
+
+    def sent(_engine: FakeEngine, table: FakeTable) -> None:
+        if not calendar.permits(scene.run.clock.utc()) and not scene.shut(table):
+            scene.broken.append(f"{table.name.text}: a statement is sent outside of the calendar")
+
+    scene.around_send.append(sent)
 
 
 def _streams(scene: Scene) -> None:
@@ -242,6 +255,7 @@ ARRANGE: Mapping[Feature, Callable[[Scene], None]] = MappingProxyType(
         Feature.TOGETHER: _together,
         Feature.CANARY: _canary,
         Feature.QUIET: _quiet,
+        Feature.CALENDAR: _calendar,
         Feature.STREAMS: _streams,
         Feature.PACE: _pace,
         Feature.REWRITE: _rewrite,
