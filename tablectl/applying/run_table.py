@@ -256,7 +256,7 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
         session.copying = session.copying or begin_copy(window, session.plan, session.lease, statement, live)
         session.gate.reopen()  # an earlier statement may have shut it
         catch_up(session.copying)
-        session.check_calendar(anew=True)  # the copy may have taken hours
+        session.check_calendar(reopened=True)  # the copy may have taken hours
     if not session.gate.admit(statement, planned_phase(session.plan, statement)):
         return False
     check_rewritable(session, statement, live)

@@ -94,11 +94,11 @@ class TableSession:
         """Leave a statement, and the changes that it serves, to a later apply."""
         self.waiting |= dict.fromkeys(statement.serves, why)
 
-    def check_calendar(self, *, anew: bool = False) -> None:
+    def check_calendar(self, *, reopened: bool = False) -> None:
         """Raise ``StopTableError`` if the time in the calendar is over, unless the closed part has begun: that is
-        completed. ``anew``: the gate was open for hours since, so the next closed part is another one.
+        completed. ``reopened``: the gate was open for hours since, so the next closed part is another one.
         """
-        if anew or not any(each.phase is Phase.CLOSED and not each.error for each in self.sent):
+        if reopened or not any(each.phase is Phase.CLOSED and not each.error for each in self.sent):
             end = outside(self.window, self.plan, self.begun)
             if end is not None:
                 raise StopTableError.of(end)

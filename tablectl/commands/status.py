@@ -100,6 +100,8 @@ class _Found:
     changes: tuple[Change, ...]
     blamed: BlameResult | None
     """What made the changes; ``None`` if there are none."""
+    debt: bool
+    """Whether everything is looked for, whatever it costs."""
 
 
 def collect_status(
@@ -193,7 +195,7 @@ def _read(
         (spec, _, is_managed), live = placed[reading.position], reading.table
         changes = diff(spec.policy, live, project.dialect) if is_managed else ()
         blamed = blame(reading, BlameQuery(live, questions(changes), options.look_back)) if changes else None
-        return _row(project, _Found(spec, live, is_managed, changes, blamed))
+        return _row(project, _Found(spec, live, is_managed, changes, blamed, options.debt))
 
     with closing(read_each(requests, row, cache=project.cache, options=project.stores)) as rows:
         for done, ((spec, where, is_managed), found) in enumerate(zip(placed, rows, strict=True), 1):
@@ -237,7 +239,7 @@ def _row(project: Project, found: _Found) -> TableStatus:
         findings=_findings(project, found),
         unclustered_bytes=_unclustered(live),
         **_upkeep(project, spec, live),
-        copy=_copy(project, spec, live),
+        copy=_copy(project, found),
     )
     if blamed is None:
         return row
@@ -321,12 +323,12 @@ def _upkeep(project: Project, spec: TableSpec, live: LiveTable) -> dict[str, Any
     }
 
 
-def _copy(project: Project, spec: TableSpec, live: LiveTable) -> str:
-    """What is left of a copy beside the table, if its policy asks for one."""
-    if spec.options.rewrite != "copy":
+def _copy(project: Project, found: _Found) -> str:
+    """What is left of a copy beside the table. Its records are read if its policy asks for one, and with ``debt``."""
+    if not found.debt and found.spec.options.rewrite != "copy":
         return ""
     try:
-        return copy_text(project.records(live.location))
+        return copy_text(project.records(found.live.location))
     except TablectlError:
         return ""
 

@@ -49,6 +49,13 @@ def test_status_names_a_copy_of_a_table_whose_policy_asks_for_one(repo: Reposito
     assert "a copy beside it: 2 parts since" in " ".join(shown.out.split())
 
 
+def test_status_finds_a_copy_that_the_policy_does_not_ask_for_any_more(repo: Repository, cli: Cli) -> None:
+    with_copy(repo)
+    repo.policies({"orders": "{}"})
+    assert "a copy beside it" not in " ".join(cli("status").out.split())
+    assert "a copy beside it: 2 parts since" in " ".join(cli("status", "--debt").out.split())
+
+
 def test_a_slip_in_the_value_is_named(repo: Repository, cli: Cli) -> None:
     repo.policies({"orders": "{partitioning: none, rewrite: {copy: besides}}"})
     refused = cli("validate")
