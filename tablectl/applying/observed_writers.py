@@ -95,7 +95,10 @@ def possible_failures(
     inside = dict.fromkeys(each.writer for each in others if each.inside and not each.run)
     found = [PossibleFailure(writer=name, reason="wrote while the gate was closed", fails=fails) for name in inside]
     if commits is not None:
-        near = active_near(commits, min(each.at for each in sent if each.fails), now)
+        commits = tuple(commits)
+        # The gate was open between two statements if a copy beside the table was made there.
+        spans = [(each.at, now if each.error else each.at + each.milliseconds) for each in sent if each.fails]
+        near = frozenset(name for since, until in spans for name in active_near(commits, since, until))
         names = sorted(near & {each.name for each in known} - set(inside))
         found += [PossibleFailure(writer=name, reason="no guard was seen", fails=fails) for name in names]
     return tuple(found)

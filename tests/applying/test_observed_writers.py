@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.observed_writers import active_near, is_writer, name_of, writers_seen
+from tablectl.applying.observed_writers import active_near, is_writer, name_of, possible_failures, writers_seen
 from tablectl.delta.protocol import Client
-from tablectl.model.run_report import WriterRun
+from tablectl.model.plan import Phase
+from tablectl.model.run_report import StatementRun, WriterRun
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import AppTransaction, Commit
 
@@ -102,3 +103,17 @@ def test_who_was_at_work_near_a_window(minutes: tuple[int, ...], window: tuple[i
 def test_our_own_commits_are_not_writers_at_work() -> None:
     ours = commit(3, user_metadata=Stamp("r", "d").text())
     assert active_near([ours], 0, 2000) == frozenset()
+
+
+def sent_at(minute: int) -> StatementRun:
+    return StatementRun(
+        id="closed", sql="", phase=Phase.CLOSED, milliseconds=1000, at=minute * MINUTE, fails="all writes fail once"
+    )
+
+
+@pytest.mark.parametrize(("minute", "named"), [(1000, True), (1100, False), (1300, True)])
+def test_a_writer_between_two_statements_for_which_the_gate_was_open_did_not_fail(minute: int, *, named: bool) -> None:
+    """A table was copied for hours between them."""
+    sent, commits = (sent_at(1000), sent_at(1300)), at(minute)
+    found = possible_failures(sent, (), commits, writers_seen(commits), 1301 * MINUTE)
+    assert [each.reason for each in found] == ["no guard was seen"] * named
