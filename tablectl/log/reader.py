@@ -294,7 +294,7 @@ def _read_known(
         history.read_ahead(newest, newest - known.version)
         state = find_state(history, before=known.state)
     table, depth = entries.depth(_interpreted(entries.request.name, history, state))
-    if table.unknown or replace(depth, entry=False) != Depth():
+    if table.unknown or not depth.shallow:
         whole = files if files.whole else parse_listing(log.names(), whole=True)
         history = history.on(segment(whole, newest))
         table = _deepened(table, depth, history, cache)
@@ -334,7 +334,7 @@ def _read_managed(
     A log that cannot be read costs the history, not the table: the plan then expects every kind of writer.
     """
     table, depth = entries.depth(managed_live_table(request.name, managed))
-    if replace(depth, entry=False) == Depth():
+    if depth.shallow:
         return table
     try:
         log = open_log(stores, request.location, managed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from types import MappingProxyType
 
 from tablectl.delta.names import ColumnPath, TableName
@@ -215,6 +215,11 @@ class Depth:
     """Whether a table with an unknown reader feature is read as far as its log says it in clear: protocol, properties,
     schema and history. Otherwise it is an error.
     """
+
+    @property
+    def shallow(self) -> bool:
+        """Whether it asks for nothing of the log but the state."""
+        return replace(self, entry=False, partly=False) == Depth()
 
 
 WITH_HISTORY = Depth(LOOK_BACK)
