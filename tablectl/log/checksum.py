@@ -48,8 +48,13 @@ class Checksum:
     files: int
     bytes: int
     vectors: int | None
-    histogram: tuple[SizeBin, ...] | None = None
-    """The sizes of the files; ``None`` if the file does not have them, or if they do not add up."""
+    sizes: object = None
+    """The histogram as it is written. It costs as much to check as the rest, and few commands ask for it."""
+
+    @property
+    def histogram(self) -> tuple[SizeBin, ...] | None:
+        """The sizes of the files; ``None`` if the file does not have them, or if they do not add up."""
+        return _histogram(self.sizes, self.files)
 
     @property
     def clustering(self) -> DomainMetadata | None:
@@ -69,16 +74,16 @@ def parse_checksum(raw: bytes) -> Checksum | None:
         domains, vectors, txn_id = value.get("domainMetadata"), value.get("numDeletionVectorsOpt"), value.get("txnId")
         if domains is not None and not isinstance(domains, list):
             return None
-        files, size = expect_integer(value.get("numFiles"), "numFiles"), value.get("tableSizeBytes")
+        size = value.get("tableSizeBytes")
         return Checksum(
             txn_id=txn_id if isinstance(txn_id, str) else "",
             protocol=parse_protocol(value.get("protocol")),
             metadata=parse_metadata(value.get("metadata")),
             domains=None if domains is None else tuple(parse_domain(domain) for domain in domains),
-            files=files,
+            files=expect_integer(value.get("numFiles"), "numFiles"),
             bytes=expect_integer(size, "tableSizeBytes"),
             vectors=None if vectors is None else expect_integer(vectors, "numDeletionVectorsOpt"),
-            histogram=_histogram(value.get("fileSizeHistogram") or value.get("histogramOpt"), files),
+            sizes=value.get("fileSizeHistogram") or value.get("histogramOpt"),
         )
     except ValueError:
         return None

@@ -215,8 +215,9 @@ def file_sizes(table: LiveTable, history: History, policy: OptimizePolicy) -> Fi
     """The sizes of a version's files; ``None`` if it has more than ``MOST_FILES``."""
     small = policy.target_bytes // 2
     checksum = history.checksum(history.segment.version)
-    if checksum is not None and checksum.histogram is not None and not table.partition_columns:
-        below = [each for each in checksum.histogram if each.until <= small]
+    sizes = checksum.histogram if checksum is not None and not table.partition_columns else None
+    if checksum is not None and sizes is not None:
+        below = [each for each in sizes if each.until <= small]
         files, size = sum(each.files for each in below), sum(each.bytes for each in below)
         alone = files < 2  # one file has nothing to be merged with
         return FileSizes(checksum.files, checksum.bytes, 0 if alone else files, 0 if alone else size)
