@@ -51,7 +51,7 @@ _TABLE = "\0table\0"
 _AMOUNT = re.compile(
     r"(?<![\w.,])[0-9][0-9.,]*(?= ?(?:B|kB|MB|GB|TB|PB|%|bytes?|files?|vectors?|rows?|deletion|commits?)\b)"
 )
-_PATH = re.compile(r"\S*/\S*")
+_PATH = re.compile(r"(?<!\S)[^\s/]*/\S*")
 _KINDS: Sequence[Kind] = ("bad", "pending", "good")
 _STAYS = frozenset({"never", "truncating", "with history"})
 _FULL_REWRITE_REASONS: Mapping[Verb, str] = {
