@@ -19,7 +19,7 @@ from tablectl.applying.copy_records import CopiedPart, delete_part, delete_parts
 from tablectl.applying.events import RunEvent
 from tablectl.applying.row_sums import RowSum, row_sums, unlike
 from tablectl.applying.scheduler import HOUR, LIMIT
-from tablectl.engine.port import CopiesTables, FollowedFile, MaySend, TableCopy
+from tablectl.engine.port import CopiesTables, FollowedTable, MaySend, TableCopy
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import EngineError, LiveError, is_conflict
@@ -79,10 +79,13 @@ class BesideCopy:
     plan: TablePlan
     lease: Lease
     copy: TableCopy
-    sums: tuple[RowSum, ...]
+    partitions: tuple[str, ...]
+    """The new partition columns."""
     began: float
     """Seconds since the epoch."""
     layout: str = ""
+    sums: tuple[RowSum, ...] = ()
+    """What is compared: every column of the layout."""
     version: int = -1
     parts: dict[str, CopiedPart] = field(default_factory=dict)
     part_of: dict[str, str] = field(default_factory=dict)
@@ -106,7 +109,7 @@ class BesideCopy:
         check_table_id(self.plan, found.table_id)
         layout = hashlib.sha256(found.layout.encode()).hexdigest()
         if layout != self.layout:
-            self._start(layout, found.files)
+            self._start(layout, found)
         self.version = found.version
         files = {each.key: each.size for each in found.files}
         for id_ in dict.fromkeys(id_ for key, id_ in self.part_of.items() if key not in files):
@@ -173,11 +176,12 @@ class BesideCopy:
         """The copy is the table now: nothing is left to go on with."""
         delete_parts(self.lease.store)
 
-    def _start(self, layout: str, files: Sequence[FollowedFile]) -> None:
+    def _start(self, layout: str, found: FollowedTable) -> None:
         for part in list(self.parts.values()):
             self._give_up(part)
         self.layout, self.rounds, self.changes = layout, [], {}
-        live = {each.key for each in files}
+        self.sums = row_sums(found.schema, self.partitions)
+        live = {each.key for each in found.files}
         for part in saved_parts(self.lease.store, self._written_under):
             self.number = max(self.number, int(part.id.rpartition("-")[2]) + 1)
             used = live.issuperset(part.keys) and self.part_of.keys().isdisjoint(part.keys)
@@ -258,7 +262,7 @@ def begin_copy(window: RunContext, plan: TablePlan, lease: Lease, statement: Sta
     location = place.parts[0] if place.is_path else plan.location
     copy = window.engine.table_copy(location, partitions, window.new_tag())
     began = milliseconds(window.clock.utc()) / 1000
-    return BesideCopy(window, plan, lease, copy, row_sums(live.schema.text, partitions), began)
+    return BesideCopy(window, plan, lease, copy, partitions, began)
 
 
 def check_room(window: RunContext, plan: TablePlan, live: LiveTable) -> None:

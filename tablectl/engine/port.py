@@ -203,6 +203,8 @@ class FollowedTable:
     table_id: str
     layout: str
     """Its columns, properties and features. Files that were copied under another layout are of no use."""
+    schema: str
+    """The schema of the log, as JSON."""
     files: tuple[FollowedFile, ...]
 
 

@@ -78,7 +78,8 @@ class DriverTableCopy:
             self._load(now)
         self._snapshot = now
         files = tuple(FollowedFile(key, size) for key, size in self._sizes.items())
-        return FollowedTable(now.version(), now.metadata().id(), self._layout, files)
+        metadata = now.metadata()
+        return FollowedTable(now.version(), metadata.id(), self._layout, metadata.schemaString(), files)
 
     @_in_driver
     def write(self, keys: Sequence[str]) -> tuple[str, ...]:

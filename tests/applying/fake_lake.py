@@ -823,9 +823,10 @@ class LakeCopy:
     def follow(self) -> FollowedTable:
         live = self.table.live
         self.version = live.version
-        layout = f"{sorted(live.properties.items())} {live.protocol}"
+        layout = f"{sorted(live.properties.items())} {live.protocol} {live.schema.text}"
         files = [f"v{each.version}" for each in self.table.history if each.changes_data or each.version == 0]
-        return FollowedTable(live.version, live.table_id, layout, tuple(FollowedFile(each, 1) for each in files))
+        followed = tuple(FollowedFile(each, 1) for each in files)
+        return FollowedTable(live.version, live.table_id, layout, live.schema.text, followed)
 
     def write(self, keys: Sequence[str]) -> tuple[str, ...]:
         self.engine.on_copy(self.table, keys)

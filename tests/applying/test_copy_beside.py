@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import SimpleNamespace
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 from tablectl.applying.context import StopTableError, WindowSettings
 from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another
 from tablectl.applying.copy_records import CopiedPart, copy_text, delete_parts, save_part, saved_parts
-from tablectl.applying.row_sums import RowSum, row_sums, unlike
+from tablectl.applying.row_sums import row_sums, unlike
 from tablectl.applying.scheduler import Pace
 from tablectl.attributes.policy import Policy
+from tablectl.delta.schema import parse_schema
 from tablectl.engine.port import FollowedFile, FollowedTable, MaySend, always
 from tablectl.leases.lease_records import tail
 from tablectl.model.calendar import Calendar, Rule
@@ -29,7 +31,7 @@ from tests.applying.fake_lake import FakeEngine, LakeCopy
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.applying.world import WITH_VECTORS, World
 
-SUMS = (RowSum("the number of rows", "count(*)"),)
+SCHEMA = json.dumps({"type": "struct", "fields": [{"name": "day", "type": "date", "nullable": True, "metadata": {}}]})
 
 
 @dataclass
@@ -45,9 +47,8 @@ class FakeCopy:
     gone: set[str] = field(default_factory=set)
 
     def follow(self) -> FollowedTable:
-        return FollowedTable(
-            self.version, self.id, self.layout, tuple(FollowedFile(*each) for each in self.files.items())
-        )
+        files = tuple(FollowedFile(*each) for each in self.files.items())
+        return FollowedTable(self.version, self.id, self.layout, SCHEMA, files)
 
     def write(self, keys: Any) -> tuple[str, ...]:
         self.written.append(tuple(keys))
@@ -56,7 +57,7 @@ class FakeCopy:
 
     def compare(self, keys: Any, adds: Any, sums: Any) -> tuple[tuple[str, ...], ...]:
         held = [key for add in adds if add not in self.gone for key in json.loads(add)["add"]["rows"]]
-        return (str(sorted(keys)),), (str(sorted(held)),)
+        return (str(sorted(keys)),) * len(sums), (str(sorted(held)),) * len(sums)
 
     def use(self, adds: Any) -> None:
         self.used |= set(adds)
@@ -83,7 +84,7 @@ def records(name: str) -> RecordStore:
 
 def copying(table: FakeCopy, store: RecordStore) -> BesideCopy:
     plan, lease, window = SimpleNamespace(table_id="id"), SimpleNamespace(store=store), SimpleNamespace(pace=Pace(None))
-    return BesideCopy(window=window, plan=plan, lease=lease, copy=table, sums=SUMS, began=1000.0)  # type: ignore[arg-type]
+    return BesideCopy(window, plan, lease, table, ("day",), began=1000.0)  # type: ignore[arg-type]
 
 
 _FILES = st.dictionaries(st.sampled_from([f"f{number}" for number in range(12)]), st.just(10), max_size=12)
@@ -146,7 +147,7 @@ def test_rows_that_were_not_copied_as_they_are_are_refused() -> None:
     with pytest.raises(StopTableError) as stop:
         list(copy.copy_missing())
     assert stop.value.outcome is RunOutcome.REFUSED
-    assert stop.value.message == "the copy is not what the table holds: the number of rows"
+    assert stop.value.message.startswith("the copy is not what the table holds: the number of rows")
     assert table.used == set()
 
 
@@ -277,6 +278,34 @@ def test_a_table_is_copied_behind_an_open_gate_whatever_else_its_plan_changes(
     assert (run.outcome, run.message) == (RunOutcome.APPLIED, "")
     assert (steps, set(gates)) == (order, {"open"})
     assert world.table.live.partition_columns == ("day",)
+
+
+def copied_world(**live: Any) -> World:
+    world = World(options=TableOptions(rewrite="copy"), engine=CopyingEngine)
+    world.lake.add(**live)
+    return world
+
+
+def test_a_column_that_is_added_during_the_copy_is_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = copied_world()
+    compared: list[Sequence[str]] = []
+    compare = LakeCopy.compare
+
+    def noted(self: LakeCopy, keys: Any, adds: Any, sums: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        compared.append(sums)
+        return compare(self, keys, adds, sums)
+
+    def add_column(event: str) -> None:
+        if event == "copy" and not compared:
+            text = json.loads(world.table.live.schema.text)
+            text["fields"].append({"name": "late", "type": "string"})
+            world.table.commit("ADD COLUMNS", schema=parse_schema(json.dumps(text)))
+
+    monkeypatch.setattr(LakeCopy, "compare", noted)
+    world.tick = add_column
+    run = world.run(world.plan(partitioning=("day",)))
+    assert (run.outcome, run.message) == (RunOutcome.APPLIED, "")
+    assert "count(`late`)" in compared[-1]
 
 
 def test_a_copy_that_outlasts_the_calendar_waits_for_its_next_window(monkeypatch: pytest.MonkeyPatch) -> None:
