@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from tablectl.applying.context import RunContext, StopTableError, check_answers, check_table_id, interrupted
-from tablectl.applying.copy_records import CopiedPart, delete_part, delete_parts, save_part, saved_parts
+from tablectl.applying.copy_records import CopiedPart, delete_part, save_part, saved_parts
 from tablectl.applying.events import RunEvent
 from tablectl.applying.row_sums import RowSum, row_sums, unlike
 from tablectl.applying.scheduler import HOUR, LIMIT
@@ -41,6 +41,9 @@ _STUCK = 3
 """Rounds without progress after which writers outrun the copy."""
 _SLICE = 1.0
 """Seconds between two looks at what may end a wait."""
+_UNMEASURED = 10_000_000
+"""Bytes that are taken to be copied in a second as long as no round was measured: about as many as two cores copy while
+others write (docs/benchmarks.md)."""
 _BRIEF = 2.0
 """A round of fewer seconds cannot get much shorter."""
 
@@ -122,9 +125,13 @@ class BesideCopy:
         return sum(self.missing.values())
 
     def seconds_for(self, size: int) -> float:
-        """The expected time to copy some bytes, by the last rounds."""
+        """The expected time to copy some bytes, by the last rounds. Without any, a copy may have to start again behind
+        the gate, or to follow what was written after one that a killed run had finished.
+        """
         if not size:
             return 0.0
+        if not self.rounds:
+            return size / _UNMEASURED
         last = self.rounds[-2:]
         rate = max((each.bytes / each.seconds for each in last if each.seconds), default=0.0)
         shortest = min((each.seconds for each in self.rounds), default=0.0)
@@ -165,16 +172,13 @@ class BesideCopy:
     def prove(self) -> str:
         """Compare after the commit what was not compared before it. Returns what differs, in words."""
         sums = [each.sql for each in self.sums]
-        wrong = (unlike(self.sums, self.copy.compare(each.keys, each.adds, sums)) for each in self.unproven)
+        wrong = [unlike(self.sums, self.copy.compare(each.keys, each.adds, sums)) for each in self.unproven]
+        self.unproven.clear()
         return ", ".join(dict.fromkeys(filter(None, wrong)))
 
     def tell(self, step: str, words: str) -> None:
         """Emit an event of the table."""
         self.window.notify(RunEvent(self.plan.name, step, words))
-
-    def delete_records(self) -> None:
-        """The copy is the table now: nothing is left to go on with."""
-        delete_parts(self.lease.store)
 
     def _start(self, layout: str, found: FollowedTable) -> None:
         for part in list(self.parts.values()):

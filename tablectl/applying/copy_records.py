@@ -75,6 +75,12 @@ def delete_parts(store: RecordStore) -> int:
     return len(found)
 
 
+def forget_parts(store: RecordStore) -> None:
+    """Delete all records of copies that are of no use any more. A failure of the store leaves them, as above."""
+    with suppress(WindowError):
+        delete_parts(store)
+
+
 def count_parts(store: RecordStore) -> tuple[int, int]:
     """The number of parts, and when the first one was made, in milliseconds since the epoch; 0 without one."""
     found = _by_part(store)

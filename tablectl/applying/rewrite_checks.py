@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 
 from tablectl.applying.context import StopTableError
-from tablectl.applying.copy_beside import check_room
+from tablectl.applying.copy_beside import BesideCopy, check_room
+from tablectl.applying.copy_records import forget_parts
 from tablectl.applying.row_sums import TEXTS, checksums
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.names import column_sql
@@ -61,20 +62,14 @@ def check_rewrites(session: TableSession) -> None:
     """
     if not any(statement.repartition is not None for statement in session.plan.statements):
         return
-    window, plan = session.window, session.plan
-    if session.copied > max(session.compared, session.rewritten - 1):
-        _note_compared(session, session.copied)  # part by part, before the commit
-        return
-    mine = [
-        commit.version for commit in window.reader.commits(plan.location, after=plan.version) if _ours(session, commit)
-    ]
-    made = max([session.rewritten, *mine])
+    plan = session.plan
+    copying = _copy_in_place(session)
+    made = session.rewritten if copying else max([session.rewritten, *_rewrites_since_plan(session)])
     noted = session.lease.record.compared
     if made < 0 or made == session.compared or (noted is not None and noted >= made):
         return
-    session.tell("compare", f"compare versions {made - 1} and {made}")
     try:
-        wrong = _compared(session, made)
+        wrong = _compared(session, made) if copying is None else copying.prove()
     except (EngineError, LiveError) as error:
         raise _not_compared(plan, made, error.message) from error
     except ValueError as error:
@@ -84,6 +79,7 @@ def check_rewrites(session: TableSession) -> None:
         message = f"version {made} is not what version {made - 1} was: {wrong}"
         hint = f"`{back}` brings version {made - 1} back, and takes back every commit after {made}, if there are any"
         raise StopTableError(RunOutcome.UNVERIFIED, message, hint)
+    forget_parts(session.lease.store)  # a copy that is in place is not gone on with
     _note_compared(session, made)
 
 
@@ -114,11 +110,27 @@ def _ours(session: TableSession, commit: Commit) -> bool:
     return commit.overwrites and stamp is not None and stamp.plan == session.window.stamp.plan
 
 
+def _copy_in_place(session: TableSession) -> BesideCopy | None:
+    """This run's copy beside the table, once committed: exactly the version after the one that it followed. Its parts
+    were compared before, and no other commit has to be read behind the gate.
+    """
+    copying = session.copying
+    return copying if copying is not None and session.rewritten == copying.version + 1 else None
+
+
+def _rewrites_since_plan(session: TableSession) -> list[int]:
+    """The versions of this plan's rewrites, those of killed runs included."""
+    plan = session.plan
+    commits = session.window.reader.commits(plan.location, after=plan.version)
+    return [commit.version for commit in commits if _ours(session, commit)]
+
+
 def _compared(session: TableSession, version: int) -> str:
     """The differences between a version and the one before it; empty if there are none.
 
     Raises ``EngineError``, ``LiveError`` or ``ValueError`` if they could not be compared.
     """
+    session.tell("compare", f"compare versions {version - 1} and {version}")
     before, after = session.read(version - 1), session.read(version)
     wrong = list(differences(before.schema.text, after.schema.text))
     one, other = before.properties, after.properties

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tablectl.applying.context import RunContext, StopTableError, check_answers, interrupted
-from tablectl.applying.copy_beside import BesideCopy, begin_copy, catch_up, copies_beside, cut_over
+from tablectl.applying.copy_beside import begin_copy, catch_up, copies_beside, cut_over
 from tablectl.applying.remaining_statements import (
     check_allowed,
     error_text,
@@ -252,6 +252,8 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
     _check_lock(session)
     check_bound(window)
     check_answers(window.engine)
+    if not (session.sent or session.gate.closed):
+        check_rewrites(session)  # that of a killed run: it reads the whole table, so before writers wait
     if copies_beside(statement) and not (session.copying and session.gate.closed):
         session.copying = session.copying or begin_copy(window, session.plan, session.lease, statement, live)
         session.gate.reopen()  # an earlier statement may have shut it
@@ -373,8 +375,14 @@ def _moved(session: TableSession, statement: Statement) -> StopTableError:
 
 
 def _next(session: TableSession, missing: Sequence[Statement], attempted: set[str]) -> Statement | None:
-    """The first statement that was not sent yet and does not have to wait for history to age."""
+    """The first statement that was not sent yet and does not have to wait for history to age.
+
+    Once the gate is shut for a copy, the copy comes first: a REORG of what was deleted meanwhile would write files
+    again, which the copy would have to follow behind the gate.
+    """
     now = milliseconds(session.window.clock.utc())
+    if session.copying is not None and session.gate.closed:
+        missing = sorted(missing, key=lambda each: not copies_beside(each))
     for statement in missing:
         why = why_waiting(statement, now)
         if why:
@@ -394,8 +402,8 @@ def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTab
     engine, partitions = session.window.engine, statement.repartition
     if partitions is None:
         return send(session, statement, sent, lambda may_send: engine.execute(statement.sql, sent.tag, may_send))
-    if session.copying is not None:
-        return _cut_over(session, session.copying, statement, sent)
+    if copies_beside(statement):
+        return _cut_over(session, statement, sent)
     place, columns = session.window.target(session.plan), own_metadata(live.schema.text)
     return send(
         session,
@@ -405,18 +413,20 @@ def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTab
     )
 
 
-def _cut_over(session: TableSession, copying: BesideCopy, statement: Statement, sent: Sent) -> EngineError | None:
+def _cut_over(session: TableSession, statement: Statement, sent: Sent) -> EngineError | None:
+    copying = session.copying
+    if copying is None:  # never an overwrite instead: it would shut the gate for hours
+        message = "no copy beside the table was made, so the table is not rewritten"
+        raise StopTableError(RunOutcome.FAILED, message, "run the same command again")
+
     def commit(may_send: MaySend) -> None:
-        session.copied = cut_over(copying, may_send)
+        session.rewritten = cut_over(copying, may_send)
 
     try:
-        error = send(session, statement, sent, commit)
+        return send(session, statement, sent, commit)
     except StopTableError:  # before the commit
         statement_over(session)
         raise
-    if error is None:
-        copying.delete_records()
-    return error
 
 
 def _read_again(session: TableSession, failed: _Failed) -> LiveTable:

@@ -58,8 +58,6 @@ class TableSession:
     """The version of a rewrite that was compared with the version before it and found equal."""
     copying: BesideCopy | None = None
     """The copy beside the table, once it has begun."""
-    copied: int = -1
-    """The version that put such a copy in place; -1 before."""
     unseen: Statement | None = None
     """The last statement, if it is said to have succeeded, changes metadata, and no commit can be its."""
     closed: dict[int, tuple[int, int]] = field(default_factory=dict)

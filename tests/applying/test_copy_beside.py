@@ -13,23 +13,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablectl.applying import run_table
 from tablectl.applying.context import StopTableError, WindowSettings
-from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another
+from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another, cut_over
 from tablectl.applying.copy_records import CopiedPart, copy_text, delete_parts, save_part, saved_parts
 from tablectl.applying.row_sums import row_sums, unlike
 from tablectl.applying.scheduler import Pace
 from tablectl.attributes.policy import Policy
+from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import parse_schema
 from tablectl.engine.port import FollowedFile, FollowedTable, MaySend, always
 from tablectl.leases.lease_records import tail
 from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.errors import WindowError
 from tablectl.model.run_report import RunOutcome
+from tablectl.model.table import Commit
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_table import plan_table
 from tablectl.storage.records import RecordStore, open_records
-from tests.applying.fake_lake import FakeEngine, LakeCopy
+from tests.applying.fake_lake import FakeEngine, LakeCopy, fails
 from tests.applying.lake_run import Run, only, outcomes, plan_of
-from tests.applying.world import WITH_VECTORS, World
+from tests.applying.world import WITH_VECTORS, Kill, World
+from tests.leases.lease_fakes import FakeClock, MemoryRecords
 
 SCHEMA = json.dumps({"type": "struct", "fields": [{"name": "day", "type": "date", "nullable": True, "metadata": {}}]})
 
@@ -247,6 +252,8 @@ class CopyingEngine(FakeEngine):
 
 
 APPEND_ONLY = {"delta.appendOnly": "true"}
+TRACKED = {"delta.enableRowTracking": "true"}
+WITH_TRACKING = Protocol(1, 7, frozenset(), frozenset({"rowTracking", "domainMetadata"}))
 
 
 @pytest.mark.parametrize(
@@ -255,6 +262,16 @@ APPEND_ONLY = {"delta.appendOnly": "true"}
         ({}, {"properties": {"owner.team": "web"}}, ["copy", "CUT", "ALTER"]),
         (WITH_VECTORS, {"deletion_vectors": "purged"}, ["REORG", "copy", "CUT", "ALTER"]),
         ({"properties": APPEND_ONLY}, {"properties": {"delta.appendOnly": None}}, ["ALTER", "copy", "CUT"]),
+        (
+            {"properties": APPEND_ONLY},
+            {"isolation": "Serializable", "properties": {"delta.appendOnly": None}},
+            ["ALTER", "ALTER", "copy", "CUT"],
+        ),
+        (
+            {"properties": TRACKED, "protocol": WITH_TRACKING},
+            {"row_tracking": "disabled", "constraints": {"positive": "id > 0"}},
+            ["ALTER", "copy", "CUT", "ALTER"],
+        ),
     ],
 )
 def test_a_table_is_copied_behind_an_open_gate_whatever_else_its_plan_changes(
@@ -280,10 +297,109 @@ def test_a_table_is_copied_behind_an_open_gate_whatever_else_its_plan_changes(
     assert world.table.live.partition_columns == ("day",)
 
 
+MORE: dict[str, Any] = {"isolation": "Serializable", "properties": {"owner.team": "web", "debug": None}}
+"""Two closed statements, which follow the copy behind the same gate."""
+
+
+def gate_of(world: World) -> str:
+    last = tail(world.store)
+    return str(last.gate) if last else "open"
+
+
+def gates_at(world: World, step: str) -> list[str]:
+    """The gate at each step of this name, from now on."""
+    gates: list[str] = []
+    world.tick = lambda event: gates.append(gate_of(world)) if event == step else None
+    return gates
+
+
 def copied_world(**live: Any) -> World:
     world = World(options=TableOptions(rewrite="copy"), engine=CopyingEngine)
     world.lake.add(**live)
     return world
+
+
+def test_a_table_without_its_copy_is_not_rewritten_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plan comes here. If a change of the code should, the table is left as it is."""
+    monkeypatch.setattr(run_table, "_may_run", lambda *_: True)
+    world = copied_world()
+    run = world.run(world.plan(partitioning=("day",)))
+    assert (run.outcome, world.sent) == (RunOutcome.FAILED, [])
+    assert run.message == "no copy beside the table was made, so the table is not rewritten"
+
+
+def test_a_copy_whose_answer_was_lost_is_not_compared_as_a_whole_behind_the_gate() -> None:
+    world = copied_world(properties={"debug": "1"})
+    world.after = fails(1)
+    compared = gates_at(world, "compare")
+    run = world.run(world.plan(partitioning=("day",), **MORE))
+    assert (run.outcome, len(world.sent), compared, world.asked) == (RunOutcome.APPLIED, 3, [], [])
+    assert copy_text(world.store) == ""
+
+
+def test_commits_of_the_hours_of_the_copy_are_not_read_again_behind_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = copied_world(properties={"debug": "1"})
+    plan = world.plan(partitioning=("day",), **MORE)
+    commits, after_versions = world.lake.commits, list[int]()
+
+    def noted(location: str, *, after: int) -> tuple[Commit, ...]:
+        if gate_of(world) == "closed":
+            after_versions.append(after)
+        return commits(location, after=after)
+
+    def write(event: str) -> None:
+        if event == "copy" and world.table.live.version < 5:
+            for _ in range(5):
+                world.table.commit("WRITE")
+
+    monkeypatch.setattr(world.lake, "commits", noted)
+    world.tick = write
+    assert world.run(plan).outcome is RunOutcome.APPLIED
+    assert after_versions
+    assert min(after_versions) == 5
+
+
+def test_a_copy_of_a_killed_run_is_compared_before_the_gate_shuts_again() -> None:
+    world = copied_world(properties={"debug": "1"})
+    plan = world.plan(partitioning=("day",), **MORE)
+
+    def kill(event: str) -> None:
+        if event == "after closed-overwrite":
+            raise Kill
+
+    world.tick = kill
+    with pytest.raises(Kill):
+        world.run(plan)
+    compared = gates_at(world, "compare")
+    run = world.run(plan, "ben")
+    assert (run.outcome, len(world.sent), compared) == (RunOutcome.APPLIED, 3, ["open"])
+    assert copy_text(world.store) == "", "the copy is the table now: nothing is left to go on with"
+
+
+def test_a_store_that_deletes_nothing_does_not_fail_a_copy_that_is_in_place() -> None:
+    class Kept(MemoryRecords):
+        def delete(self, name: str) -> None:
+            raise WindowError(f"{name}: access denied")
+
+    world = copied_world()
+    world.store = Kept()
+    assert world.run(world.plan(partitioning=("day",))).outcome is RunOutcome.APPLIED
+
+
+def test_vectors_that_are_written_during_the_copy_are_not_purged_behind_the_gate() -> None:
+    """The copy has no vectors. A REORG would write files again that the copy must then follow."""
+    world = copied_world(**{**WITH_VECTORS, "vectors": 0})
+    done: list[str] = []
+
+    def delete(event: str) -> None:
+        if event == "copy" and not done:
+            done.append(event)
+            world.table.commit("DELETE", vectors=3)
+
+    world.tick = delete
+    run = world.run(world.plan(partitioning=("day",), deletion_vectors="purged"))
+    assert (run.outcome, [sql.partition(" ")[0] for sql in world.sent]) == (RunOutcome.APPLIED, ["CUT", "ALTER"])
+    assert world.table.live.vectors == 0
 
 
 def test_a_column_that_is_added_during_the_copy_is_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,6 +422,37 @@ def test_a_column_that_is_added_during_the_copy_is_compared_too(monkeypatch: pyt
     run = world.run(world.plan(partitioning=("day",)))
     assert (run.outcome, run.message) == (RunOutcome.APPLIED, "")
     assert "count(`late`)" in compared[-1]
+
+
+def test_a_copy_that_starts_again_behind_the_gate_gives_up() -> None:
+    """Columns changed while writers finished: how long the new copy takes is not known."""
+    table = FakeCopy({"a": 3_000_000_000})
+    copy = copying(table, records("again"))
+    copy.follow()
+    list(copy.copy_missing())
+    copy.rounds = [_Round(3_000_000_000, 600.0)]
+    table.layout = "two"
+    copy.window.terms, copy.window.clock = WindowSettings(), FakeClock()  # type: ignore[misc]
+    with pytest.raises(StopTableError) as stop:
+        cut_over(copy, always)
+    assert (stop.value.outcome, len(table.written)) == (RunOutcome.NO_WINDOW, 1)
+    assert stop.value.message.endswith("to copy them would shut the gate for about 300 s")
+
+
+def test_a_copy_that_a_killed_run_had_finished_does_not_follow_any_amount_behind_the_gate() -> None:
+    """The next run had nothing to copy, so it measured nothing."""
+    store, table = records("finished"), FakeCopy({"a": 10})
+    copy = copying(table, store)
+    copy.follow()
+    list(copy.copy_missing())
+    copy = copying(table, store)
+    copy.follow()
+    assert not copy.missing
+    table.files["b"] = 3_000_000_000
+    copy.window.terms, copy.window.clock = WindowSettings(), FakeClock()  # type: ignore[misc]
+    with pytest.raises(StopTableError) as stop:
+        cut_over(copy, always)
+    assert (stop.value.outcome, len(table.written)) == (RunOutcome.NO_WINDOW, 1)
 
 
 def test_a_copy_that_outlasts_the_calendar_waits_for_its_next_window(monkeypatch: pytest.MonkeyPatch) -> None:
