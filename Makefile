@@ -139,7 +139,7 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "tablectl needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + "; name another with `make PYTHON=…`.")'
 
 java: | python
-	@$(PYTHON) tablectl/engine/local_spark.py
+	@$(PYTHON) tablectl/engine/find_java.py
 
 # The site, into build/site: `python -m http.server -d build/site` shows it. Strict: a link that leads nowhere ends the build.
 PAGES := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE changelog.d/README.md tests/README.md docs

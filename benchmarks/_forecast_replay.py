@@ -15,14 +15,14 @@ from _forecast_tables import KNOWN, Table, Write, commits, tables
 from _forecast_writers import DAY, HOUR
 from _report import table
 
-from tablectl.applying.context import QuietTerms
 from tablectl.applying.quiet_moment import WaitUntil, decide, judged
+from tablectl.applying.run_context import QuietTerms
 from tablectl.applying.waits import GO
 from tablectl.conflicts.past_writers import loss_of, past_writers
+from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange
 from tablectl.model.expected_loss import HOURS, hour_of_week
 from tablectl.model.plan import Basis
-from tablectl.model.table import Commit
 
 NOW = datetime(2026, 11, 4, tzinfo=UTC).timestamp()
 """A Wednesday: a week of the calendar is not a week of the log."""

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from _forecast_writers import DAY, HOUR
 
 from tablectl.delta.protocol import Client
-from tablectl.model.table import AppTransaction, Commit
+from tablectl.model.commit import AppTransaction, Commit
 
 SPARK = Client("delta-spark", (4, 4, 0))
 MINUTE = 60.0

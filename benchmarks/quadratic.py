@@ -27,10 +27,10 @@ from tablectl.planning.plan_table import plan_table
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
-from tablectl.reports.context import Context
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, render
+from tablectl.reports.report_context import Context
 
 _AT_ONCE = 4_000
 """Entries in one file."""

@@ -32,7 +32,8 @@ import tablectl
 from tablectl.applying.events import RunEvent
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.run_plan import Control, run
-from tablectl.engine.spark import SparkOptions, open_spark, packages
+from tablectl.engine.local_spark import packages
+from tablectl.engine.spark import SparkOptions, open_spark
 from tablectl.policies.config import Config, EngineConfig, WindowConfig
 
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"

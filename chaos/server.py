@@ -16,7 +16,7 @@ from pathlib import Path
 import pyspark  # noqa: TID251  # where spark-submit lies
 
 from chaos.ports import free_port
-from tablectl.engine.spark import packages
+from tablectl.engine.local_spark import packages
 
 ROOT = Path(__file__).resolve().parent.parent
 _MAIN = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"

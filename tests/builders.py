@@ -13,8 +13,9 @@ from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.log.reader import read_table
+from tablectl.model.commit import Commit
 from tablectl.model.plan import Basis, ProtocolFact, TablePlan
-from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.writers_in_history import ClientFact
 from tablectl.planning.plan_table import plan_table
 from tablectl.storage.object_stores import StoreOptions

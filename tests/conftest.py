@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from chaos.ports import free_port
-from tablectl.engine.spark import SparkOptions, open_spark, packages
+from tablectl.engine.local_spark import packages
+from tablectl.engine.spark import SparkOptions, open_spark
 from tablectl.policies.read_config import REQUESTS
 from tests.s3 import Faults, S3Server, clean_environ
 

@@ -37,7 +37,7 @@ EXEMPT = {
     "commands/output.py": "prints",
     "documents/style.py": "prints",
     "delta/credentials.py": "scrubs the message of the error",
-    "model/text.py": "shows the message of the error",
+    "model/safe_text.py": "shows the message of the error",
     "model/patterns.py": "selects by name, before any table is handled",
     "model/plan.py": "properties of a record that was checked when it was made",
     "policies/": "reads the files of the user, before any table is handled",
@@ -55,7 +55,7 @@ SHOWN = {
 """Functions that show the name of any table, of one that failed, too."""
 CALLERS = {
     *(("applying/run.py", name) for name in ("_with_owed_hooks", "_size", "_noted", "_Task._end_attempt")),
-    ("applying/context.py", "table_key"),
+    ("applying/run_context.py", "table_key"),
     ("log/reader.py", "read_each.<locals>.one"),
     ("commands/advise.py", "each_table.<locals>.one"),
     ("commands/read_tables.py", "in_threads.<locals>.one"),

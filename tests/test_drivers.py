@@ -10,7 +10,7 @@ import pytest
 
 from tablectl.commands.project import Engines, EngineSource, Project
 from tablectl.engine import spark
-from tablectl.engine.port import check_delta
+from tablectl.engine.interface import check_delta
 from tablectl.model.errors import EngineError
 from tablectl.policies.config import Config, EngineConfig
 

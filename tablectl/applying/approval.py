@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from threading import Lock
 
-from tablectl.applying.context import StopTableError
 from tablectl.applying.remaining_statements import remaining_statements
+from tablectl.applying.run_context import StopTableError
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.policy import attribute
 from tablectl.delta.databricks_runtimes import Runtime
@@ -24,9 +24,9 @@ from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import PlanFileError, TablectlError
 from tablectl.model.plan import Change, Plan, Statement, TablePlan
 from tablectl.model.run_report import RunOutcome
+from tablectl.model.safe_text import cut
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.model.text import cut
 from tablectl.planning.diff import depth_for
 from tablectl.planning.lint import with_own_rules
 from tablectl.planning.plan_file import rewritten_bytes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from tablectl.applying.context import RunContext, TableJob
+from tablectl.applying.run_context import RunContext, TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.model.calendar import Calendar
 from tablectl.model.plan import TablePlan

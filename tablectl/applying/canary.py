@@ -11,18 +11,18 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 
-from tablectl.applying.context import CanaryTerms, Count, Counts, LiveReader, RunContext, StopCondition, Term
 from tablectl.applying.observed_writers import is_writer, name_of
+from tablectl.applying.run_context import CanaryTerms, Count, Counts, LiveReader, RunContext, StopCondition, Term
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, wait_here
 from tablectl.conflicts.past_writers import write_seconds
 from tablectl.leases.clock import StoppedError
+from tablectl.model.commit import Commit
 from tablectl.model.errors import ExitCode, LiveError, TablectlError, of_table, one_line
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import CanaryRun, CanaryTable, RunOutcome, TableRun
+from tablectl.model.safe_text import minutes_text
 from tablectl.model.stamp import read_stamp
-from tablectl.model.streams import LATE, StreamPosition, StreamWriter, usual_gap
-from tablectl.model.table import Commit
-from tablectl.model.text import minutes_text
+from tablectl.model.stream_progress import LATE, StreamPosition, StreamWriter, usual_gap
 from tablectl.storage.table_log import DataFile
 from tablectl.support.frozen import frozen
 

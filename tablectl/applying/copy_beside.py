@@ -14,19 +14,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from tablectl.applying.context import RunContext, StopTableError, check_answers, check_table_id, interrupted
 from tablectl.applying.copy_records import CopiedPart, delete_part, save_part, saved_parts
 from tablectl.applying.events import RunEvent
 from tablectl.applying.row_sums import RowSum, row_sums, unlike
+from tablectl.applying.run_context import RunContext, StopTableError, check_answers, check_table_id, interrupted
 from tablectl.applying.scheduler import HOUR, LIMIT
-from tablectl.engine.port import CopiesTables, FollowedTable, MaySend, TableCopy
+from tablectl.engine.interface import CopiesTables, FollowedTable, MaySend, TableCopy
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import EngineError, LiveError, is_conflict
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.run_report import RunOutcome
+from tablectl.model.safe_text import size_text
 from tablectl.model.table import LiveTable
-from tablectl.model.text import size_text
 from tablectl.support.json_text import read_json
 
 _LARGEST_PART = 1 << 30

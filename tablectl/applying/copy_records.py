@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from tablectl.model.errors import WindowError
-from tablectl.model.text import time_text
+from tablectl.model.safe_text import time_text
 from tablectl.storage.records import LARGEST, RecordStore
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import MOST_VALUES, read_json, write_json

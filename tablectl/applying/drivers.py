@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tablectl.applying.context import TableJob
+from tablectl.applying.run_context import TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
-from tablectl.engine.port import Engine
+from tablectl.engine.interface import Engine
 from tablectl.leases.lease_records import PATIENCE, RunningStatement
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import RunOutcome, TableRun

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
-from tablectl.applying.context import RunContext, StopTableError, check_answers, interrupted
-from tablectl.applying.drain import MOST_NAMED, DrainOptions, DrainWait, drain, named
+from tablectl.applying.drain_writers import MOST_NAMED, DrainOptions, DrainWait, drain, named
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
+from tablectl.applying.run_context import RunContext, StopTableError, check_answers, interrupted
 from tablectl.applying.shared_window import SharedWindow, WindowStep
 from tablectl.applying.statement_turns import SHORT_DRAIN, lane_of
 from tablectl.applying.waits import Later
@@ -23,7 +23,7 @@ from tablectl.leases.lease_records import PATIENCE, Gate
 from tablectl.model.errors import WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.run_report import GateRun, PossibleFailure, RunOutcome
-from tablectl.model.text import listed
+from tablectl.model.safe_text import listed
 
 GATES: Mapping[Phase, Gate] = MappingProxyType(
     {Phase.FREE: Gate.NO_SCHEMA, Phase.REWRITE: Gate.APPENDS_ONLY, Phase.CLOSED: Gate.CLOSED}

@@ -17,9 +17,9 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
 
-from tablectl.applying.context import RunContext, StopTableError, TableJob, interrupted
 from tablectl.applying.events import RunEvent
 from tablectl.applying.lease_wait import DeadStatements, LeaseWait
+from tablectl.applying.run_context import RunContext, StopTableError, TableJob, interrupted
 from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import shares_window
 from tablectl.applying.waits import End, Later
@@ -30,7 +30,7 @@ from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
 from tablectl.model.errors import BrokenTableError, TablectlError, WindowError, of_table
 from tablectl.model.run_report import RunOutcome, TableRun
-from tablectl.model.text import listed
+from tablectl.model.safe_text import listed
 from tablectl.storage.records import RecordStore
 from tablectl.support.frozen import frozen
 

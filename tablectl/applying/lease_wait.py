@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Protocol
 
-from tablectl.applying.context import TAG, RunContext, TableJob
 from tablectl.applying.events import most_text
+from tablectl.applying.run_context import TAG, RunContext, TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.delta.locations import canonical_location
-from tablectl.engine.port import Engine
+from tablectl.engine.interface import Engine
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Sighting, acquire_all
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease, Renewer

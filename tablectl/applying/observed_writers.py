@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tablectl.model.commit import Commit
 from tablectl.model.run_report import CommitRun, PossibleFailure, StatementRun, WriterRun
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import Commit
 
 _LONGEST = 60
 

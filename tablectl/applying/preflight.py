@@ -11,16 +11,16 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from tablectl.applying.context import RunContext, StopTableError, TableJob
 from tablectl.applying.copy_beside import check_copies
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import RunEvent
 from tablectl.applying.lease_wait import LeaseWait
+from tablectl.applying.run_context import RunContext, StopTableError, TableJob
 from tablectl.applying.run_table import unexpected
 from tablectl.applying.statement import check_name
 from tablectl.applying.waits import GO, Answer, End, Wait
 from tablectl.delta.dialects import dialect_of
-from tablectl.engine.port import CommitDriver, Engine, no_overwrite
+from tablectl.engine.interface import CommitDriver, Engine, no_overwrite
 from tablectl.leases.lease import Lease
 from tablectl.model.errors import LiveError, PlanFileError, WindowError
 from tablectl.model.plan import TablePlan

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from tablectl.applying.calendar_check import opening_of
-from tablectl.applying.context import QuietTerms, RunContext, TableJob
+from tablectl.applying.run_context import QuietTerms, RunContext, TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.conflicts.past_writers import KnownJob, PastWriters, known_jobs, loss_of, loss_within, past_writers
 from tablectl.leases.guards import read_guards

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tablectl.applying.context import StopTableError, check_table_id
+from tablectl.applying.run_context import StopTableError, check_table_id
 from tablectl.attributes.policy import basis_of
 from tablectl.delta.names import TableName
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import Change, Phase, Refusal, Statement, TablePlan, strictest
 from tablectl.model.run_report import RunOutcome
+from tablectl.model.safe_text import time_text
 from tablectl.model.table import LiveTable
-from tablectl.model.text import time_text
 from tablectl.planning.derive_statements import derive_table, operations_for, refusals_for
 from tablectl.planning.diff import ChangeState, change_state, current, why_stale
-from tablectl.planning.protocol import protocol_refusals
+from tablectl.planning.locked_out_clients import protocol_refusals
 
 
 def remaining_statements(

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import logging
 
-from tablectl.applying.context import StopTableError
 from tablectl.applying.copy_beside import BesideCopy, check_room
 from tablectl.applying.copy_records import forget_parts
 from tablectl.applying.row_sums import TEXTS, checksums
+from tablectl.applying.run_context import StopTableError
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.names import column_sql
 from tablectl.delta.schema import columns_of, differences
 from tablectl.leases.lease import LeaseLost
+from tablectl.model.commit import Commit
 from tablectl.model.errors import EngineError, LiveError, WindowError
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LiveTable
 
 _log = logging.getLogger(__name__)
 

@@ -17,7 +17,6 @@ from functools import partial
 
 from tablectl.applying.calendar_check import CalendarWait
 from tablectl.applying.canary import STOPPED_HINT, choose, soak
-from tablectl.applying.context import RunContext, TableJob, table_key
 from tablectl.applying.copy_beside import copies_beside
 from tablectl.applying.drivers import Driver, DriverWait, Placement, expected_work, paced_bytes
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
@@ -25,10 +24,11 @@ from tablectl.applying.hooks import OwedHookTable, run_owed_hooks, with_shared_w
 from tablectl.applying.lease_wait import STATEMENT_LEFT, DeadStatements, LeaseWait
 from tablectl.applying.preflight import Preflight, Rights, check_commit_drivers, check_places
 from tablectl.applying.quiet_moment import QuietWait
+from tablectl.applying.run_context import RunContext, TableJob, table_key
 from tablectl.applying.run_table import run_table, unexpected
 from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow, shares_window
-from tablectl.applying.streams import Positions, StreamWait, continued_streams, positions_of
+from tablectl.applying.stopped_streams import Positions, StreamWait, continued_streams, positions_of
 from tablectl.applying.waits import KEEP, Awaited, End, Later, Wait, first_answer
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import milliseconds
@@ -37,7 +37,7 @@ from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import ExitCode, PlanFileError, TablectlError, no_panic, of_table
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.run_report import CanaryRun, RunOutcome, RunReport, TableRun
-from tablectl.model.text import minutes_text
+from tablectl.model.safe_text import minutes_text
 from tablectl.storage.mounts import real_place
 from tablectl.storage.records import RecordStore
 from tablectl.support.frozen import frozen

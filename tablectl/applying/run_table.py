@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tablectl.applying.context import RunContext, StopTableError, check_answers, interrupted
 from tablectl.applying.copy_beside import begin_copy, catch_up, copies_beside, cut_over
 from tablectl.applying.remaining_statements import (
     check_allowed,
@@ -23,6 +22,7 @@ from tablectl.applying.remaining_statements import (
     why_waiting,
 )
 from tablectl.applying.rewrite_checks import check_rewritable, check_rewrites
+from tablectl.applying.run_context import RunContext, StopTableError, check_answers, interrupted
 from tablectl.applying.run_upkeep import run_upkeep
 from tablectl.applying.statement import (
     Landed,
@@ -44,15 +44,16 @@ from tablectl.applying.table_session import TableSession, ended, lease_lost, ver
 from tablectl.attributes.constraints import violated_by
 from tablectl.delta.locations import canonical_location
 from tablectl.delta.schema import Schema, own_metadata
-from tablectl.engine.port import MaySend
+from tablectl.engine.interface import MaySend
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease, LeaseLost
+from tablectl.model.commit import Commit
 from tablectl.model.errors import EngineError, TablectlError, error_of, is_conflict, no_panic
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LiveTable
 from tablectl.planning.diff import ChangeState, change_state, why_stale
 from tablectl.planning.plan_upkeep import UpkeepTable
 from tablectl.support.frozen import frozen

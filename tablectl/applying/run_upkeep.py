@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tablectl.applying.context import QuietTerms, StopTableError, check_answers, interrupted
 from tablectl.applying.quiet_moment import decide, forecast_of
 from tablectl.applying.remaining_statements import error_text
+from tablectl.applying.run_context import QuietTerms, StopTableError, check_answers, interrupted
 from tablectl.applying.statement import (
     Landed,
     LandedElsewhere,
@@ -37,13 +37,14 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import HERE, GuardRecord, read_guards
 from tablectl.leases.lease_records import Gate
+from tablectl.model.commit import Commit
 from tablectl.model.errors import EngineError, WindowError, is_conflict
 from tablectl.model.plan import Statement
 from tablectl.model.run_report import RunOutcome
+from tablectl.model.safe_text import listed, minutes_text, size_text
 from tablectl.model.stamp import read_stamp
-from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
-from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
-from tablectl.model.text import listed, minutes_text, size_text
+from tablectl.model.stream_progress import StreamPosition, StreamState, UnknownStream
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.upkeep import kept_seconds
 from tablectl.planning.plan_upkeep import FIX_RETENTION, OPTIMIZE, UpkeepTable, upkeep_table, why_no_vacuum
 

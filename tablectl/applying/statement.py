@@ -12,20 +12,20 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tablectl.applying.context import RunContext, StopTableError, check_table_id
 from tablectl.applying.remaining_statements import error_text, is_missing, is_too_young, planned_phase, separate_commits
+from tablectl.applying.run_context import RunContext, StopTableError, check_table_id
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.locations import canonical_location
-from tablectl.engine.port import MaySend
+from tablectl.engine.interface import MaySend
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.leases.lease_records import RunningStatement
+from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import Kind
 from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.run_report import RunOutcome, StatementRun
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import Commit
 from tablectl.support.frozen import frozen
 
 ANNOUNCE_EVERY = 60.0

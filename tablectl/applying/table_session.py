@@ -8,21 +8,22 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from tablectl.applying.calendar_check import outside
-from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.copy_beside import BesideCopy
 from tablectl.applying.events import RunEvent
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.hooks import HookStreams, TableHooks, distinct
 from tablectl.applying.observed_writers import name_of, possible_failures, writers_seen
+from tablectl.applying.run_context import RunContext, StopTableError
 from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
+from tablectl.model.commit import Commit
 from tablectl.model.errors import LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.run_report import CommitRun, RunOutcome, StatementRun, TableRun
+from tablectl.model.safe_text import value_text
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
-from tablectl.model.text import value_text
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.derive_statements import stopped_streams
 from tablectl.planning.diff import ChangeState, change_state, current, found_value
 from tablectl.planning.plan_table import changes_depend_on_writers

@@ -40,9 +40,10 @@ from tablectl.delta.names import (
     column_text,
     parse_column,
 )
+from tablectl.model.file_layout import ClusteringState, FileGroup
 from tablectl.model.operations import PARTITIONS, ClusterBy, Operation, OptimizeData, Repartition, ReplacePartitions
 from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
-from tablectl.model.table import ClusteringState, FileGroup, LiveTable
+from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
 DATA = "data"

@@ -25,9 +25,9 @@ from tablectl.model.operations import (
     SetProperties,
 )
 from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.safe_text import is_cut
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.model.text import is_cut
 
 NONE, NOT_NULL, NULLABLE = "none", "not null", "nullable"
 WORDS = (NONE, NOT_NULL, NULLABLE)

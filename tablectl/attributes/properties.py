@@ -11,9 +11,9 @@ from tablectl.delta import keys
 from tablectl.delta.properties import find_anywhere
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.safe_text import cut
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.model.text import cut
 
 _OVER_VECTORS = (
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"

@@ -25,9 +25,9 @@ from tablectl.model.operations import (
     UpgradeUniform,
 )
 from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.safe_text import value_text
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.model.text import value_text
 
 UniformValue = Literal["iceberg_v1", "iceberg_v2", "iceberg_v3", "none"]
 

@@ -16,7 +16,7 @@ from tablectl.catalogs.registry import CatalogTable, Listed, Operation
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.locations import is_absolute
 from tablectl.delta.names import TableName
-from tablectl.engine.port import SIMPLE_NAME
+from tablectl.engine.interface import SIMPLE_NAME
 from tablectl.model.catalog_answers import CatalogEntry, TableRights
 from tablectl.model.errors import LiveError, MissingError, TablectlError, of_table
 from tablectl.storage.object_stores import TemporaryCredentials

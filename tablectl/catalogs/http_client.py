@@ -20,7 +20,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from tablectl.delta.credentials import HIDDEN, scrub
 from tablectl.model.errors import LiveError, UsageError
-from tablectl.model.text import printable
+from tablectl.model.safe_text import printable
 from tablectl.support.files import size_text
 from tablectl.support.json_text import JsonBudgetError, read_json, write_json
 from tablectl.support.threads import in_thread

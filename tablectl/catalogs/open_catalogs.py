@@ -10,7 +10,7 @@ from tablectl.catalogs.http_client import HttpClient, token_of, why_no_url
 from tablectl.catalogs.registry import CatalogReader, Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.engine.databricks_login import LOGIN, log_in
-from tablectl.engine.port import Catalog
+from tablectl.engine.interface import Catalog
 from tablectl.model.errors import UsageError
 from tablectl.policies.catalog_config import CONNECTOR, CatalogConfig
 

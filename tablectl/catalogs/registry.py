@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 from tablectl.delta.locations import canonical_location, location_fault
 from tablectl.delta.names import TableName
-from tablectl.engine.port import Catalog
+from tablectl.engine.interface import Catalog
 from tablectl.model.catalog_answers import CatalogEntry, ManagedTable, TableRights
 from tablectl.model.errors import BrokenTableError, LiveError, TablectlError, of_table
 from tablectl.storage.object_stores import Provider, TemporaryCredentials

@@ -27,7 +27,7 @@ from tablectl.catalogs.unity_answers import (
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.locations import canonical_location, is_absolute
 from tablectl.delta.names import TableName
-from tablectl.engine.port import SIMPLE_NAME
+from tablectl.engine.interface import SIMPLE_NAME
 from tablectl.model.catalog_answers import CatalogEntry, TableRights
 from tablectl.model.errors import LiveError, MissingError, TablectlError, of_table
 from tablectl.storage.object_stores import TemporaryCredentials

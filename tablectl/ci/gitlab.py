@@ -19,7 +19,7 @@ from tablectl.ci.post_comment import DEFAULT, addition, body_of, digest_in, mark
 from tablectl.ci.rest_api import HostedRepository, open_gitlab
 from tablectl.commands.user_files import read_plan, write_file
 from tablectl.model.errors import ExitCode, LiveError, PlanFileError, TablectlError
-from tablectl.model.text import escape_output
+from tablectl.model.safe_text import escape_output
 from tablectl.planning.plan_file import MAX_BYTES, digest_of, load_plan
 from tablectl.support.frozen import frozen
 

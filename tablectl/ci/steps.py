@@ -32,13 +32,13 @@ from tablectl.commands.user_files import read_plan, write_file
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode, InputError, LiveError, PlanFileError, TablectlError, UsageError, error_of
 from tablectl.model.plan import Plan
-from tablectl.model.text import printable, value_text
+from tablectl.model.safe_text import printable, value_text
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.read_config import BASE, ENV, ignored_keys, load_config
-from tablectl.reports.context import Context
 from tablectl.reports.document_markdown import said
 from tablectl.reports.groups import Group, Weight, plan_groups
+from tablectl.reports.report_context import Context
 from tablectl.reports.sarif import problems_sarif
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")

@@ -17,21 +17,22 @@ from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.commands.user_files import check_writable, write_file
 from tablectl.delta.names import TableName, parse_table
+from tablectl.insight.advice.advice_records import Advice, Declared, LakeAdvice, TableAdvice, TableFacts
 from tablectl.insight.advice.advise import advise as advise_table
 from tablectl.insight.advice.advise import document_of_advice
-from tablectl.insight.advice.facts import Advice, Declared, LakeAdvice, TableAdvice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
 from tablectl.log.column_values import column_values
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.log.recent_commits import read_past_commits
 from tablectl.log.stream_checkpoint import read_streams
+from tablectl.model.commit import WriteHistory
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, of_table, one_line
-from tablectl.model.table import LOOK_BACK, Depth, LiveTable, WriteHistory
-from tablectl.model.text import natural_key
+from tablectl.model.safe_text import natural_key
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.effective_policy import spec_for
-from tablectl.policies.fields import ListOf, Text, flag, whole
+from tablectl.policies.field_types import ListOf, Text, flag, whole
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_text import TableEntry, table_key, write_entry, write_policies
 from tablectl.storage.log_stores import Stores

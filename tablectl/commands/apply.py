@@ -27,13 +27,13 @@ from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.fields import ListOf, Text, flag
+from tablectl.policies.field_types import ListOf, Text, flag
 from tablectl.policies.repository import Paths
 from tablectl.policies.spec import Specs
-from tablectl.reports.context import Context
 from tablectl.reports.notification import error_notification, run_notification
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.report_context import Context
 from tablectl.reports.results import document_of_run
 from tablectl.reports.wording import outcome_text
 

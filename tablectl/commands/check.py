@@ -17,14 +17,14 @@ from tablectl.commands.read_tables import OnRead, ignore_progress, locate
 from tablectl.commands.report_context import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.delta.names import parse_table
-from tablectl.insight.advice.facts import TableFacts
+from tablectl.insight.advice.advice_records import TableFacts
 from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, document_of_risks, find_risks
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
-from tablectl.model.text import natural_key
+from tablectl.model.safe_text import natural_key
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import LintedTable
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.fields import ListOf, Text
+from tablectl.policies.field_types import ListOf, Text
 from tablectl.policies.spec import TableSpec
 
 _WRITTEN = "Written by `tablectl check`: what mends the risks that it found. What no line names is not managed."

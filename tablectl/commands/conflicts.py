@@ -21,9 +21,9 @@ from tablectl.insight.table_operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError, one_table
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.policies.declare_setting import REQUIRED, setting
-from tablectl.policies.fields import ListOf, Text, flag
+from tablectl.policies.field_types import ListOf, Text, flag
 from tablectl.policies.repository import Paths
-from tablectl.policies.suggestions import nearest
+from tablectl.policies.spelling_hints import nearest
 
 _CLIENT = re.compile(r"([a-z-]{1,60})(?:[ /:-]{0,4}(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")
 

@@ -29,16 +29,16 @@ from tablectl.model.errors import (
     UsageError,
 )
 from tablectl.model.patterns import MAGIC
+from tablectl.model.safe_text import value_text
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableLock
-from tablectl.model.text import value_text
-from tablectl.planning.birth import PlannedBirth, birth_of, plan_birth
 from tablectl.planning.diff import depth_for, diff
+from tablectl.planning.new_table import PlannedBirth, birth_of, plan_birth
 from tablectl.policies.declare_setting import REQUIRED, setting
-from tablectl.policies.fields import Text, flag
+from tablectl.policies.field_types import Text, flag
 from tablectl.policies.repository import Paths, read_text, shown_path
 from tablectl.policies.spec import TableSpec
-from tablectl.policies.suggestions import is_slip
+from tablectl.policies.spelling_hints import is_slip
 from tablectl.reports.render import ReportFormat
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN, write_json

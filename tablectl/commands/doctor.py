@@ -14,8 +14,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from tablectl.applying.context import StopTableError
 from tablectl.applying.preflight import check_commits
+from tablectl.applying.run_context import StopTableError
 from tablectl.catalogs.open_catalogs import WITHOUT_SPARK
 from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
@@ -26,8 +26,8 @@ from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.documents.style import plural
-from tablectl.engine.local_spark import java_problem
-from tablectl.engine.port import CommitDriver
+from tablectl.engine.find_java import java_problem
+from tablectl.engine.interface import CommitDriver
 from tablectl.leases.clock import today
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
@@ -35,7 +35,7 @@ from tablectl.model.operations import RIGHTS
 from tablectl.policies.catalog_config import CONNECTOR
 from tablectl.policies.config import EngineConfig
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.fields import Text, flag
+from tablectl.policies.field_types import Text, flag
 from tablectl.policies.read_config import BASE, is_unmerged
 from tablectl.policies.repository import Paths
 from tablectl.policies.spec import TableSpec

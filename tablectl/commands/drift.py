@@ -27,14 +27,15 @@ from tablectl.commands.selection import Selection
 from tablectl.commands.status import StatusOptions, collect_status
 from tablectl.log.blame import BlameQuery, Origin, blame
 from tablectl.log.reader import Reading
+from tablectl.model.commit import Commit
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, of_table, one_line
 from tablectl.model.plan import Change
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import Commit, Depth, LiveTable
+from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.drift import Drift, SlippedTable, TableDrift, adoptable_values, questions, table_drift
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.fields import flag
+from tablectl.policies.field_types import flag
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.notification import drift_notification
 from tablectl.reports.render import ReportFormat

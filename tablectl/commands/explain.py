@@ -30,16 +30,16 @@ from tablectl.insight.explain_word import (
 )
 from tablectl.insight.glossary import find_term, looks_like_a_term, term_names
 from tablectl.lint_rules import RULES
-from tablectl.lint_rules.products import needs_of_value
+from tablectl.lint_rules.client_support import needs_of_value
 from tablectl.model.errors import ExitCode, InputError, UsageError
 from tablectl.planning.explain_property import explain_property
 from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.effective_policy import AmbiguousNameError, Explanation, is_word
 from tablectl.policies.effective_policy import explain as explain_table
-from tablectl.policies.fields import Text
+from tablectl.policies.field_types import Text
 from tablectl.policies.own_rules import documentation_of, own_rules
 from tablectl.policies.repository import Paths
-from tablectl.policies.suggestions import nearest, shown
+from tablectl.policies.spelling_hints import nearest, shown
 from tablectl.policies.variables import typed_place
 from tablectl.reports.explain_document import (
     CodeExplanation,
@@ -49,7 +49,7 @@ from tablectl.reports.explain_document import (
     document_of_explanation,
     document_of_property,
 )
-from tablectl.support.pages import pages_folder
+from tablectl.support.docs_folder import pages_folder
 
 _CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
 _FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)

@@ -20,12 +20,12 @@ from tablectl.documents.style import plural
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import TableFailure
-from tablectl.planning.dbt import dbt_entry
+from tablectl.planning.dbt_findings import dbt_entry
 from tablectl.planning.diff import depth_for
 from tablectl.planning.import_table import policy_of_table
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.fields import ListOf, Text, flag
+from tablectl.policies.field_types import ListOf, Text, flag
 from tablectl.policies.repository import Repository, declared_already, requested_tables, shown_path, whole_catalog
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile

@@ -21,12 +21,12 @@ from tablectl.commands.output import Output
 from tablectl.commands.read_tables import NO_TABLE
 from tablectl.commands.user_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
-from tablectl.model.install import CiSystem, InstallSource, parse_source
-from tablectl.model.text import listed
+from tablectl.model.install_source import CiSystem, InstallSource, parse_source
+from tablectl.model.safe_text import listed
 from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
 from tablectl.policies.config import Config
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.fields import ListOf, Text, Word
+from tablectl.policies.field_types import ListOf, Text, Word
 from tablectl.policies.repository import Repository, requested_tables, shown_path
 from tablectl.policies.schemas import policy_schema
 from tablectl.policies.variables import Variables

@@ -27,14 +27,14 @@ from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, Finding
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
-from tablectl.planning.dbt import dbt_findings
+from tablectl.planning.dbt_findings import dbt_findings
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import Linted, LintedTable, graded, with_own_rules
 from tablectl.planning.lint import lint as lint_state
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.effective_policy import policy_lines_of
-from tablectl.policies.fields import Text
+from tablectl.policies.field_types import Text
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.results import document_of_lint

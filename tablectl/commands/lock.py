@@ -16,7 +16,7 @@ from tablectl.commands.options import TEXT_AND_JSON, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.user_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
-from tablectl.model.install import (
+from tablectl.model.install_source import (
     DISTRIBUTIONS,
     CiSystem,
     InstallSource,
@@ -26,7 +26,7 @@ from tablectl.model.install import (
     wheel_name,
 )
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.fields import Text, Word
+from tablectl.policies.field_types import Text, Word
 from tablectl.policies.read_config import FILE, load_config
 from tablectl.policies.repository import shown_path
 from tablectl.reports.render import ReportFormat

@@ -10,21 +10,21 @@ from types import MappingProxyType
 from tablectl.commands.user_files import write_file
 from tablectl.documents.document import Document
 from tablectl.documents.style import Style
+from tablectl.insight.advice.advice_records import LakeAdvice
 from tablectl.insight.advice.advise import document_of_advice
-from tablectl.insight.advice.facts import LakeAdvice
 from tablectl.insight.advice.risks import LakeRisks, document_of_risks
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
-from tablectl.model.text import escape_output
+from tablectl.model.safe_text import escape_output
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.read_config import load_config
-from tablectl.reports.context import Context
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, format_of, render, suffixes
+from tablectl.reports.report_context import Context
 from tablectl.reports.results import document_of_drift, document_of_run
 from tablectl.reports.status_document import LakeStatus, document_of_status
 from tablectl.reports.upkeep_document import LakeUpkeep, document_of_upkeep

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 
 from tablectl.commands.output import Output
 from tablectl.model.errors import TablectlError, of_table
-from tablectl.model.text import printable
+from tablectl.model.safe_text import printable
 from tablectl.policies.config import Config, NotifyConfig
 from tablectl.policies.read_config import BASE
-from tablectl.reports.context import Context
 from tablectl.reports.notification import Notification, SentNotification, for_command
+from tablectl.reports.report_context import Context
 from tablectl.support.json_text import write_json
 from tablectl.support.processes import Invocation, ProcessLimits, run_captured
 

@@ -15,7 +15,7 @@ from tablectl.model.table_options import parse_size
 from tablectl.planning.plan_file import PlanLimits
 from tablectl.policies.config import ServerSettings
 from tablectl.policies.declare_setting import setting, settings_of
-from tablectl.policies.fields import ListOf, MapOf, Text, Word, flag, whole
+from tablectl.policies.field_types import ListOf, MapOf, Text, Word, flag, whole
 from tablectl.policies.repository import Paths
 from tablectl.policies.variables import is_variable
 from tablectl.reports.render import ReportFormat, suffixes

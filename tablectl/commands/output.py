@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Self, TextIO
 from tablectl.delta.credentials import scrub
 from tablectl.documents.style import Style, printable_lines
 from tablectl.model.errors import DEBUG, ExitCode, InputError, TablectlError, UsageError
-from tablectl.model.text import escape_output
+from tablectl.model.safe_text import escape_output
 from tablectl.support.json_text import write_json
 
 if TYPE_CHECKING:  # loaded where a run is shown
     from tablectl.applying.events import Notify
-    from tablectl.commands.display import Screen
+    from tablectl.commands.progress_display import Screen
 
 _SOON = 0.3
 """Seconds before the first progress of reading: fast commands need none."""
@@ -84,7 +84,7 @@ class Output:
     @contextmanager
     def display(self) -> Iterator[Notify]:
         """The observer of an apply: a display in place on a terminal, else lines."""
-        from tablectl.commands.display import lines, screen  # noqa: PLC0415  # few commands show a run
+        from tablectl.commands.progress_display import lines, screen  # noqa: PLC0415  # few commands show a run
 
         if self._err is None or not self._redraws:
             with lines(self.note) as told:

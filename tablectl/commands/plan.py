@@ -32,32 +32,32 @@ from tablectl.commands.selection import Selection
 from tablectl.commands.user_files import check_writable, new_plan, read_plan, saved_plan, write_file
 from tablectl.delta.dialects import EVERY_DIALECT, dialect_of
 from tablectl.delta.names import parse_table
-from tablectl.engine.port import Executors, RemoteWork
+from tablectl.engine.interface import Executors, RemoteWork
 from tablectl.leases.clock import today
+from tablectl.lint_rules.client_support import CLIENT_STANDS_OUTSIDE
 from tablectl.lint_rules.codes_found_elsewhere import RIGHT_NOT_SHOWN
-from tablectl.lint_rules.products import CLIENT_STANDS_OUTSIDE
 from tablectl.lint_rules.rule import RuleFinding, table_subject
 from tablectl.log.reader import Reading
 from tablectl.model.catalog_answers import TableRights
 from tablectl.model.errors import EngineError, ExitCode, LimitError, UsageError
 from tablectl.model.operations import RIGHTS
 from tablectl.model.plan import Plan, ProtocolFact, TablePlan
+from tablectl.model.safe_text import listed
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
-from tablectl.model.text import listed
 from tablectl.planning.diff import depth_for
 from tablectl.planning.lint import graded, lint, refused_by, with_own_rules
 from tablectl.planning.plan_file import FORMAT, MAX_BYTES, MOST_SHARDS, Shard, dump_plan, load_plan, merge_plans
 from tablectl.planning.plan_table import fails_writers, plan_table, writers_matter
 from tablectl.policies.config import CONFIG
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.fields import Text, Word, environment_variables, flag
+from tablectl.policies.field_types import Text, Word, environment_variables, flag
 from tablectl.policies.read_config import FILE, config_values, load_config
 from tablectl.policies.repository import Paths, Repository, variables_for
 from tablectl.policies.spec import Specs, TableSpec, expand
 from tablectl.policies.variables import ENVIRON_PREFIX, variables_of
-from tablectl.reports.context import Context
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.report_context import Context
 from tablectl.support.json_text import MOST_VALUES, read_json, write_json
 from tablectl.version import __version__
 

@@ -19,7 +19,7 @@ from tablectl.delta.credentials import server_text
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
-from tablectl.engine.port import Catalog, Engine, check_delta
+from tablectl.engine.interface import Catalog, Engine, check_delta
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable

@@ -16,7 +16,7 @@ from tablectl.model.errors import ExitCode, InputError, UsageError
 from tablectl.policies.adopt import Adoption, Texts, key_like, key_node
 from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.effective_policy import parse_name
-from tablectl.policies.fields import Text, flag
+from tablectl.policies.field_types import Text, flag
 from tablectl.policies.layers import Layer
 from tablectl.policies.read_config import FILE
 from tablectl.policies.repository import Paths, read_bytes

@@ -23,7 +23,7 @@ from tablectl.planning.plan_file import digest_of
 from tablectl.policies.effective_policy import Sources, policy_lines_of
 from tablectl.policies.repository import Paths
 from tablectl.policies.spec import Specs
-from tablectl.reports.context import Context
+from tablectl.reports.report_context import Context
 from tablectl.reports.wording import stream_lines
 from tablectl.storage.log_stores import Stores
 from tablectl.support.files import read_regular

@@ -15,9 +15,9 @@ from tablectl.documents.document import Document
 from tablectl.documents.style import Style
 from tablectl.model.errors import TablectlError, UsageError, of_table, one_line
 from tablectl.model.plan import TableFailure
-from tablectl.model.text import escape_output
-from tablectl.reports.context import Context
+from tablectl.model.safe_text import escape_output
 from tablectl.reports.render import ReportFormat, format_of, render, suffixes
+from tablectl.reports.report_context import Context
 from tablectl.support.frozen import frozen
 
 _log = logging.getLogger(__name__)

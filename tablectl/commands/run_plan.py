@@ -11,7 +11,11 @@ from typing import Any
 from uuid import uuid4
 
 from tablectl.applying.approval import Approval, check_declared, check_engine
-from tablectl.applying.context import (
+from tablectl.applying.drivers import Driver
+from tablectl.applying.events import Notify, RunEvent, no_progress
+from tablectl.applying.hooks import OwedHookTable
+from tablectl.applying.run import Schedule, run_plan
+from tablectl.applying.run_context import (
     Approve,
     CanaryTerms,
     QuietTerms,
@@ -21,16 +25,12 @@ from tablectl.applying.context import (
     approve_all,
     hook_runner,
 )
-from tablectl.applying.drivers import Driver
-from tablectl.applying.events import Notify, RunEvent, no_progress
-from tablectl.applying.hooks import OwedHookTable
-from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.scheduler import Pace
 from tablectl.commands.project import Project, RunEngines
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.locations import canonical_location
 from tablectl.delta.names import TableName, parse_table
-from tablectl.engine.port import Engine, KnowsStatements, MaySend, always
+from tablectl.engine.interface import Engine, KnowsStatements, MaySend, always
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
@@ -39,18 +39,19 @@ from tablectl.log.recent_commits import newest_row_version, row_versions, unname
 from tablectl.log.state import MemoryCache
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.catalog_answers import CatalogEntry
+from tablectl.model.commit import STATEMENT_ID, Commit
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError, of_table
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
 from tablectl.model.stamp import LONGEST_REASON, Stamp
-from tablectl.model.streams import StreamState
-from tablectl.model.table import STATEMENT_ID, WITH_HISTORY, Commit, Depth, LiveTable
+from tablectl.model.stream_progress import StreamState
+from tablectl.model.table import WITH_HISTORY, Depth, LiveTable
 from tablectl.planning.plan_file import digest_of
 from tablectl.planning.plan_upkeep import UpkeepTable
 from tablectl.policies.config import RunSettings, WindowConfig
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.effective_policy import spec_for
-from tablectl.policies.fields import Text, Word, duration, number
+from tablectl.policies.field_types import Text, Word, duration, number
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.groups import plan_groups
 from tablectl.storage.disk_log import free_bytes

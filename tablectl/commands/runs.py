@@ -23,10 +23,11 @@ from tablectl.delta.names import TableName
 from tablectl.documents.document import Document
 from tablectl.leases.clock import SystemClock
 from tablectl.log.reader import read_commits, read_table
+from tablectl.model.commit import Commit
 from tablectl.model.errors import BrokenTableError, ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.patterns import escape_glob
 from tablectl.model.plan import TableFailure
-from tablectl.model.table import Commit, Depth
+from tablectl.model.table import Depth
 from tablectl.planning.plan_file import dump_plan
 from tablectl.planning.undo import (
     PastRuns,
@@ -39,12 +40,12 @@ from tablectl.planning.undo import (
     table_undo,
 )
 from tablectl.policies.declare_setting import REQUIRED, setting
-from tablectl.policies.fields import ListOf, Text, flag, whole
+from tablectl.policies.field_types import ListOf, Text, flag, whole
 from tablectl.policies.spec import Specs, TableSpec
-from tablectl.reports.context import Context
 from tablectl.reports.document_text import document_text
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, render
+from tablectl.reports.report_context import Context
 from tablectl.reports.runs_document import document_of_adoption, document_of_runs, document_of_undo
 
 _STATE = Depth(0)

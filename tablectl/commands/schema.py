@@ -8,7 +8,7 @@ from tablectl.commands.command import command
 from tablectl.commands.output import Output
 from tablectl.model.errors import ExitCode
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.fields import Schema, Word
+from tablectl.policies.field_types import Schema, Word
 from tablectl.policies.schemas import config_schema, policy_schema
 
 

@@ -16,7 +16,7 @@ from tablectl.commands.user_files import read_plan, saved_plan
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.policies.declare_setting import REQUIRED, setting
-from tablectl.policies.fields import Text
+from tablectl.policies.field_types import Text
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.version import __version__
 

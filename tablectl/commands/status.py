@@ -30,15 +30,16 @@ from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENT
 from tablectl.delta.protocol import Protocol
 from tablectl.log.blame import BlameQuery, BlameResult, blame
 from tablectl.log.reader import Reading, ReadRequest, read_commits, read_each
+from tablectl.model.commit import Commit
 from tablectl.model.errors import ExitCode, LiveError, TablectlError, UsageError, one_line
 from tablectl.model.plan import Change
+from tablectl.model.safe_text import natural_key, time_text, value_text
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
-from tablectl.model.text import natural_key, time_text, value_text
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.fields import ListOf, Text, flag
+from tablectl.policies.field_types import ListOf, Text, flag
 from tablectl.policies.repository import has_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance

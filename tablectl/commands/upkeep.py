@@ -30,13 +30,13 @@ from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.expected_loss import hour_of_week
 from tablectl.model.plan import Plan, Refusal, TableFailure
 from tablectl.model.run_report import RunReport
+from tablectl.model.safe_text import natural_key
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
-from tablectl.model.text import natural_key
 from tablectl.model.upkeep import UpkeepFacts
 from tablectl.planning.plan_file import FORMAT
 from tablectl.planning.plan_upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_table, why_no_vacuum
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.fields import Text, duration, flag, number
+from tablectl.policies.field_types import Text, duration, flag, number
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.upkeep_document import UPKEEP_STATES, LakeUpkeep, TableUpkeep, document_of_upkeep
 from tablectl.storage.log_stores import Stores

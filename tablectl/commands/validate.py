@@ -20,9 +20,9 @@ from tablectl.policies.effective_policy import Sources, policy_lines_of
 from tablectl.policies.repository import Paths
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.context import Context
 from tablectl.reports.lint_document import counted, findings_lines
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.report_context import Context
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form
 

@@ -19,7 +19,7 @@ from tablectl.leases.owner import current_owner
 from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.declare_setting import REQUIRED, setting
-from tablectl.policies.fields import Text, whole
+from tablectl.policies.field_types import Text, whole
 from tablectl.reports.render import ReportFormat
 from tablectl.storage.records import RecordStore
 from tablectl.support.json_text import write_json

@@ -16,6 +16,7 @@ from tablectl.conflicts.expected_writers import ExpectedWriters, expected_writer
 from tablectl.conflicts.rules import decide, decide_all
 from tablectl.conflicts.transactions import CurrentTransaction
 from tablectl.delta.client_families import UNKNOWN
+from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import CommittedTransaction, Kind
 from tablectl.model.expected_loss import (
     DAYS,
@@ -32,7 +33,6 @@ from tablectl.model.expected_loss import (
     week_of_loss,
 )
 from tablectl.model.plan import Basis
-from tablectl.model.table import Commit
 from tablectl.model.writers_in_history import STAMP
 from tablectl.support.frozen import frozen
 

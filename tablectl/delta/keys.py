@@ -6,6 +6,11 @@ the catalogue of ``properties.py`` lists is spelled there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
+NOTHING_SET: Mapping[str, str] = MappingProxyType({})
+"""No property is set."""
 APPEND_ONLY = "delta.appendOnly"
 AUTO_COMPACT = "delta.autoOptimize.autoCompact"
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"

@@ -12,7 +12,7 @@ from typing import Literal
 
 from tablectl.documents.style import plural
 from tablectl.model.plan import TableFailure
-from tablectl.model.text import Code
+from tablectl.model.safe_text import Code
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.frozen import frozen
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from tablectl.model.text import printable
+from tablectl.model.safe_text import printable
 from tablectl.support.frozen import frozen
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from tablectl.engine.databricks_login import LOGIN, log_in
-from tablectl.engine.port import MaySend, always
+from tablectl.engine.interface import MaySend, always
 from tablectl.model.errors import EngineError
 
 INSTALL = (

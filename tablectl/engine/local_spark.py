@@ -1,67 +1,139 @@
-"""What a local Spark needs: a Java that is recent enough, and the settings and packages for object stores. Standard
-library only: the Makefile runs it first.
-"""
+"""A local Spark: its settings and packages, those for object stores included, and its start."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import IO, Any
 
-LEAST = 17
-"""The oldest Java that Spark 4 starts with."""
+from tablectl.engine.errors import engine_error
+from tablectl.engine.find_java import java_problem
+from tablectl.model.errors import EngineError
+from tablectl.model.store_options import NO_STORES
+
+INSTALL = "pip install 'pyspark[connect]==4.2.0' 'delta-spark==4.4.0' 'pandas>=2.2,<3'"
+"""The extra ``spark`` by its own packages: where tablectl itself comes from is not known here."""
+OURS = "spark.tablectl.driver"
+"""Set in a driver that tablectl started: no writer of a table uses it."""
+_STARTING = threading.Lock()
+"""Two threads that need a local Spark at the same moment get the same one."""
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _ANONYMOUS = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
 _CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 """Environment, web identity, profile, container, machine: the order in which the log reader looks, too."""
 _VERSION = re.compile(r"hadoop-client-api-(?P<version>[0-9][0-9.]*)\.jar")
+_DELTA = re.compile(r"\bio\.delta:delta-(?:spark|core)")
+"""Delta for Spark itself. Its other packages, such as the log store on DynamoDB, bring no Delta."""
 
 
-def find_java(environ: Mapping[str, str]) -> str | None:
-    """The ``java`` that Spark starts: the one in ``JAVA_HOME``, else the first on the path."""
-    home = environ.get("JAVA_HOME")
-    if home:
-        java = Path(home) / "bin" / "java"
-        return str(java) if _may_exist(java) else None
-    return shutil.which("java", path=environ.get("PATH"))
+def start_local(conf: Mapping[str, str], stores: Mapping[str, Mapping[str, str]]) -> tuple[Any, bool]:
+    """A classic session to derive ours from, and whether its Spark was started here. Raises ``EngineError``."""
+    with _STARTING:
+        return _started(conf, stores)
 
 
-def _may_exist(java: Path) -> bool:
+def _started(conf: Mapping[str, str], stores: Mapping[str, Mapping[str, str]]) -> tuple[Any, bool]:
+    from pyspark import SparkContext  # noqa: PLC0415, TID251  # only here, and only if an engine is used
+    from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # as above
+
+    if any(name in os.environ for name in ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")):
+        message = "this process uses Spark Connect, so no session of another kind can be started in it"
+        raise EngineError(message, "hand its session in (`spark=`), or set engine.remote")
+    # Not the active session: that one is per thread, and if the user has a context, ``getOrCreate`` would change it.
+    running = SparkSession._instantiatedSession
+    if running is not None and running._sc._jsc is not None:
+        return running, False
+    context = SparkContext._active_spark_context
+    if context is not None and context._jsc is not None:
+        return SparkSession(context), False
+    problem = java_problem(os.environ)
+    if problem:
+        raise EngineError(problem)
+    builder = SparkSession.builder
+    for key, value in local_conf(conf, stores).items():
+        builder = builder.config(key, value)
+    with tempfile.NamedTemporaryFile("w+", prefix="tablectl-spark-", suffix=".log") as log:
+        try:
+            with _stderr_to(log):
+                return builder.getOrCreate(), True
+        except Exception as error:
+            log.seek(0)
+            raise EngineError(why_not_started(log.read(), error), "see the requirements in the README") from error
+
+
+def why_not_started(log: str, error: Exception) -> str:
+    """Why a local Spark did not start, from what its JVM and Ivy wrote and from the error in Python."""
+    lines = [line.strip(" :\t") for line in log.splitlines()]
+    # Ivy also reports each host and file that it tried; the package is what the user can change.
+    packages = [line for line in lines if "unresolved dependency" in line]
+    unresolved = packages or [line for line in lines if "not found" in line]
+    reason = unresolved[0] if unresolved else engine_error(error).message
+    return f"the local Spark session did not start: {reason}"
+
+
+@contextmanager
+def _stderr_to(log: IO[str]) -> Iterator[None]:
+    """While Spark starts, its JVM inherits a file as standard error: the output of Ivy and log4j is not for users."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    os.dup2(log.fileno(), 2)
     try:
-        return java.is_file()
-    except OSError:  # no permission: running it says so
-        return True
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)
 
 
-def parse_version(text: str) -> int | None:
-    """The major version in the output of ``java -version``: ``17.0.15`` is 17, ``1.8.0_392`` is 8."""
-    match = re.search(r'version "(?:1\.)?(\d+)', text)
-    return int(match.group(1)) if match else None
+def local_conf(conf: Mapping[str, str], stores: Mapping[str, Mapping[str, str]] = NO_STORES) -> dict[str, str]:
+    """The settings of a local session: Delta enabled, few partitions, no web UI. The user's settings take
+    precedence.
+    """
+    ours = {
+        OURS: "true",
+        "spark.app.name": "tablectl",
+        "spark.master": "local[*]",
+        "spark.jars.packages": packages(),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        # VACUUM lists a table in as many tasks (``VacuumCommand.scala``): 10,000 by default, which take minutes here.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }
+    merged = {**ours, **store_conf(stores, os.environ), **conf}
+    theirs = conf.get("spark.jars.packages", "")
+    delta = "" if _DELTA.search(theirs) else ours["spark.jars.packages"]
+    merged["spark.jars.packages"] = ",".join(each for each in (delta, theirs, store_packages(stores, conf)) if each)
+    return merged
 
 
-def java_problem(environ: Mapping[str, str]) -> str | None:
-    """One sentence with the problem of this machine's Java and its fix; ``None`` if there is no problem."""
-    java = find_java(environ)
-    if java is None:
-        where = (
-            f"JAVA_HOME={environ['JAVA_HOME']} has no bin/java" if environ.get("JAVA_HOME") else "no java on the path"
-        )
-        return f"Spark needs Java {LEAST} or newer, and there is none: {where}; install a JDK or set JAVA_HOME."
+def packages() -> str:
+    """Maven coordinates of Delta for the installed pyspark and delta-spark."""
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"Spark needs Java {LEAST} or newer, and {java} does not run: {error}."
-    version = parse_version(answer.stderr + answer.stdout)
-    if version is None:
-        return f"Spark needs Java {LEAST} or newer, and {java} does not say its version."
-    if version < LEAST:
-        return f"Spark needs Java {LEAST} or newer, and {java} is Java {version}; install a newer JDK or set JAVA_HOME."
-    return None
+        spark, delta = metadata.version("pyspark"), metadata.version("delta-spark")
+    except metadata.PackageNotFoundError as error:
+        raise EngineError("a local session needs pyspark and delta-spark", INSTALL) from error
+    return delta_coordinates(spark, delta)
+
+
+def delta_coordinates(spark: str, delta: str) -> str:
+    """The jar of a version of Delta for a version of Spark: since 4.1 its name contains Spark's minor version."""
+    before = tuple(int(part) for part in delta.split(".")[:2] if part.isdigit()) < (4, 1)
+    suffix = "" if before else f"_{'.'.join(spark.split('.')[:2])}"
+    return f"io.delta:delta-spark{suffix}_2.13:{delta}"
 
 
 def store_conf(stores: Mapping[str, Mapping[str, str]], environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -117,7 +189,3 @@ def hadoop_version() -> str:
 
 def _is_true(text: str) -> bool:
     return text.lower() in {"1", "true"}
-
-
-if __name__ == "__main__":
-    sys.exit(java_problem(os.environ))

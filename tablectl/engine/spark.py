@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
-import sys
-import tempfile
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from functools import partial
-from importlib import import_module, metadata
-from typing import IO, Any, TypeVar
+from importlib import import_module
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
+from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.names import TableName, quote_name
 from tablectl.engine.describe import UNGUARDED, rows_of
 from tablectl.engine.errors import engine_error
+from tablectl.engine.interface import MaySend, RemoteWork, TableCopy, always
 from tablectl.engine.liveness import answer_of, watched
-from tablectl.engine.local_spark import java_problem, store_conf, store_packages
-from tablectl.engine.port import MaySend, RemoteWork, TableCopy, always
+from tablectl.engine.local_spark import INSTALL, OURS, start_local
 from tablectl.engine.spark_connect import (
     ConnectLink,
     check_answers,
@@ -39,16 +36,11 @@ from tablectl.engine.sql_catalog import NEVER_INHERITED, SETTINGS, STAMP_KEY, Sq
 from tablectl.engine.table_copy import open_table_copy
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.store_options import NO_STORES
-from tablectl.model.table import NOTHING_SET
 from tablectl.support.frozen import frozen
 
 _T = TypeVar("_T")
 
-INSTALL = "pip install 'pyspark[connect]==4.2.0' 'delta-spark==4.4.0' 'pandas>=2.2,<3'"
-"""The extra ``spark`` by its own packages: where tablectl itself comes from is not known here."""
 _CONNECT_PORT = 15002
-_OURS = "spark.tablectl.driver"
-"""Set in a driver that tablectl started: no writer of a table uses it."""
 _JVM_FIRST = "PYSPARK_GATEWAY_PORT"
 """Set by a JVM that starts Python (``spark-submit``, a notebook's cluster): it may continue when Python has exited."""
 _ABANDONED = 450.0
@@ -56,8 +48,6 @@ _ABANDONED = 450.0
 stream after 2 minutes and an operation without a client after 5, and checks every 30 s (Spark's
 ``ExecuteGrpcResponseSender.scala``, ``SparkConnectExecutionManager.scala``, ``Connect.scala``). Databricks documents no
 such time."""
-_STARTING = threading.Lock()
-"""Two threads that need a local Spark at the same moment get the same one."""
 
 
 @frozen
@@ -300,10 +290,9 @@ def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
             raise
         facts = SessionFacts(shared=True, link=link, bound=options.statement_bound)
         return _own(SparkEngine(session, options.dialect, facts), session, stamp)
-    with _STARTING:
-        base, started = _local(options)
+    base, started = start_local(options.conf, options.stores)
     _register_errors("delta.exceptions")
-    shared = base.conf.get(_OURS, None) is None
+    shared = base.conf.get(OURS, None) is None
     session = base.newSession()
     engine = SparkEngine(session, options.dialect, SessionFacts(shared=shared, context=base if started else None))
     return _own(engine, session, stamp)
@@ -398,104 +387,3 @@ def _read_gate(url: str) -> None:
     address = urlsplit(url)
     if address.hostname:
         socket.create_connection((address.hostname, address.port or _CONNECT_PORT), timeout=10).close()
-
-
-def packages() -> str:
-    """Maven coordinates of Delta for the installed pyspark and delta-spark."""
-    try:
-        spark, delta = metadata.version("pyspark"), metadata.version("delta-spark")
-    except metadata.PackageNotFoundError as error:
-        raise EngineError("a local session needs pyspark and delta-spark", INSTALL) from error
-    return delta_coordinates(spark, delta)
-
-
-_DELTA = re.compile(r"\bio\.delta:delta-(?:spark|core)")
-"""Delta for Spark itself. Its other packages, such as the log store on DynamoDB, bring no Delta."""
-
-
-def delta_coordinates(spark: str, delta: str) -> str:
-    """The jar of a version of Delta for a version of Spark: since 4.1 its name contains Spark's minor version."""
-    before = tuple(int(part) for part in delta.split(".")[:2] if part.isdigit()) < (4, 1)
-    suffix = "" if before else f"_{'.'.join(spark.split('.')[:2])}"
-    return f"io.delta:delta-spark{suffix}_2.13:{delta}"
-
-
-def local_conf(conf: Mapping[str, str], stores: Mapping[str, Mapping[str, str]] = NO_STORES) -> dict[str, str]:
-    """The settings of a local session: Delta enabled, few partitions, no web UI. The user's settings take
-    precedence.
-    """
-    ours = {
-        _OURS: "true",
-        "spark.app.name": "tablectl",
-        "spark.master": "local[*]",
-        "spark.jars.packages": packages(),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.ui.enabled": "false",
-        "spark.log.level": "ERROR",
-        "spark.sql.shuffle.partitions": "4",
-        "spark.databricks.delta.snapshotPartitions": "2",
-        # VACUUM lists a table in as many tasks (``VacuumCommand.scala``): 10,000 by default, which take minutes here.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-    }
-    merged = {**ours, **store_conf(stores, os.environ), **conf}
-    theirs = conf.get("spark.jars.packages", "")
-    delta = "" if _DELTA.search(theirs) else ours["spark.jars.packages"]
-    merged["spark.jars.packages"] = ",".join(each for each in (delta, theirs, store_packages(stores, conf)) if each)
-    return merged
-
-
-def _local(options: SparkOptions) -> tuple[Any, bool]:
-    """A classic session to derive ours from, and whether its Spark was started here."""
-    from pyspark import SparkContext  # noqa: PLC0415, TID251  # only here, and only if an engine is used
-    from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # as above
-
-    if any(name in os.environ for name in ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")):
-        message = "this process uses Spark Connect, so no session of another kind can be started in it"
-        raise EngineError(message, "hand its session in (`spark=`), or set engine.remote")
-    # Not the active session: that one is per thread, and if the user has a context, ``getOrCreate`` would change it.
-    running = SparkSession._instantiatedSession
-    if running is not None and running._sc._jsc is not None:
-        return running, False
-    context = SparkContext._active_spark_context
-    if context is not None and context._jsc is not None:
-        return SparkSession(context), False
-    problem = java_problem(os.environ)
-    if problem:
-        raise EngineError(problem)
-    builder = SparkSession.builder
-    for key, value in local_conf(options.conf, options.stores).items():
-        builder = builder.config(key, value)
-    with tempfile.NamedTemporaryFile("w+", prefix="tablectl-spark-", suffix=".log") as log:
-        try:
-            with _stderr_to(log):
-                return builder.getOrCreate(), True
-        except Exception as error:
-            log.seek(0)
-            raise EngineError(why_not_started(log.read(), error), "see the requirements in the README") from error
-
-
-def why_not_started(log: str, error: Exception) -> str:
-    """Why a local Spark did not start, from what its JVM and Ivy wrote and from the error in Python."""
-    lines = [line.strip(" :\t") for line in log.splitlines()]
-    # Ivy also reports each host and file that it tried; the package is what the user can change.
-    packages = [line for line in lines if "unresolved dependency" in line]
-    unresolved = packages or [line for line in lines if "not found" in line]
-    reason = unresolved[0] if unresolved else engine_error(error).message
-    return f"the local Spark session did not start: {reason}"
-
-
-@contextmanager
-def _stderr_to(log: IO[str]) -> Iterator[None]:
-    """While Spark starts, its JVM inherits a file as standard error: the output of Ivy and log4j is not for users."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    os.dup2(log.fileno(), 2)
-    try:
-        yield
-    finally:
-        sys.stderr.flush()
-        os.dup2(saved, 2)
-        os.close(saved)

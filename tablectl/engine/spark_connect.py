@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from tablectl.delta.credentials import server_text
 from tablectl.engine.databricks_login import LOGIN, check_host
 from tablectl.engine.errors import engine_error
+from tablectl.engine.interface import MaySend, always
 from tablectl.engine.liveness import Heartbeat
-from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError
 
 _T = TypeVar("_T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tablectl.engine.port import RemoteWork
+from tablectl.engine.interface import RemoteWork
 from tablectl.model.errors import EngineError
 
 _MISSING = "ImportError: "

@@ -8,7 +8,7 @@ from typing import Any
 
 from tablectl.delta.names import TableName, find_name, quote_name, quote_text
 from tablectl.engine.describe import delta_location, describe, not_found, schema_name, shown_facts
-from tablectl.engine.port import SIMPLE_NAME
+from tablectl.engine.interface import SIMPLE_NAME
 from tablectl.model.errors import EngineError, TablectlError, of_table
 
 STAMP_KEY = "spark.databricks.delta.commitInfo.userMetadata"

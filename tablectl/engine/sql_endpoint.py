@@ -15,8 +15,8 @@ from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import TableName, quote_name, quote_text
 from tablectl.engine.databricks_warehouse import Warehouse
 from tablectl.engine.errors import engine_error
+from tablectl.engine.interface import MaySend, always, no_overwrite
 from tablectl.engine.liveness import Heartbeat, answer_of, watched
-from tablectl.engine.port import MaySend, always, no_overwrite
 from tablectl.engine.sql_catalog import SETTINGS, STAMP_KEY, SqlCatalog
 from tablectl.engine.thrift_server import PASSWORD, USER, ThriftOptions, ThriftServer
 from tablectl.model.errors import EngineError, TablectlError

@@ -16,7 +16,7 @@ from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tablectl.delta.keys import CLUSTERING_DOMAIN
-from tablectl.engine.port import FollowedFile, FollowedTable
+from tablectl.engine.interface import FollowedFile, FollowedTable
 from tablectl.model.errors import EngineError
 from tablectl.support.json_text import read_json, write_json
 

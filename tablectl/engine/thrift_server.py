@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from tablectl.engine.port import MaySend
+from tablectl.engine.interface import MaySend
 from tablectl.model.errors import EngineError
 from tablectl.support.frozen import frozen
 

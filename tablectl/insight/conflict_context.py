@@ -7,10 +7,12 @@ from dataclasses import field, replace
 
 from tablectl.conflicts.transactions import Level, Platform
 from tablectl.delta import keys
+from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.model.commit import Commit
 from tablectl.model.operations import Operation, SetProperties, TableState
 from tablectl.model.plan import Basis, ProtocolFact
-from tablectl.model.table import NOTHING_SET, Commit, LiveTable
+from tablectl.model.table import LiveTable
 from tablectl.support.frozen import frozen
 
 VECTORS = keys.DELETION_VECTORS

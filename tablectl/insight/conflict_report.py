@@ -48,9 +48,9 @@ from tablectl.insight.matrix import (
 )
 from tablectl.insight.table_operations import OperationGroup, TableOperation
 from tablectl.model.plan import Change
+from tablectl.model.safe_text import value_text
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.model.text import value_text
 from tablectl.planning.derive_statements import operations_for, refusals_for
 from tablectl.planning.diff import diff
 from tablectl.support.frozen import frozen

@@ -17,10 +17,10 @@ from pkgutil import get_data
 from types import MappingProxyType
 
 from tablectl.documents.document import Block, Document, Facts, Listing, Paragraph, page
-from tablectl.model.text import Code
+from tablectl.model.safe_text import Code
+from tablectl.support.docs_folder import pages_folder
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
-from tablectl.support.pages import pages_folder
 
 PAGES = (
     "glossary.md",

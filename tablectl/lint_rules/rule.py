@@ -14,8 +14,9 @@ from tablectl.attributes.policy import Policy, planned_properties
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import ColumnPath, NameSyntaxError, parse_column
 from tablectl.delta.properties import find_anywhere
+from tablectl.model.commit import Commit
 from tablectl.model.plan import Change, Value
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableLock, TableOptions
 from tablectl.model.upkeep import UpkeepPolicy
 from tablectl.support.frozen import frozen

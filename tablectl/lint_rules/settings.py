@@ -15,7 +15,7 @@ from tablectl.delta import keys
 from tablectl.delta.names import column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, written_text
 from tablectl.lint_rules.rule import Found, LintedState, LintRule, Mend
-from tablectl.model.text import cut
+from tablectl.model.safe_text import cut
 
 _WEEK = 7 * 86_400_000_000
 _FORMATS = ((keys.iceberg_compat(1), "v1"), (keys.iceberg_compat(2), "v2"))

@@ -6,7 +6,7 @@ from tablectl.attributes.policy import declaration_of
 from tablectl.delta import keys
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.lint_rules.rule import Found, LintedState, LintRule
-from tablectl.model.table import Commit
+from tablectl.model.commit import Commit
 
 _REWRITES = frozenset({"DELETE", "UPDATE", "MERGE", "TRUNCATE"})
 _MANY = 5

@@ -10,9 +10,10 @@ from tablectl.log.listing import GapError, LogFiles, parse_listing, segment
 from tablectl.log.open_version import ListingGapError, read_twice
 from tablectl.log.parse_commit import ParsedCommit
 from tablectl.log.reader import Reading, table_of
+from tablectl.model.commit import Commit
 from tablectl.model.errors import LiveError
 from tablectl.model.plan import Value
-from tablectl.model.table import LOOK_BACK, Commit, LiveTable
+from tablectl.model.table import LOOK_BACK, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.table_log import TableLog, VanishedError
 from tablectl.support.frozen import frozen

@@ -16,7 +16,8 @@ from tablectl.log.state import check_protocol, frozen_properties, logical_column
 from tablectl.model.catalog_answers import ManagedTable
 from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable
 from tablectl.storage.log_stores import Stores
-from tablectl.storage.table_log import LINE_BYTES, STAGED, FirstNames, ReadBudget, TableLog, VanishedError
+from tablectl.storage.read_budget import ReadBudget
+from tablectl.storage.table_log import LINE_BYTES, STAGED, FirstNames, TableLog, VanishedError
 from tablectl.support.frozen import frozen
 
 _Result = TypeVar("_Result")

@@ -18,10 +18,11 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
+from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.log.parse_action import CLUSTERING, DomainMetadata, Metadata
 from tablectl.log.state import KnownState, State, TableCache
-from tablectl.model.table import NOTHING_SET, AppTransaction, Commit
+from tablectl.model.commit import AppTransaction, Commit
 from tablectl.support.json_text import read_json, write_json
 
 FILE = "tables.sqlite"

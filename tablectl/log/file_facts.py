@@ -26,9 +26,11 @@ from tablectl.log.history import History, read_commit
 from tablectl.log.listing import Segment, commit_name, parse_listing
 from tablectl.log.parse_action import MARKS, PARTITIONS, STATISTICS, Counts, FileAction, Partition
 from tablectl.log.parse_commit import ParsedCommit
+from tablectl.model.commit import Commit
 from tablectl.model.errors import LiveError
+from tablectl.model.file_layout import ClusteringState, FileGroup, PartitionLayout
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import ClusteringState, Commit, FileGroup, LiveTable, PartitionLayout
+from tablectl.model.table import LiveTable
 from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, WriterFiles, kept_seconds
 from tablectl.storage.table_log import TableLog, VanishedError
 from tablectl.support.frozen import frozen

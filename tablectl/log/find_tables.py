@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from tablectl.delta.locations import canonical_location, is_local
 from tablectl.delta.names import LOG, NameSyntaxError, TableName, find_name, parse_table
-from tablectl.engine.port import SIMPLE_NAME, Catalog
+from tablectl.engine.interface import SIMPLE_NAME, Catalog
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError, of_table, one_table
 from tablectl.model.patterns import (
     CatalogPattern,

@@ -15,7 +15,8 @@ from tablectl.log.checksum import Checksum, belongs_to, parse_checksum
 from tablectl.log.listing import LogFiles, Segment, checksum_name, commit_name, compacted_name, segment
 from tablectl.log.parse_commit import CommitSyntaxError, ParsedCommit, parse_commit
 from tablectl.model.errors import LiveError
-from tablectl.storage.table_log import AHEAD, OversizeError, TableLog, VanishedError
+from tablectl.storage.read_budget import OversizeError
+from tablectl.storage.table_log import AHEAD, TableLog, VanishedError
 
 _WHOLE = 100
 """The number of commits of which all that was parsed is kept until it is asked for."""

@@ -22,7 +22,7 @@ from tablectl.log.listing import (
 from tablectl.log.parse_action import HINT_BYTES
 from tablectl.log.state import catalog_managed, load_checkpoint_reader
 from tablectl.model.errors import LiveError
-from tablectl.model.text import printable
+from tablectl.model.safe_text import printable
 from tablectl.storage.table_log import FirstNames, TableLog, VanishedError
 
 _HINT = "_last_checkpoint"

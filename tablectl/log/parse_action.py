@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from tablectl.delta import keys
 from tablectl.delta.protocol import Protocol
-from tablectl.model.table import AppTransaction
+from tablectl.model.commit import AppTransaction
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import JsonBudgetError, check_json, read_json, write_json
 

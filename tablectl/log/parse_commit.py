@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from tablectl.delta.client_families import client_in
+from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.log.parse_action import (
     ACTION_BYTES,
@@ -33,7 +34,7 @@ from tablectl.log.parse_action import (
     parse_protocol,
     parse_transaction,
 )
-from tablectl.model.table import NOTHING_SET, STATEMENT_ID, AppTransaction, Commit
+from tablectl.model.commit import STATEMENT_ID, AppTransaction, Commit
 from tablectl.support.json_text import write_json
 
 _FILES = (b'{"add":', b'{"remove":', b'{"cdc":')

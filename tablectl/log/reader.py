@@ -31,9 +31,10 @@ from tablectl.log.state import (
 from tablectl.log.truncation import find_truncation
 from tablectl.log.write_history import read_write_history
 from tablectl.model.catalog_answers import CatalogEntry, ManagedTable
+from tablectl.model.commit import Commit
 from tablectl.model.errors import LiveError, TablectlError, of_table
-from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
-from tablectl.model.text import printable
+from tablectl.model.safe_text import printable
+from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import AHEAD, PAGE, TableLog

@@ -11,11 +11,12 @@ from tablectl.log.history import read_commit
 from tablectl.log.listing import LogFiles, commit_name
 from tablectl.log.open_version import commits_between, read_twice
 from tablectl.log.parse_commit import CommitSyntaxError, ParsedCommit
+from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import CommitFiles, PastCommits, UnnamedFiles
 from tablectl.model.errors import LiveError
-from tablectl.model.table import Commit
 from tablectl.storage.log_stores import Stores
-from tablectl.storage.table_log import DataFile, OversizeError, TableLog
+from tablectl.storage.read_budget import OversizeError
+from tablectl.storage.table_log import DataFile, TableLog
 
 MOST_COMMITS = 2000
 """The maximum number of commits that are read of one table."""

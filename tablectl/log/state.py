@@ -21,9 +21,9 @@ from tablectl.log.history import History
 from tablectl.log.parse_action import CLUSTERING, DomainMetadata, Metadata, parse_clustering
 from tablectl.log.parse_commit import ParsedCommit
 from tablectl.model.catalog_answers import CATALOG_FEATURES
+from tablectl.model.commit import Commit
 from tablectl.model.errors import LiveError
-from tablectl.model.table import Commit
-from tablectl.model.text import cut
+from tablectl.model.safe_text import cut
 from tablectl.storage.table_log import AHEAD
 from tablectl.support.frozen import frozen
 

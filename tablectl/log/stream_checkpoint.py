@@ -15,10 +15,10 @@ from tablectl.log.catalog_managed import open_log
 from tablectl.log.history import History
 from tablectl.log.open_version import commits_between, read_twice
 from tablectl.log.parse_action import parse_json
+from tablectl.model.commit import AppTransaction, Commit
 from tablectl.model.errors import LiveError, one_line
-from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream, usual_gap
-from tablectl.model.table import AppTransaction, Commit
-from tablectl.model.text import cut
+from tablectl.model.safe_text import cut
+from tablectl.model.stream_progress import StreamPosition, StreamState, StreamWriter, UnknownStream, usual_gap
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.table_log import TableLog, VanishedError
 

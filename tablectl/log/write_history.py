@@ -12,14 +12,17 @@ from dataclasses import replace
 from itertools import islice, pairwise
 from types import MappingProxyType
 
+from tablectl.delta.keys import NOTHING_SET
 from tablectl.log.history import History
 from tablectl.log.listing import LogFiles, parse_listing
 from tablectl.log.parse_commit import CommitSyntaxError
 from tablectl.log.state import TableCache
+from tablectl.model.commit import Commit, WriteHistory
 from tablectl.model.errors import LiveError
-from tablectl.model.table import NOTHING_SET, Commit, LiveTable, WriteHistory
+from tablectl.model.table import LiveTable
 from tablectl.model.writers_in_history import STAMP
-from tablectl.storage.table_log import OversizeError, VanishedError
+from tablectl.storage.read_budget import OversizeError
+from tablectl.storage.table_log import VanishedError
 
 DAYS = 30
 """How far back writers are looked for, from the newest commit."""

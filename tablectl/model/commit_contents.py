@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from tablectl.model.table import Commit
+from tablectl.model.commit import Commit
 from tablectl.support.frozen import frozen
 
 Partition = tuple[str | None, ...]

@@ -13,8 +13,8 @@ from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Leaves, Protocol
 from tablectl.model.calendar import TableWindow
 from tablectl.model.expected_loss import TableLoss
+from tablectl.model.file_layout import ClusteringState
 from tablectl.model.report_methods import ReportMethods
-from tablectl.model.table import ClusteringState
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.writers_in_history import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
 from tablectl.support.frozen import frozen

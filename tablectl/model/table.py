@@ -4,156 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from types import MappingProxyType
 
+from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.names import ColumnPath, TableName
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Schema
 from tablectl.model.catalog_answers import CatalogEntry
-from tablectl.model.stamp import Stamp, read_stamp
+from tablectl.model.commit import Commit, WriteHistory
+from tablectl.model.file_layout import ClusteringState, PartitionLayout
 from tablectl.model.table_options import Optimize
 from tablectl.model.upkeep import UpkeepFacts, UpkeepPolicy
 from tablectl.support.frozen import frozen
-from tablectl.support.json_text import UNWRITTEN, in_json
 
-NOTHING_SET: Mapping[str, str] = MappingProxyType({})
-UNKNOWN_CLIENT = Client("unknown")
 _MANY_CLIENTS = 20
-
-
-@frozen
-class AppTransaction:
-    """A ``txn`` action: the last batch that an application, usually a stream, wrote to the table with this commit."""
-
-    app_id: str
-    """A stream's query id, or the ``txnAppId`` that a writer set."""
-    version: int
-    last_updated: int = 0
-    """Milliseconds since the epoch, by the writer's clock; 0 if unknown."""
-
-
-STATEMENT_ID = "queryHistoryStatementId"
-"""In ``Commit.job``: the statement of a SQL warehouse that made the commit, by its id in the history of queries."""
-
-
-@frozen
-class Commit:
-    """One entry of a table's history: what the commit did, and the contents of its ``commitInfo``.
-
-    ``commitInfo`` can contain anything: malformed values count as absent, and long texts are cut.
-    """
-
-    version: int
-    timestamp: int
-    """Milliseconds since the epoch: the in-commit timestamp, otherwise the writer's clock; 0 if unknown."""
-    operation: str
-    user: str = ""
-    client: Client = UNKNOWN_CLIENT
-    user_metadata: str = field(default="", metadata=UNWRITTEN)
-    changes_metadata: bool = field(default=False, metadata=UNWRITTEN)
-    """Whether the commit has a ``metaData`` or ``protocol`` action, or writes a domain other than row tracking's."""
-    changes_data: bool = field(default=False, metadata=UNWRITTEN)
-    """Whether the commit adds or removes files."""
-    overwrites: bool = field(default=False, metadata=UNWRITTEN)
-    """Whether the commit replaced the whole table."""
-    schema_writer: bool = field(default=False, metadata=UNWRITTEN)
-    """Whether the commit changes both data and metadata, as schema evolution and identity columns do."""
-    engine: str = ""
-    """The unchanged ``engineInfo``, from which ``client`` is derived."""
-    parameters: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
-    """The operation's parameters that are not null, as ``DESCRIBE HISTORY`` shows them. A cut value ends with …"""
-    metrics: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET, metadata=UNWRITTEN)
-    """The operation's metrics, in the same form."""
-    tags: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET, metadata=UNWRITTEN)
-    """The writer's tags for the commit, such as ``delta.rowTracking.preserved``."""
-    read_version: int | None = field(default=None, metadata=UNWRITTEN)
-    """The version that the transaction started from."""
-    isolation: str = field(default="", metadata=UNWRITTEN)
-    """The isolation level of the transaction: ``Serializable``, ``WriteSerializable``, ``SnapshotIsolation``."""
-    blind_append: bool | None = field(default=None, metadata=UNWRITTEN)
-    """Whether the commit only added files and read none; ``None`` if unknown."""
-    transactions: tuple[AppTransaction, ...] = field(default=(), metadata=UNWRITTEN)
-    first_file: int = field(default=0, metadata=UNWRITTEN)
-    """When the first of its new files was written, in milliseconds since the epoch; 0 if unknown."""
-    job: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
-    """The job, notebook and cluster of the commit, as Databricks records them: ``jobId``, ``jobName``, ``runId``, …,
-    ``notebookId``, ``clusterId``; and ``STATEMENT_ID``.
-    """
-
-    @property
-    @in_json
-    def stamp(self) -> Stamp | None:
-        """The run of tablectl that made it; ``None`` for other commits."""
-        return read_stamp(self.user_metadata)
-
-    def metric(self, *names: str) -> int:
-        """The first of these metrics that the commit has; 0 if it has none, or no number of 64 bits."""
-        text = next((self.metrics[name] for name in names if name in self.metrics), "")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < len(str(2**63)) else 0
-
-    @property
-    def source(self) -> str:
-        """What committed, with one name for all runs of a job: ``job nightly``, ``notebook 42``, the user, ``cluster
-        0123-abc``; empty if the commit names none. A job has a new cluster for each run.
-        """
-        job = self.job.get("jobName") or self.job.get("jobId")
-        notebook, cluster = self.job.get("notebookId"), self.job.get("clusterId")
-        if job or notebook:
-            return f"job {job}" if job else f"notebook {notebook}"
-        return self.user or (f"cluster {cluster}" if cluster else "")
-
-
-@frozen
-class WriteHistory:
-    """The commits of the last 30 days, as far as they show who writes a table, and how."""
-
-    commits: tuple[Commit, ...]
-    """Newest first, without the contents that do not describe the writer."""
-    cut: bool = False
-    """Whether older commits of these days are unknown: there are too many, one is damaged, or the log was cleaned."""
-
-
-@frozen(kw_only=True)
-class FileGroup:
-    """Data files with the same clustering columns."""
-
-    columns: tuple[str, ...] | None = None
-    """The columns by the files' tags; ``()`` if clustered by columns that the tags do not name, ``None`` if not
-    clustered.
-    """
-    files: int = 0
-    bytes: int = 0
-
-
-@frozen(kw_only=True)
-class ClusteringState:
-    """The clustering of a table's data, by file."""
-
-    parts: tuple[FileGroup, ...] = ()
-    older: FileGroup = FileGroup()
-    """Of the unclustered files, those that are as old as the table's clustering columns, or older. Derived from the
-    part of the log that is available.
-    """
-
-    def total(self) -> FileGroup:
-        """All files."""
-        return self._sum(lambda _part: True)
-
-    def outside(self, columns: tuple[str, ...]) -> FileGroup:
-        """Files that are not clustered by ``columns``."""
-        return self._sum(lambda part: part.columns not in {(), columns})
-
-    def unclustered(self) -> FileGroup:
-        """Files that are not clustered."""
-        return self._sum(lambda part: part.columns is None)
-
-    def others(self, columns: tuple[str, ...]) -> FileGroup:
-        """Files that are clustered by other columns than ``columns``."""
-        return self._sum(lambda part: part.columns not in {None, (), columns})
-
-    def _sum(self, wanted: Callable[[FileGroup], bool]) -> FileGroup:
-        parts = [part for part in self.parts if wanted(part)]
-        return FileGroup(files=sum(part.files for part in parts), bytes=sum(part.bytes for part in parts))
 
 
 @frozen
@@ -164,17 +27,6 @@ class HistoryTruncation:
     """Milliseconds since the epoch, by the committers' clocks: the time from which the history may be deleted; 0 if
     nothing is known to delay it.
     """
-
-
-@frozen
-class PartitionLayout:
-    """How the files of a partitioned table are distributed over its partitions, from the log."""
-
-    partitions: int
-    median: int
-    """The median size of a partition, in bytes."""
-    values: tuple[tuple[str, int], ...]
-    """Each partition column and its number of values."""
 
 
 LOOK_BACK = 20

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.commit import Commit
+from tablectl.model.table import LiveTable
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 

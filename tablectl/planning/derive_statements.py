@@ -29,9 +29,9 @@ from tablectl.model.operations import (
     UnsetProperties,
 )
 from tablectl.model.plan import Basis, Change, Phase, Refusal, Statement, TablePlan, strictest
+from tablectl.model.safe_text import LONGEST_VALUE, is_cut
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.model.text import LONGEST_VALUE, is_cut
 from tablectl.support.frozen import frozen
 
 

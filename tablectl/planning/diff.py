@@ -12,8 +12,8 @@ from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute, changed_va
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import parse_column
 from tablectl.model.plan import Change, Value
+from tablectl.model.safe_text import value_text
 from tablectl.model.table import Depth, LiveTable
-from tablectl.model.text import value_text
 from tablectl.policies.spec import TableSpec
 
 

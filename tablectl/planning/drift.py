@@ -10,10 +10,11 @@ from tablectl.attributes.deletion_vectors import FEATURE, DeletionVectors
 from tablectl.attributes.policy import attribute
 from tablectl.delta.protocol import PROTECTION
 from tablectl.log.blame import BlameQuestion, Origin
+from tablectl.model.commit import Commit
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, TableFailure, Value
 from tablectl.model.report_methods import ReportMethods
-from tablectl.model.table import CatalogDifference, Commit, LiveTable
+from tablectl.model.table import CatalogDifference, LiveTable
 from tablectl.policies.adopt import AdoptableValue, Adoption
 from tablectl.policies.spec import TableSpec
 from tablectl.policies.yaml_nodes import SourceFile

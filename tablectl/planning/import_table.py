@@ -11,8 +11,8 @@ from tablectl.attributes.value_types import ValueType
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError
 from tablectl.delta.properties import WRITTEN, canonical_key, find_known
 from tablectl.model.plan import Value
+from tablectl.model.safe_text import LONGEST_VALUE, is_cut, value_text
 from tablectl.model.table import LiveTable
-from tablectl.model.text import LONGEST_VALUE, is_cut, value_text
 from tablectl.planning.diff import diff
 from tablectl.planning.plan_table import FIXED
 from tablectl.policies.layers import Layer, LayerKind, effective, exclusive_pairs, merge, policy_of

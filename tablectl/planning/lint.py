@@ -19,8 +19,8 @@ from tablectl.lint_rules import DEFAULT_SEVERITIES, RULES, Severities
 from tablectl.lint_rules.rule import LintedState, RuleFinding, Seen
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, Finding, Refusal, TableFailure
+from tablectl.model.safe_text import printable
 from tablectl.model.table import LiveTable
-from tablectl.model.text import printable
 from tablectl.policies.own_rules import FAILED, OwnRule, TableToLint
 from tablectl.policies.spec import TableSpec
 from tablectl.support.frozen import frozen

@@ -19,10 +19,10 @@ from tablectl.model.calendar import ALWAYS
 from tablectl.model.errors import LimitError, PlanFileError, UsageError
 from tablectl.model.json_records import read_record
 from tablectl.model.plan import Plan, ProtocolFact, Statement, TablePlan
-from tablectl.model.text import escape_output, listed
+from tablectl.model.safe_text import escape_output, listed
 from tablectl.planning.derive_statements import DerivedTable, derive_table
+from tablectl.planning.locked_out_clients import DERIVED, added_features
 from tablectl.planning.plan_table import consent_refusals, derived_findings
-from tablectl.planning.protocol import DERIVED, added_features
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import MOST_VALUES, JsonBudgetError, check_json, json_form, read_json, write_json
 from tablectl.version import __version__

@@ -30,7 +30,7 @@ from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.derive_statements import DerivedTable, derive_table, operations_for, refusals_for, refused_table
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
-from tablectl.planning.protocol import (
+from tablectl.planning.locked_out_clients import (
     added_features,
     brought_back,
     partition_findings,

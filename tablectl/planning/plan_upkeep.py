@@ -15,9 +15,9 @@ from tablectl.delta import keys
 from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.model.operations import OptimizeData, VacuumFiles
 from tablectl.model.plan import Basis, Phase, ProtocolFact, Rewrite, Statement, TablePlan
+from tablectl.model.safe_text import size_text, time_text
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.model.text import size_text, time_text
 from tablectl.model.upkeep import (
     FEWEST,
     OptimizePolicy,

@@ -10,9 +10,10 @@ from typing import Literal
 
 from tablectl.attributes.features import dropped_features
 from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute
+from tablectl.model.commit import Commit
 from tablectl.model.plan import Change, TableFailure, Value
 from tablectl.model.stamp import Stamp
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LiveTable
 from tablectl.planning.drift import declarable
 from tablectl.planning.import_table import values_of_table
 from tablectl.policies.adopt import AdoptableValue

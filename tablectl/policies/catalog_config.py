@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tablectl.policies.fields import Section, Text, Word
+from tablectl.policies.field_types import Section, Text, Word
 from tablectl.support.frozen import frozen
 
 _ACCOUNT = re.compile(r"[0-9]{12}")

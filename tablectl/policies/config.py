@@ -18,12 +18,12 @@ from tablectl.delta.names import DEFAULT_CATALOG, is_environment
 from tablectl.delta.properties import parse_interval
 from tablectl.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.calendar import Calendar, Rule
-from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
+from tablectl.model.install_source import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
 from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS
 from tablectl.model.table_options import parse_size
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
 from tablectl.policies.declare_setting import given_settings, section, setting
-from tablectl.policies.fields import (
+from tablectl.policies.field_types import (
     CommandLine,
     LibraryOptions,
     ListOf,
@@ -37,7 +37,7 @@ from tablectl.policies.fields import (
 )
 from tablectl.policies.option_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, always
 from tablectl.policies.own_rules import OWN_CODE, is_own_code, own_rule_codes
-from tablectl.policies.suggestions import did_you_mean
+from tablectl.policies.spelling_hints import did_you_mean
 from tablectl.policies.variables import is_variable, why_unusable
 
 THRIFT, WAREHOUSE = "thrift://", "warehouse://"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.model.errors import UsageError
-from tablectl.policies.fields import ListOf, MapOf, Section, Text, Word, YamlField, number_text
+from tablectl.policies.field_types import ListOf, MapOf, Section, Text, Word, YamlField, number_text
 
 _SETTING = "setting"
 

@@ -19,7 +19,7 @@ from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC
 from tablectl.policies.layers import Layer, ResolvedValue, merge, rank
 from tablectl.policies.spec import Specs, TableSpec, resolve
-from tablectl.policies.suggestions import nearest, shown
+from tablectl.policies.spelling_hints import nearest, shown
 from tablectl.policies.variables import typed_place
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.frozen import frozen

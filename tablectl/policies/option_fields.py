@@ -26,7 +26,7 @@ from tablectl.model.upkeep import (
     read_optimize,
     read_vacuum,
 )
-from tablectl.policies.fields import (
+from tablectl.policies.field_types import (
     FieldName,
     ListOf,
     MapOf,
@@ -38,7 +38,7 @@ from tablectl.policies.fields import (
     duration,
     whole,
 )
-from tablectl.policies.suggestions import did_you_mean
+from tablectl.policies.spelling_hints import did_you_mean
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE, read_location
 from tablectl.policies.yaml_nodes import MapNode, Node, Scalar

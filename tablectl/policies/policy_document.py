@@ -17,7 +17,7 @@ from tablectl.policies.layers import Cancelled, Declarations, Layer, LayerKind
 from tablectl.policies.option_fields import is_profile_name
 from tablectl.policies.policy_fields import INHERITED, OF_A_PATTERN, OF_A_TABLE, read_field, refused_hint
 from tablectl.policies.spec import Specs, check_patterns, find_repeated_patterns, find_repeats, resolve
-from tablectl.policies.suggestions import did_you_mean, shown
+from tablectl.policies.spelling_hints import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import read_table_key
 from tablectl.policies.yaml_document import parse_document

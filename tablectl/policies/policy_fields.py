@@ -1,4 +1,4 @@
-"""The fields of a policy, in the language of ``fields``: those of its attributes, and the list of all.
+"""The fields of a policy, in the language of ``field_types``: those of its attributes, and the list of all.
 
 Under ``properties``, each key is checked against Delta's list, and each value against the key's type.
 """
@@ -18,7 +18,7 @@ from tablectl.attributes.value_types import FieldType, NamedValues, ValueType
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.names import column_text, fold_column, parse_column
 from tablectl.delta.properties import canonical_key, find_anywhere, find_known, how_to_declare
-from tablectl.policies.fields import (
+from tablectl.policies.field_types import (
     TEXT,
     WITH_VARIABLE,
     FieldName,
@@ -31,7 +31,7 @@ from tablectl.policies.fields import (
     whole,
 )
 from tablectl.policies.option_fields import LOCATION, LOCK, OPTIONS, OWNER, PROFILES, TABLE_WINDOW, TAGS, UPKEEP
-from tablectl.policies.suggestions import cut, nearest, shown
+from tablectl.policies.spelling_hints import cut, nearest, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import read_column, why_unusable
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile

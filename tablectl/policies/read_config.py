@@ -20,7 +20,7 @@ from tablectl.attributes.policy import SECRET_KEYS
 from tablectl.delta.names import is_environment
 from tablectl.model.errors import DEBUG, InputError, Problem, UsageError
 from tablectl.policies.config import CONFIG, Config
-from tablectl.policies.fields import (
+from tablectl.policies.field_types import (
     FieldName,
     Keys,
     Text,
@@ -31,7 +31,7 @@ from tablectl.policies.fields import (
     single_values,
 )
 from tablectl.policies.repository import read_bytes, shown_path
-from tablectl.policies.suggestions import nearest, shown
+from tablectl.policies.spelling_hints import nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_document import parse_document

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablectl.attributes.policy import EXCLUSIVE
-from tablectl.policies.fields import Schema, YamlField
+from tablectl.policies.field_types import Schema, YamlField
 from tablectl.policies.policy_fields import ATTRIBUTE_FIELDS, INHERITED, OF_A_TABLE
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

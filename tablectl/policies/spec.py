@@ -30,7 +30,7 @@ from tablectl.policies.layers import (
     rank,
 )
 from tablectl.policies.option_fields import options_of, upkeep_of, window_of
-from tablectl.policies.suggestions import shown
+from tablectl.policies.spelling_hints import shown
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form, write_json

@@ -9,7 +9,7 @@ from typing import TypeVar
 from tablectl.attributes.policy import HIDDEN, NO_MASK, MaskedKeys
 from tablectl.delta.names import NameSyntaxError
 from tablectl.model.errors import Problem
-from tablectl.policies.suggestions import cut, did_you_mean, shown
+from tablectl.policies.spelling_hints import cut, did_you_mean, shown
 from tablectl.policies.variables import UndefinedVariableError, Variables, why_unusable
 from tablectl.policies.yaml_nodes import ListNode, Node, Scalar, SourceFile, kind_of
 from tablectl.support.frozen import frozen

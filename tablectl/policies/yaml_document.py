@@ -15,7 +15,7 @@ import yaml  # noqa: TID251 - policies are YAML, and only this package reads it
 from yaml import resolver as yaml_resolver  # noqa: TID251 - as above
 
 from tablectl.model.errors import Problem
-from tablectl.policies.suggestions import shown
+from tablectl.policies.spelling_hints import shown
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile
 from tablectl.support.frozen import frozen
 

@@ -18,10 +18,10 @@ from tablectl.documents.document import CommentEnd
 from tablectl.documents.style import plural
 from tablectl.model.plan import Change, Plan, TableFailure
 from tablectl.model.run_report import RunReport
-from tablectl.model.text import natural_key, value_text
-from tablectl.reports.context import Context
+from tablectl.model.safe_text import natural_key, value_text
 from tablectl.reports.document_markdown import code, words
 from tablectl.reports.groups import Group
+from tablectl.reports.report_context import Context
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json, write_json
 

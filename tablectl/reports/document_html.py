@@ -18,8 +18,8 @@ from markupsafe import Markup, escape
 
 from tablectl.documents.document import Cell, Document
 from tablectl.documents.style import plural
-from tablectl.model.text import Code, escape_markup, printable
-from tablectl.reports.context import Context
+from tablectl.model.safe_text import Code, escape_markup, printable
+from tablectl.reports.report_context import Context
 from tablectl.reports.short_names import with_short_names
 
 _CODE = re.compile(r"`([^`]+)`")

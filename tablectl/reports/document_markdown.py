@@ -33,7 +33,7 @@ from tablectl.documents.document import (
     Row,
 )
 from tablectl.documents.style import plural, printable_lines, titled
-from tablectl.model.text import Code, escape_markup, printable
+from tablectl.model.safe_text import Code, escape_markup, printable
 from tablectl.reports.short_names import with_short_names
 
 LIMIT = 65_536

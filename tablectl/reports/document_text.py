@@ -26,7 +26,7 @@ from tablectl.documents.document import (
     Verdict,
 )
 from tablectl.documents.style import Style, titled
-from tablectl.model.text import Code, listed, printable
+from tablectl.model.safe_text import Code, listed, printable
 from tablectl.reports.short_names import with_short_names
 
 _COLOURS = {"good": "green", "pending": "yellow", "bad": "red", "quiet": "dim", "": ""}

@@ -27,13 +27,14 @@ from tablectl.documents.document import (
 )
 from tablectl.documents.style import plural
 from tablectl.log.blame import Origin
+from tablectl.model.commit import Commit
+from tablectl.model.safe_text import natural_key, printable, time_text, value_text
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import CatalogDifference, Commit
-from tablectl.model.text import natural_key, printable, time_text, value_text
+from tablectl.model.table import CatalogDifference
 from tablectl.planning.drift import Difference, Drift, SlippedTable, TableDrift
-from tablectl.reports.context import Context
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card
+from tablectl.reports.report_context import Context
 from tablectl.reports.wording import owner_facts, unclustered_of_changes
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")

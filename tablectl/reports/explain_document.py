@@ -12,7 +12,7 @@ from tablectl.delta.names import TableName
 from tablectl.documents.document import Block, Cell, Document, Facts, Grid, Heading, Paragraph, Row, page
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.plan import Value
-from tablectl.model.text import value_text
+from tablectl.model.safe_text import value_text
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.layers import Layer, ResolvedValue
 from tablectl.support.frozen import frozen

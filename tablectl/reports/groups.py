@@ -28,8 +28,8 @@ from tablectl.model.plan import (
     Verb,
     strictest,
 )
+from tablectl.model.safe_text import natural_key, size_text
 from tablectl.model.table_options import Consent
-from tablectl.model.text import natural_key, size_text
 from tablectl.reports.wording import (
     LOCKOUT,
     PHASE_EFFECTS,

@@ -10,9 +10,9 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from tablectl.documents.document import Case, Document
 from tablectl.documents.style import Style, printable_lines
-from tablectl.model.text import escape_markup, printable
-from tablectl.reports.context import Context
+from tablectl.model.safe_text import escape_markup, printable
 from tablectl.reports.document_text import card_lines
+from tablectl.reports.report_context import Context
 
 
 def document_junit(document: Document, context: Context) -> str:

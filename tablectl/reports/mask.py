@@ -15,9 +15,10 @@ from tablectl.attributes.retention import span_text
 from tablectl.delta.names import quote_text
 from tablectl.lint_rules import RULES as CODES
 from tablectl.lint_rules.rule import LintRule
+from tablectl.model.commit import Commit
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
-from tablectl.model.table import CatalogDifference, Commit
-from tablectl.model.text import printable
+from tablectl.model.safe_text import printable
+from tablectl.model.table import CatalogDifference
 from tablectl.policies.layers import Declarations
 from tablectl.support.json_text import read_json, write_json
 

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from tablectl.documents.style import titled
 from tablectl.model.errors import ExitCode, TablectlError
 from tablectl.model.run_report import RunOutcome, RunReport
-from tablectl.model.text import natural_key, printable
+from tablectl.model.safe_text import natural_key, printable
 from tablectl.planning.drift import Drift
 from tablectl.policies.config import NotifyEvent
-from tablectl.reports.context import Context
 from tablectl.reports.drift_document import drift_verdict, table_provenance
+from tablectl.reports.report_context import Context
 from tablectl.reports.wording import GOOD, outcome_text, run_verdict
 from tablectl.support.frozen import frozen
 

@@ -30,8 +30,7 @@ from tablectl.documents.document import (
 )
 from tablectl.documents.style import plural
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
-from tablectl.model.text import natural_key, read_code, value_text
-from tablectl.reports.context import Context
+from tablectl.model.safe_text import natural_key, read_code, value_text
 from tablectl.reports.groups import (
     Effect,
     FailureGroup,
@@ -43,6 +42,7 @@ from tablectl.reports.groups import (
     shared_effects,
     sizes_text,
 )
+from tablectl.reports.report_context import Context
 from tablectl.reports.wording import (
     NO_QUIET_HOUR,
     PHASE_EFFECTS,

@@ -13,10 +13,10 @@ from functools import partial
 from tablectl.documents.document import Case, CommentEnd, Document, ForPrograms, Result
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import digest_of, dump_plan
-from tablectl.reports.context import Context
 from tablectl.reports.groups import plan_groups
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_document import plan_document
+from tablectl.reports.report_context import Context
 from tablectl.support.json_text import json_form, write_json
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from tablectl.documents.document import Document
 from tablectl.documents.style import Style
-from tablectl.reports.context import Context
+from tablectl.reports.report_context import Context
 from tablectl.support.json_text import write_json
 
 

@@ -16,16 +16,16 @@ from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode, Problem
 from tablectl.model.plan import Finding, Plan, TableFailure, TablePlan
 from tablectl.model.run_report import RunOutcome, RunReport, TableRun
-from tablectl.model.text import value_text
+from tablectl.model.safe_text import value_text
 from tablectl.planning.drift import Drift, TableDrift
 from tablectl.planning.lint import Linted
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.comment_parts import end_of_drift, end_of_run
-from tablectl.reports.context import Context
 from tablectl.reports.drift_document import catalog_text, drift_document, origin_facts, table_drift_card
 from tablectl.reports.lint_document import lint_document
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_document import table_plan_card
+from tablectl.reports.report_context import Context
 from tablectl.reports.run_document import run_document, table_run_card
 from tablectl.reports.wording import GOOD, late_text, outcome_text, risk_text
 

@@ -43,10 +43,10 @@ from tablectl.model.run_report import (
     StatementRun,
     TableRun,
 )
-from tablectl.model.text import listed, minutes_text, natural_key, read_code, time_text, value_text
-from tablectl.reports.context import Context
+from tablectl.model.safe_text import listed, minutes_text, natural_key, read_code, time_text, value_text
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card
+from tablectl.reports.report_context import Context
 from tablectl.reports.wording import (
     GOOD,
     commit_text,

@@ -23,8 +23,8 @@ from tablectl.documents.document import (
     Verdict,
 )
 from tablectl.documents.style import plural
-from tablectl.model.table import Commit
-from tablectl.model.text import Code, time_text, value_text
+from tablectl.model.commit import Commit
+from tablectl.model.safe_text import Code, time_text, value_text
 from tablectl.planning.undo import Outcome, PastRun, PastRuns, RunUndo, TableUndo, ValueUndo
 from tablectl.policies.adopt import Adoption
 from tablectl.reports.groups import failure_groups

@@ -15,11 +15,11 @@ from tablectl.documents.document import Document, Level, Result
 from tablectl.lint_rules import RULES as CODES
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.errors import Problem
-from tablectl.model.text import printable
+from tablectl.model.safe_text import printable
 from tablectl.planning.lint import Linted
 from tablectl.policies.read_config import FILE
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.context import Context
+from tablectl.reports.report_context import Context
 from tablectl.reports.results import lint_results, problem_results
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json

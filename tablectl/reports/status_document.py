@@ -25,7 +25,7 @@ from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
-from tablectl.model.text import listed, size_text, time_text
+from tablectl.model.safe_text import listed, size_text, time_text
 from tablectl.reports.mask import Mask
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED

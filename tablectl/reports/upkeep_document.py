@@ -25,7 +25,7 @@ from tablectl.model.errors import ExitCode
 from tablectl.model.expected_loss import hour_text
 from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
-from tablectl.model.text import size_text, time_text
+from tablectl.model.safe_text import size_text, time_text
 from tablectl.model.upkeep import UpkeepTask, WriterFiles
 from tablectl.reports.mask import Mask
 from tablectl.support.frozen import frozen

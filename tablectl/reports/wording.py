@@ -14,6 +14,7 @@ from tablectl.documents.document import Verdict
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
 from tablectl.model.expected_loss import DAYS, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
+from tablectl.model.file_layout import ClusteringState
 from tablectl.model.plan import (
     Backfill,
     Change,
@@ -27,9 +28,8 @@ from tablectl.model.plan import (
     Value,
 )
 from tablectl.model.run_report import CommitRun, RunOutcome, RunReport, TableRun
-from tablectl.model.streams import StreamState, StreamWriter
-from tablectl.model.table import ClusteringState
-from tablectl.model.text import natural_key, size_text, time_text
+from tablectl.model.safe_text import natural_key, size_text, time_text
+from tablectl.model.stream_progress import StreamState, StreamWriter
 from tablectl.planning.derive_statements import StreamStop, stops_of
 
 PHASE_EFFECTS: Mapping[Phase, str] = MappingProxyType(

@@ -18,17 +18,8 @@ from typing import TypeVar
 
 from tablectl.delta.names import LOG
 from tablectl.model.errors import LiveError, MissingError
-from tablectl.storage.table_log import (
-    DENIED,
-    LINE_BYTES,
-    STAGED,
-    DataFile,
-    FirstNames,
-    OversizeError,
-    ReadBudget,
-    VanishedError,
-    is_data,
-)
+from tablectl.storage.read_budget import OversizeError, ReadBudget
+from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, DataFile, FirstNames, VanishedError, is_data
 from tablectl.support.files import TooLargeError, open_regular, read_regular
 
 _BUFFER = 1 << 16

@@ -19,18 +19,8 @@ from obstore.store import ObjectStore
 from tablectl.delta.names import LOG
 from tablectl.model.errors import LiveError
 from tablectl.storage.failures import Failure, explain
-from tablectl.storage.table_log import (
-    DENIED,
-    LINE_BYTES,
-    PAGE,
-    DataFile,
-    FirstNames,
-    OversizeError,
-    RangeFile,
-    ReadBudget,
-    VanishedError,
-    is_data,
-)
+from tablectl.storage.read_budget import OversizeError, ReadBudget
+from tablectl.storage.table_log import DENIED, LINE_BYTES, PAGE, DataFile, FirstNames, RangeFile, VanishedError, is_data
 from tablectl.support.files import size_text
 
 if TYPE_CHECKING:  # obstore has these types for checkers alone

@@ -12,21 +12,14 @@ from typing import Any
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
 from tablectl.delta.schema import Field, Schema
-from tablectl.engine.port import FollowedFile, FollowedTable, MaySend, always
+from tablectl.engine.interface import FollowedFile, FollowedTable, MaySend, always
 from tablectl.model.catalog_answers import CatalogEntry
+from tablectl.model.commit import Commit, WriteHistory
 from tablectl.model.errors import EngineError, LiveError
+from tablectl.model.file_layout import ClusteringState, FileGroup
 from tablectl.model.stamp import Stamp
-from tablectl.model.streams import StreamState
-from tablectl.model.table import (
-    WITH_HISTORY,
-    ClusteringState,
-    Commit,
-    Depth,
-    FileGroup,
-    HistoryTruncation,
-    LiveTable,
-    WriteHistory,
-)
+from tablectl.model.stream_progress import StreamState
+from tablectl.model.table import WITH_HISTORY, Depth, HistoryTruncation, LiveTable
 from tablectl.storage.table_log import DataFile
 from tests.builders import with_look_back
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
-from tablectl.applying.context import RunContext, WindowSettings
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.hooks import OwedHookTable
 from tablectl.applying.run import Schedule, run_plan
+from tablectl.applying.run_context import RunContext, WindowSettings
 from tablectl.applying.scheduler import Pace
 from tablectl.attributes.policy import Policy
 from tablectl.leases.lease import Lease

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tablectl.applying.context import WindowSettings
+from tablectl.applying.run_context import WindowSettings
 from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.calendar import Calendar, Rule, TableWindow
 from tablectl.model.errors import EngineError

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from tablectl.applying.canary import choose
-from tablectl.applying.context import CanaryTerms, StopCondition, WindowSettings
 from tablectl.applying.events import RunEvent
+from tablectl.applying.run_context import CanaryTerms, StopCondition, WindowSettings
+from tablectl.model.commit import AppTransaction
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import CanaryRun, CanaryTable, RunReport
-from tablectl.model.streams import StreamPosition, StreamWriter, UnknownStream
-from tablectl.model.table import AppTransaction
+from tablectl.model.stream_progress import StreamPosition, StreamWriter, UnknownStream
 from tablectl.storage.table_log import DataFile
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, outcomes

@@ -14,20 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablectl.applying import run_table
-from tablectl.applying.context import StopTableError, WindowSettings
 from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another, cut_over
 from tablectl.applying.copy_records import CopiedPart, copy_text, delete_parts, save_part, saved_parts
 from tablectl.applying.row_sums import row_sums, unlike
+from tablectl.applying.run_context import StopTableError, WindowSettings
 from tablectl.applying.scheduler import Pace
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import parse_schema
-from tablectl.engine.port import FollowedFile, FollowedTable, MaySend, always
+from tablectl.engine.interface import FollowedFile, FollowedTable, MaySend, always
 from tablectl.leases.lease_records import tail
 from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.commit import Commit
 from tablectl.model.errors import WindowError
 from tablectl.model.run_report import RunOutcome
-from tablectl.model.table import Commit
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_table import plan_table
 from tablectl.storage.records import RecordStore, open_records

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.applying.context import TableJob
 from tablectl.applying.drivers import Driver, DriverWait, Placement
+from tablectl.applying.run_context import TableJob
 from tablectl.applying.waits import GO, Answer, End, Later
 from tablectl.leases.lease_records import PATIENCE, RunningStatement
 from tablectl.model.errors import EngineError

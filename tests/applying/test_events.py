@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.applying.context import WindowSettings
 from tablectl.applying.events import (
     DONE,
     PROGRESS,
@@ -15,6 +14,7 @@ from tablectl.applying.events import (
     seconds_left,
     standing_of,
 )
+from tablectl.applying.run_context import WindowSettings
 from tablectl.model.errors import ExitCode
 from tablectl.model.run_report import RunOutcome
 from tests.applying.lake_run import Run

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.context import WindowSettings
+from tablectl.applying.run_context import WindowSettings
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.leases.guards import HERE, GuardMode, GuardRecord
 from tablectl.leases.lease_records import Gate, LeaseRecord, parse_record, tail
 from tablectl.model.calendar import TableWindow
+from tablectl.model.commit import Commit
 from tablectl.model.errors import WindowError
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp, read_stamp
-from tablectl.model.table import CatalogFacts, Commit
+from tablectl.model.table import CatalogFacts
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
 from tests.applying.fake_lake import COLUMNS, FakeEngine, FakeTable, at, contended, fails, parse_sql
 from tests.applying.world import DIGEST, WITH_VECTORS, Kill, World, settle

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.context import hook_runner, run_nothing
+from tablectl.applying.run_context import hook_runner, run_nothing
 
 LONG = "import time; print('begun', flush=True); time.sleep(600)"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.context import WindowSettings
+from tablectl.applying.run_context import WindowSettings
 from tablectl.leases.acquire import break_lease
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease import Lease

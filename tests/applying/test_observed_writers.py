@@ -8,10 +8,10 @@ import pytest
 
 from tablectl.applying.observed_writers import active_near, is_writer, name_of, possible_failures, writers_seen
 from tablectl.delta.protocol import Client
+from tablectl.model.commit import AppTransaction, Commit
 from tablectl.model.plan import Phase
 from tablectl.model.run_report import StatementRun, WriterRun
 from tablectl.model.stamp import Stamp
-from tablectl.model.table import AppTransaction, Commit
 
 SPARK = Client("delta-spark", (4, 4, 0))
 

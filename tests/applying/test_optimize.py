@@ -10,10 +10,10 @@ import pytest
 from tablectl.attributes.policy import Policy
 from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.errors import EngineError
+from tablectl.model.file_layout import ClusteringState, FileGroup
 from tablectl.model.plan import Phase, TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp
-from tablectl.model.table import ClusteringState, FileGroup
 from tablectl.model.table_options import Optimize, TableOptions
 from tablectl.planning.diff import diff
 from tests.applying.fake_lake import FakeEngine, FakeTable, at, fails

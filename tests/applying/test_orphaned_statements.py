@@ -14,9 +14,9 @@ from itertools import product
 
 import pytest
 
-from tablectl.applying.context import TAG, WindowSettings
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import OwedHookTable
+from tablectl.applying.run_context import TAG, WindowSettings
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import Lease

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from tablectl.applying.context import QuietTerms, WindowSettings
 from tablectl.applying.hooks import OwedHookTable
+from tablectl.applying.run_context import QuietTerms, WindowSettings
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
 from tablectl.model.calendar import Calendar, Rule

@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 import pytest
 
-from tablectl.applying.context import QuietTerms, WindowSettings
 from tablectl.applying.quiet_moment import (
     HARMLESS,
     QuietForecast,
@@ -19,14 +18,15 @@ from tablectl.applying.quiet_moment import (
     guarded_names,
     judged,
 )
+from tablectl.applying.run_context import QuietTerms, WindowSettings
 from tablectl.applying.waits import GO, End
 from tablectl.conflicts.past_writers import past_writers
 from tablectl.delta.protocol import Client
 from tablectl.leases.guards import GuardMode
 from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.commit import Commit
 from tablectl.model.expected_loss import ExpectedLoss
 from tablectl.model.run_report import QuietStart, RunOutcome, TableRun
-from tablectl.model.table import Commit
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes
 from tests.applying.writers import FakeGuard

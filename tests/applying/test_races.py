@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.context import RunContext, WindowSettings
 from tablectl.applying.run import Schedule, run_plan
+from tablectl.applying.run_context import RunContext, WindowSettings
 from tablectl.attributes.policy import Policy
 from tablectl.leases import acquire
 from tablectl.leases.clock import SystemClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tablectl.applying.context import WindowSettings
+from tablectl.applying.run_context import WindowSettings
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.guards import GuardMode
 from tablectl.model.calendar import Calendar, Rule

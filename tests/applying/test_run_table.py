@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tablectl.applying.context import RunContext
+from tablectl.applying.run_context import RunContext
 from tablectl.applying.run_table import run_table
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client

@@ -15,7 +15,7 @@ from tablectl.leases.lease_records import tail
 from tablectl.model.errors import EngineError
 from tablectl.model.run_report import TableRun
 from tablectl.model.stamp import Stamp
-from tablectl.model.streams import StreamPosition
+from tablectl.model.stream_progress import StreamPosition
 from tablectl.model.table_options import TableOptions
 from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, VacuumPolicy
 from tablectl.planning.plan_upkeep import UpkeepTable, due_tasks, upkeep_table

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tablectl.applying import shared_window as together_module
-from tablectl.applying.context import WindowSettings
 from tablectl.applying.run import MOST_TOGETHER
+from tablectl.applying.run_context import WindowSettings
 from tablectl.leases.guards import GuardMode
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import EngineError, PlanFileError

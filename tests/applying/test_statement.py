@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.context import TAG
 from tablectl.applying.lease_wait import may_renew
+from tablectl.applying.run_context import TAG
 from tablectl.applying.statement import ANNOUNCE_EVERY, ends_with_commit, keep_announced
 from tablectl.delta.names import parse_table
 from tablectl.delta.schema import parse_schema

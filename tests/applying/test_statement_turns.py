@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from tablectl.applying import statement_turns as turns_module
-from tablectl.applying.context import WindowSettings
+from tablectl.applying.run_context import WindowSettings
 from tablectl.applying.statement_turns import LONGEST_WITH_SHUT_GATE, SHORT_DRAIN, Lane, Turn, Turns, lane_of
 from tablectl.applying.waits import Later
-from tablectl.engine.port import MaySend, always
+from tablectl.engine.interface import MaySend, always
 from tablectl.leases.guards import GuardMode
+from tablectl.model.commit import Commit
 from tablectl.model.plan import Statement
 from tablectl.model.run_report import RunOutcome
-from tablectl.model.table import Commit
 from tests.applying.fake_lake import FakeEngine, FakeTable
 from tests.applying.lake_run import Run, only, outcomes
 from tests.applying.writers import FakeGuard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.applying.context import Count, Counts, StopCondition
+from tablectl.applying.run_context import Count, Counts, StopCondition
 
 _NONE = Count(0)
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying import calendar_check, drain, gate, hooks, statement
+from tablectl.applying import calendar_check, drain_writers, gate, hooks, statement
 from tablectl.applying import run_table as table
 from tablectl.applying import table_session as session
-from tablectl.applying.context import RunContext
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.lease_wait import DeadStatements
+from tablectl.applying.run_context import RunContext
 from tablectl.applying.waits import GO
 from tablectl.leases import acquire, lease_records
 from tablectl.leases.guards import GuardMode
@@ -129,7 +129,7 @@ SWITCHES = {
         ),
     ),
     "writers are waited for": Switch(
-        drain,
+        drain_writers,
         "listed_twice",
         lambda _store: {},
         lambda: test_gate.test_no_statement_runs_while_a_writer_is_in_its_way(

@@ -9,9 +9,9 @@ from threading import Event
 import pytest
 
 from tablectl.applying import run as run_module
-from tablectl.applying.context import CanaryTerms, TableJob, WindowSettings
 from tablectl.applying.events import PROGRESS, RunEvent
 from tablectl.applying.hooks import OwedHookTable
+from tablectl.applying.run_context import CanaryTerms, TableJob, WindowSettings
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.leases.acquire import Blocked, Sighting, acquire_all
 from tablectl.leases.lease import Lease

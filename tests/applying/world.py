@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
-from tablectl.applying.context import RunContext, TableJob, WindowSettings
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.lease_wait import DeadStatements, LeaseWait
+from tablectl.applying.run_context import RunContext, TableJob, WindowSettings
 from tablectl.applying.run_table import run_table
 from tablectl.applying.scheduler import Pace
 from tablectl.applying.waits import End, wait_here

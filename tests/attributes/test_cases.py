@@ -28,8 +28,9 @@ from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
 from tablectl.delta.schema import Field, Schema, parse_schema
 from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.errors import InputError
+from tablectl.model.file_layout import ClusteringState, FileGroup
 from tablectl.model.plan import Change, Refusal, Statement
-from tablectl.model.table import ClusteringState, FileGroup, HistoryTruncation, LiveTable
+from tablectl.model.table import HistoryTruncation, LiveTable
 from tablectl.planning.plan_table import plan_table
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.spec import Specs

@@ -45,7 +45,7 @@ import json, pathlib, sys
 from tablectl.attributes.policy import basis_of
 from tablectl.attributes.policy import planned_properties
 from tablectl.model.errors import InputError
-from tablectl.model.table import Commit
+from tablectl.model.commit import Commit
 from tablectl.planning.explain_property import explain_property
 from tablectl.planning.import_table import policy_of_table
 from tablectl.planning.plan_table import plan_table

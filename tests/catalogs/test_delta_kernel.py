@@ -20,7 +20,7 @@ from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.delta.names import parse_table
 from tablectl.log.reader import read_table
-from tablectl.model.text import natural_key
+from tablectl.model.safe_text import natural_key
 from tablectl.storage.object_stores import StoreOptions
 from tests.catalogs.unity_server import RECORDINGS, UnityServer
 

@@ -19,7 +19,7 @@ import yaml
 import tablectl.ci.steps
 from tablectl.ci.steps import STEPS
 from tablectl.commands.lock import ci_files
-from tablectl.model.install import CiSystem
+from tablectl.model.install_source import CiSystem
 from tests.ci.conftest import FakeGitHub, Runner, base_commit
 from tests.ci.hand import OURS, Hand, bash_reads
 from tests.commands.conftest import Cli, FakeSpark, Repository

@@ -20,7 +20,7 @@ import yaml
 from tablectl.ci.gitlab import note_step, reviewed_step
 from tablectl.ci.post_comment import body_of
 from tablectl.commands.lock import ci_files
-from tablectl.model.install import CiSystem
+from tablectl.model.install_source import CiSystem
 from tablectl.reports.document_markdown import LIMIT
 from tests.catalogs.unity_server import UnityServer, serving
 from tests.ci.conftest import Cli, FakeSpark, Repository, base_commit, cli, fake_spark, git, repo

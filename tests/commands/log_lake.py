@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.delta.names import TableName
-from tablectl.engine.port import MaySend, always
+from tablectl.engine.interface import MaySend, always
 from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tests.applying.fake_lake import Sql, changed_properties, features_of, parse_sql
 

@@ -18,10 +18,10 @@ from tablectl.applying.events import RunEvent
 from tablectl.commands import show
 from tablectl.commands.apply import ApplyOptions
 from tablectl.commands.command import function
-from tablectl.commands.display import Lines
 from tablectl.commands.output import Output
+from tablectl.commands.progress_display import Lines
 from tablectl.engine import spark
-from tablectl.engine.spark import INSTALL
+from tablectl.engine.local_spark import INSTALL
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import GuardRecord

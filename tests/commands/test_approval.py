@@ -27,9 +27,9 @@ from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
 from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.model.table_options import CONSENTS
 from tablectl.planning.derive_statements import derive_table
+from tablectl.planning.locked_out_clients import added_features
 from tablectl.planning.plan_file import _canonical, _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
-from tablectl.planning.protocol import added_features
 from tablectl.policies.schemas import policy_schema
 from tablectl.reports.schema import plan_schema
 from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo

@@ -17,7 +17,7 @@ from tablectl.commands import plan as planning
 from tablectl.commands.plan import make_plan, plan_on_cluster, plan_part
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.selection import Selection
-from tablectl.engine.port import RemoteWork
+from tablectl.engine.interface import RemoteWork
 from tablectl.engine.spark import wrap_spark
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.planning.plan_file import dump_plan

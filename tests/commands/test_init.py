@@ -18,7 +18,7 @@ import yaml
 from tablectl.commands import lock
 from tablectl.commands.init import scaffold
 from tablectl.commands.lock import ci_files
-from tablectl.model.install import CiSystem, parse_source
+from tablectl.model.install_source import CiSystem, parse_source
 from tablectl.policies.read_config import load_config
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import create

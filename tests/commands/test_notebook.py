@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tablectl
-from tablectl.insight.advice.facts import LakeAdvice, TableAdvice
+from tablectl.insight.advice.advice_records import LakeAdvice, TableAdvice
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.report_methods import ReportMethods

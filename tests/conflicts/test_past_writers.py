@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tablectl.conflicts.past_writers import PastWriters, is_write, loss_of, past_writers
 from tablectl.delta.protocol import Client
+from tablectl.model.commit import AppTransaction, Commit
 from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, Kind, MetadataChange
 from tablectl.model.expected_loss import DAYS, LONGEST_WRITE
-from tablectl.model.table import AppTransaction, Commit
 from tests.builders import make_basis
 
 SPARK = Client("delta-spark", (4, 4, 0))

@@ -29,7 +29,7 @@ from tablectl.delta.clients import (
 )
 from tablectl.delta.databricks_runtimes import known_features
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol, leaves
-from tablectl.planning.protocol import added_features
+from tablectl.planning.locked_out_clients import added_features
 from tools.probe_clients import ENTRIES
 
 _PLAIN = Protocol(1, 2)

@@ -17,7 +17,7 @@ from tablectl.delta.dialects import DATABRICKS, DIALECTS, OPEN_SOURCE, dialect_f
 _SOURCES = Path(tablectl.__file__).parent
 _RECORDS = {"delta/client_families.py", "delta/dialects.py"}
 _OTHER_MEANINGS = {
-    ("engine/spark.py", "delta-spark"),
+    ("engine/local_spark.py", "delta-spark"),
     ("commands/doctor.py", "delta-spark"),
     ("commands/doctor.py", "databricks"),
     ("commands/project.py", "databricks"),
@@ -25,7 +25,7 @@ _OTHER_MEANINGS = {
     ("catalogs/open_catalogs.py", "databricks"),
     ("engine/spark_connect.py", "databricks"),
     ("engine/databricks_warehouse.py", "databricks"),
-    ("planning/makers.py", "delta-rs"),
+    ("planning/table_makers.py", "delta-rs"),
     ("policies/config.py", "databricks"),
     ("writers/spark_methods.py", "databricks"),
     ("policies/catalog_config.py", "databricks"),

@@ -8,7 +8,16 @@ from typing import Any
 
 from tablectl.policies.config import CONFIG, OVERRIDDEN
 from tablectl.policies.declare_setting import settings_of
-from tablectl.policies.fields import ListOf, MapOf, Section, Text, Word, YamlField, environment_variables, number_text
+from tablectl.policies.field_types import (
+    ListOf,
+    MapOf,
+    Section,
+    Text,
+    Word,
+    YamlField,
+    environment_variables,
+    number_text,
+)
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "generated" / "settings.md"

@@ -12,18 +12,8 @@ from typing import Any
 import pytest
 
 from tablectl.delta.names import TableName
-from tablectl.engine.spark import (
-    INSTALL,
-    SessionFacts,
-    SparkEngine,
-    SparkOptions,
-    delta_coordinates,
-    local_conf,
-    open_spark,
-    packages,
-    why_not_started,
-    wrap_spark,
-)
+from tablectl.engine.local_spark import INSTALL, delta_coordinates, local_conf, packages, why_not_started
+from tablectl.engine.spark import SessionFacts, SparkEngine, SparkOptions, open_spark, wrap_spark
 from tablectl.engine.spark_connect import is_connect
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.errors import EngineError, LiveError
@@ -100,7 +90,8 @@ THEIRS = """
 import json, threading
 from pyspark.sql import SparkSession
 from tablectl.engine.sql_catalog import STAMP_KEY
-from tablectl.engine.spark import SparkOptions, local_conf, open_spark
+from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.local_spark import local_conf
 builder = SparkSession.builder
 for key, value in {**local_conf({"spark.master": "local[1]"}), "spark.sql.shuffle.partitions": "7"}.items():
     builder = builder.config(key, value)

@@ -6,7 +6,7 @@ import json
 from random import Random
 
 from tablectl.model.errors import InputError
-from tablectl.model.text import escape_output
+from tablectl.model.safe_text import escape_output
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import ValueReader

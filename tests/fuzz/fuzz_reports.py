@@ -22,10 +22,10 @@ from markdown_it import MarkdownIt
 
 from tablectl.documents.style import Style
 from tablectl.model.plan import Plan
-from tablectl.model.text import escape_output
-from tablectl.reports.context import Context
+from tablectl.model.safe_text import escape_output
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.report_context import Context
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.subject import Subject
 from tests.output_commands import obeyed

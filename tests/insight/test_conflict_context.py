@@ -7,8 +7,9 @@ from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Schema
 from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.table_operations import operations_of
+from tablectl.model.commit import Commit
 from tablectl.model.operations import ClusterBy, DropFeature, Purge, SetProperties, UnsetProperties
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LiveTable
 from tests.builders import live_table
 from tests.insight.settings import VECTORS, setting
 

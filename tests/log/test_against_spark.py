@@ -12,8 +12,9 @@ import pytest
 
 from tablectl.delta.names import parse_column
 from tablectl.log.reader import read_commits
+from tablectl.model.commit import Commit
 from tablectl.model.errors import LiveError
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LiveTable
 from tests.builders import read_path
 
 pytestmark = pytest.mark.spark

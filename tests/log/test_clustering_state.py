@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tablectl.attributes.clustering import Clustering
 from tablectl.delta.names import column_text
 from tablectl.log.file_facts import mark_columns
-from tablectl.model.table import ClusteringState, FileGroup, LiveTable
+from tablectl.model.file_layout import ClusteringState, FileGroup
+from tablectl.model.table import LiveTable
 from tests.builders import live_table
 from tests.log.checkpoint_files import classic, v2_json, v2_json_inline
 from tests.log.log_actions import CLUSTERED, add, clustering, info, metadata

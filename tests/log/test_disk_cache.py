@@ -20,7 +20,7 @@ from tablectl.log import disk_cache
 from tablectl.log.disk_cache import FILE, DiskCache, cache_directory
 from tablectl.log.parse_action import CLUSTERING, DomainMetadata, Metadata
 from tablectl.log.state import KnownState, State
-from tablectl.model.table import AppTransaction, Commit
+from tablectl.model.commit import AppTransaction, Commit
 
 ONE = Commit(
     7,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.log.parse_action import FileAction, parse_clustering
 from tablectl.log.parse_commit import CommitSyntaxError, ParsedCommit, parse_client, parse_commit
-from tablectl.model.table import AppTransaction
+from tablectl.model.commit import AppTransaction
 
 METADATA = {"id": "x", "schemaString": '{"type":"struct","fields":[]}', "partitionColumns": [], "configuration": {}}
 ADD = {"add": {"path": "a%20b", "size": 3, "dataChange": True}}

@@ -12,7 +12,8 @@ import pytest
 from tablectl.delta.names import TableName
 from tablectl.log import reader
 from tablectl.log.reader import ReadRequest, read_many
-from tablectl.model.table import Depth, LiveTable, PartitionLayout
+from tablectl.model.file_layout import PartitionLayout
+from tablectl.model.table import Depth, LiveTable
 
 
 def measured(path: Path) -> LiveTable:

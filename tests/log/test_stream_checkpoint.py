@@ -10,7 +10,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from tablectl.log.stream_checkpoint import read_streams
-from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
+from tablectl.model.stream_progress import StreamPosition, StreamState, StreamWriter, UnknownStream
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tests.commands.log_lake import append, create

@@ -7,8 +7,8 @@ from typing import Any
 
 from tablectl.log.checksum import SizeBin, parse_checksum
 from tablectl.log.file_facts import facts_of_commits
+from tablectl.model.commit import Commit
 from tablectl.model.stamp import Stamp
-from tablectl.model.table import Commit
 from tablectl.support.json_text import write_json
 
 WEEK = 7 * 86_400_000.0

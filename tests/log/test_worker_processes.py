@@ -60,7 +60,7 @@ def test_records_maps_and_errors_of_tables_come_back_equal() -> None:
     script = """
 from types import MappingProxyType
 from tablectl.model.errors import LiveError
-from tablectl.model.table import AppTransaction, Commit
+from tablectl.model.commit import AppTransaction, Commit
 commit = Commit(3, 4, "WRITE", parameters=MappingProxyType({"mode": "Append"}), transactions=(AppTransaction("a", 1),))
 found = list(done(lambda _: commit, items=[1]))
 (error,) = done(lambda _: LiveError("gone", "look"), items=[1])

@@ -17,7 +17,8 @@ from tablectl.log.disk_cache import DiskCache
 from tablectl.log.reader import ReadRequest, read_many, read_table
 from tablectl.log.state import TableCache
 from tablectl.log.write_history import MOST_COMMITS
-from tablectl.model.table import Commit, Depth, LiveTable, WriteHistory
+from tablectl.model.commit import Commit, WriteHistory
+from tablectl.model.table import Depth, LiveTable
 from tablectl.storage.object_stores import StoreOptions
 from tests.log.conftest import Requests
 from tests.log.log_actions import LOCATION, PLAIN, info, metadata

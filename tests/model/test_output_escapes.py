@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.model.text import escape_markup, escape_output
+from tablectl.model.safe_text import escape_markup, escape_output
 from tests.output_commands import obeyed
 
 

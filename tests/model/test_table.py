@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.model.table import Commit
+from tablectl.model.commit import Commit
 from tests.builders import live_table
 
 _DOMAINS = frozenset({"clustering", "domainMetadata"})

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tablectl.commands.lock import ci_files
-from tablectl.model.install import DISTRIBUTIONS, CiSystem, wheel_name
+from tablectl.model.install_source import DISTRIBUTIONS, CiSystem, wheel_name
 from tablectl.version import __version__
 
 ROOT = Path(__file__).parents[2]

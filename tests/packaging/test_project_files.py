@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tablectl.commands.lock import ci_files
-from tablectl.model.install import CiSystem
+from tablectl.model.install_source import CiSystem
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

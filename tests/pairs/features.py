@@ -8,14 +8,15 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from chaos.features import Feature
-from tablectl.applying.context import CanaryTerms, QuietTerms
+from tablectl.applying.run_context import CanaryTerms, QuietTerms
 from tablectl.delta.names import TableName
 from tablectl.leases.guards import GuardRecord
 from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.commit import Commit
 from tablectl.model.errors import EngineError, WindowError
 from tablectl.model.plan import Plan, TableFailure, TablePlan
-from tablectl.model.streams import StreamPosition
-from tablectl.model.table import CatalogFacts, Commit
+from tablectl.model.stream_progress import StreamPosition
+from tablectl.model.table import CatalogFacts
 from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, VacuumPolicy
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tests.applying.fake_lake import SPARK, FakeEngine, FakeTable

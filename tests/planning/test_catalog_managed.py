@@ -9,8 +9,9 @@ import pytest
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Protocol
+from tablectl.model.file_layout import ClusteringState, FileGroup
 from tablectl.model.plan import TablePlan
-from tablectl.model.table import CatalogFacts, ClusteringState, FileGroup, LiveTable
+from tablectl.model.table import CatalogFacts, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_table import CONDITION, plan_table
 

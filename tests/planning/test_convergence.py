@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from tablectl.attributes.base import PlannedOperation
 from tablectl.attributes.policy import ATTRIBUTES, CONTRADICTIONS, Policy, basis_of
 from tablectl.delta import keys
+from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.names import parse_column
 from tablectl.delta.protocol import Client, Protocol
+from tablectl.model.file_layout import ClusteringState, FileGroup
 from tablectl.model.operations import (
     ClusterBy,
     DropFeature,
@@ -27,7 +29,7 @@ from tablectl.model.operations import (
     UpgradeUniform,
 )
 from tablectl.model.plan import Phase, Statement, TablePlan
-from tablectl.model.table import NOTHING_SET, ClusteringState, FileGroup, HistoryTruncation, LiveTable
+from tablectl.model.table import HistoryTruncation, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.derive_statements import derive_table, operations_for
 from tablectl.planning.diff import ChangeState, change_state, current, diff

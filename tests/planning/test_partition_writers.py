@@ -10,9 +10,10 @@ import pytest
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client
+from tablectl.model.commit import AppTransaction, Commit
 from tablectl.model.errors import PlanFileError
 from tablectl.model.plan import Plan, TablePlan
-from tablectl.model.table import AppTransaction, Commit, LiveTable
+from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_file import dump_plan, load_plan
 from tablectl.planning.plan_table import plan_table

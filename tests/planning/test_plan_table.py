@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from tablectl.attributes.policy import Policy
 from tablectl.model.plan import ProtocolFact, TablePlan
+from tablectl.model.safe_text import cut
 from tablectl.model.table import LiveTable
-from tablectl.model.text import cut
 from tablectl.planning.plan_table import plan_table
 from tablectl.support.json_text import json_form
 

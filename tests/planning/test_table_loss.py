@@ -7,8 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tablectl.delta.protocol import Client
+from tablectl.model.commit import Commit, WriteHistory
 from tablectl.model.plan import Phase, TablePlan
-from tablectl.model.table import Commit, LiveTable, WriteHistory
+from tablectl.model.table import LiveTable
 from tablectl.planning.plan_file import dump_plan, load_plan
 from tests.applying.lake_run import plan_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from tablectl.model.errors import UsageError
 from tablectl.policies.declare_setting import Setting
-from tablectl.policies.fields import number, number_text
+from tablectl.policies.field_types import number, number_text
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from tablectl.documents.style import Style
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
 from tablectl.planning.drift import Drift
-from tablectl.reports.context import Context
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, render
+from tablectl.reports.report_context import Context
 from tablectl.reports.results import document_of_drift, document_of_run
 
 _SHOWN = Mask(())

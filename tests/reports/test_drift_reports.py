@@ -12,17 +12,17 @@ from jsonschema import Draft202012Validator
 from tablectl.delta.protocol import Client
 from tablectl.documents.style import Style
 from tablectl.log.blame import Origin
+from tablectl.model.commit import Commit
 from tablectl.model.plan import Change, TableFailure
-from tablectl.model.table import Commit
-from tablectl.model.text import printable
+from tablectl.model.safe_text import printable
 from tablectl.planning.drift import Difference, Drift, TableDrift, adoptable_values
 from tablectl.policies.adopt import Adoption
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.context import Context
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.report_context import Context
 from tablectl.reports.schema import drift_schema
 from tests.builders import live_table
 from tests.reports.hostile import EVIL

@@ -13,9 +13,9 @@ import pytest
 
 from tablectl.documents.style import Style
 from tablectl.model.plan import TablePlan
-from tablectl.reports.context import Context
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.report_context import Context
 from tests.reports.fleet import fleet
 from tests.reports.rendered import render_plan
 

@@ -17,15 +17,16 @@ from tablectl.attributes.policy import Policy
 from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.documents.style import Style
+from tablectl.model.file_layout import ClusteringState, FileGroup
 from tablectl.model.plan import Finding, Plan, ProtocolFact, Rewrite, TableFailure, TablePlan
-from tablectl.model.table import ClusteringState, FileGroup, LiveTable
+from tablectl.model.safe_text import natural_key
+from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.model.text import natural_key
 from tablectl.planning.plan_table import plan_table
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.context import Context
 from tablectl.reports.document_markdown import LIMIT
 from tablectl.reports.groups import Weight, failure_groups, plan_groups
+from tablectl.reports.report_context import Context
 from tests.builders import CLUSTERED, VECTORS
 from tests.reports.fleet import fleet, renamed
 from tests.reports.rendered import plan_markdown, plan_sarif, plan_text

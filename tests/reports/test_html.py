@@ -14,8 +14,8 @@ import pytest
 
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import CommitRun, RunOutcome, RunReport, TableRun
-from tablectl.model.text import printable
-from tablectl.reports.context import Context
+from tablectl.model.safe_text import printable
+from tablectl.reports.report_context import Context
 from tests.reports.hostile import EVIL
 from tests.reports.rendered import plan_html, run_html
 from tests.reports.test_plan_markdown import hostile_plan, many

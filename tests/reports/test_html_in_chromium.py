@@ -16,7 +16,7 @@ import pytest
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.context import Context
+from tablectl.reports.report_context import Context
 from tests.reports import chromium
 from tests.reports.chromium import Browser, Page
 from tests.reports.hostile import EVIL

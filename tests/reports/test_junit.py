@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunOutcome, RunReport, TableRun
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.context import Context
+from tablectl.reports.report_context import Context
 from tests.reports.hostile import EVIL, TEXTS
 from tests.reports.rendered import plan_junit, run_junit
 from tests.reports.test_plan_markdown import hostile_plan, many

@@ -10,7 +10,7 @@ import pytest
 from tablectl.documents.style import Style
 from tablectl.model.expected_loss import ExpectedLoss, StatementLoss, TableLoss
 from tablectl.model.plan import Plan, Refusal, TablePlan
-from tablectl.reports.context import Context
+from tablectl.reports.report_context import Context
 from tests.reports.rendered import plan_html, plan_markdown, plan_text
 
 SUNDAY = datetime(2026, 11, 22, 10, 15, tzinfo=UTC)

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from tablectl.attributes.policy import HIDDEN
 from tablectl.delta.names import quote_name, quote_text
 from tablectl.documents.style import Style
+from tablectl.model.commit import Commit
 from tablectl.model.errors import PlanFileError
 from tablectl.model.plan import Finding, Phase, Plan, Refusal, TablePlan
 from tablectl.model.run_report import RunOutcome, RunReport, StatementRun, TableRun
-from tablectl.model.table import Commit
 from tablectl.planning.lint import Linted, LintedTable
 from tablectl.planning.plan_file import dump_plan, load_plan
-from tablectl.reports.context import Context
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.report_context import Context
 from tests.reports.rendered import render_plan, render_run
 
 OLD, NEW = "hunter2-old", "it's \\ hunter2-new"

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from markdown_it import MarkdownIt
 
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
-from tablectl.model.text import printable, read_code
+from tablectl.model.safe_text import printable, read_code
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.context import Context
 from tablectl.reports.document_markdown import LIMIT, fenced, words
+from tablectl.reports.report_context import Context
 from tests.reports.hostile import EVIL, TEXTS
 from tests.reports.rendered import plan_markdown
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tablectl.model.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, StatementRun, TableRun
-from tablectl.reports.context import Context
 from tablectl.reports.document_markdown import LIMIT
+from tablectl.reports.report_context import Context
 from tests.reports.hostile import EVIL
 from tests.reports.rendered import run_markdown
 from tests.reports.test_plan_markdown import OURS, Page

@@ -10,11 +10,11 @@ import pytest
 
 from tablectl.documents.style import Style
 from tablectl.model.run_report import CommitRun, PossibleFailure, RunOutcome, RunReport, TableRun
-from tablectl.model.text import natural_key
-from tablectl.reports.context import Context
+from tablectl.model.safe_text import natural_key
 from tablectl.reports.document_markdown import LIMIT
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.report_context import Context
 from tablectl.reports.results import run_cases, run_results
 from tablectl.reports.wording import commit_text, late_text, outcome_text, run_verdict
 from tests.reports.rendered import render_run, run_text

@@ -18,7 +18,7 @@ from tablectl.model.errors import Problem
 from tablectl.model.plan import Finding, Plan, Refusal
 from tablectl.model.run_report import RunOutcome, RunReport, TableRun
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.context import Context
+from tablectl.reports.report_context import Context
 from tablectl.reports.sarif import MOST, RULES, problems_sarif
 from tests.reports.hostile import EVIL, TEXTS
 from tests.reports.rendered import plan_sarif, run_sarif

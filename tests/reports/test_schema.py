@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 from tablectl.documents.style import Style
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
-from tablectl.reports.context import Context
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.report_context import Context
 from tablectl.reports.schema import plan_schema, run_schema
 from tests.reports.rendered import render_plan, render_run
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from tablectl.attributes.policy import HIDDEN
 from tablectl.documents.style import Style
 from tablectl.model.errors import ExitCode
-from tablectl.reports.context import Context
 from tablectl.reports.document_html import document_html
 from tablectl.reports.document_markdown import LIMIT, document_markdown
 from tablectl.reports.document_text import document_text
 from tablectl.reports.mask import Mask
+from tablectl.reports.report_context import Context
 from tablectl.reports.status_document import LakeStatus, TableStatus, masked_status, status_document
 from tests.reports.test_html import Read
 

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tablectl.documents.style import Style, plural, printable_lines
-from tablectl.model.text import size_text
+from tablectl.model.safe_text import size_text
 
 
 def test_colours_only_where_they_are_taken() -> None:

@@ -11,7 +11,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from tablectl.engine.port import MaySend, always
+from tablectl.engine.interface import MaySend, always
 from tablectl.engine.spark import SparkEngine
 
 pytestmark = pytest.mark.spark

@@ -20,7 +20,7 @@ import tablectl
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import leaves
 from tablectl.delta.schema import own_metadata
-from tablectl.engine.port import Engine
+from tablectl.engine.interface import Engine
 from tablectl.engine.spark import SparkOptions, open_spark
 from tablectl.model.errors import InputError
 from tablectl.model.plan import Plan, TablePlan

@@ -12,7 +12,7 @@ import tablectl
 from tablectl.applying.events import RunEvent
 from tablectl.commands.run_plan import Control
 from tablectl.engine import spark as engine_module
-from tablectl.engine.port import MaySend, always
+from tablectl.engine.interface import MaySend, always
 from tablectl.engine.spark import SparkEngine
 from tablectl.model.errors import EngineError
 from tablectl.model.run_report import RunOutcome, RunReport

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from tablectl.log.recent_commits import newest_row_version
 from tablectl.model.errors import LiveError
-from tablectl.storage import disk_log, table_log
+from tablectl.storage import disk_log, read_budget
 from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
-from tablectl.storage.table_log import OversizeError, VanishedError
+from tablectl.storage.read_budget import OversizeError
+from tablectl.storage.table_log import VanishedError
 
 NAME = f"{0:020d}.json"
 
@@ -47,7 +48,7 @@ def test_a_file_that_is_gone_says_so_whatever_its_size(tmp_path: Path) -> None:
 def test_commits_that_are_too_large_together_fail_before_the_first_of_them_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_log, "LOG_BYTES", 300_000)
+    monkeypatch.setattr(read_budget, "LOG_BYTES", 300_000)
     log = log_with(tmp_path, b"x" * 200_000)
     (tmp_path / "_delta_log" / "other").write_bytes(b"x" * 200_000)
     log.check_sizes([NAME, "other"])
@@ -66,7 +67,7 @@ def test_a_location_that_is_not_a_directory_is_named_by_every_reader(tmp_path: P
 
 
 def test_many_small_commits_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_log, "LOG_BYTES", 150)
+    monkeypatch.setattr(read_budget, "LOG_BYTES", 150)
     log = log_with(tmp_path, b"x" * 100)
     (tmp_path / "_delta_log" / "other").write_bytes(b"x" * 100)
     assert list(log.lines(NAME)) == [b"x" * 100]

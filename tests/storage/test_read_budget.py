@@ -10,8 +10,8 @@ import obstore
 import pytest
 
 from tablectl.model.errors import LiveError
-from tablectl.storage import table_log
-from tablectl.storage.table_log import OversizeError, ReadBudget
+from tablectl.storage import read_budget
+from tablectl.storage.read_budget import OversizeError, ReadBudget
 from tests.log.conftest import options, put, read, store
 from tests.log.log_actions import PLAIN, add, info, metadata
 
@@ -20,9 +20,9 @@ __all__ = ["options", "put", "read", "store"]
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_log, "LOG_BYTES", 10_000)
-    monkeypatch.setattr(table_log, "ACTION_BYTES", 4_000)
-    monkeypatch.setattr(table_log, "ACTION_VALUES", 100)
+    monkeypatch.setattr(read_budget, "LOG_BYTES", 10_000)
+    monkeypatch.setattr(read_budget, "ACTION_BYTES", 4_000)
+    monkeypatch.setattr(read_budget, "ACTION_VALUES", 100)
 
 
 @pytest.mark.usefixtures("small")
@@ -81,5 +81,5 @@ def test_a_bucket_says_the_sizes_before_a_commit_is_read(
     with pytest.raises(LiveError, match="the commits that are needed have"):
         read()
     assert {each.rpartition("/")[2] for each in asked} <= {"_last_checkpoint", f"{5:020d}.json"}
-    monkeypatch.setattr(table_log, "LOG_BYTES", 100_000)
+    monkeypatch.setattr(read_budget, "LOG_BYTES", 100_000)
     assert read(counts=True).files == 20

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
-from tablectl.applying.context import RunContext
 from tablectl.applying.gate import GATES
+from tablectl.applying.run_context import RunContext
 from tablectl.applying.run_table import run_table
 from tablectl.attributes.policy import Policy
 from tablectl.leases.acquire import Claim, Held

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from tablectl.applying.drain import DrainOptions, drain
+from tablectl.applying.drain_writers import DrainOptions, drain
 from tablectl.leases.acquire import Held, break_lease
 from tablectl.leases.guards import GuardMode, GuardRecord, newest_beats, read_guard
 from tablectl.leases.lease import Lease, LeaseLost

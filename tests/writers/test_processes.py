@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.drain import drain
+from tablectl.applying.drain_writers import drain
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease_records import Gate
 from tests.leases.lease_fakes import FakeClock

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying import drain as drain_module
+from tablectl.applying import drain_writers as drain_module
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease_records import LeaseRecord
 from tablectl.model.run_report import RunOutcome

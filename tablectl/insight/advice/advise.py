@@ -25,8 +25,8 @@ from tablectl.documents.document import (
     without_tables,
 )
 from tablectl.documents.style import plural
+from tablectl.insight.advice.advice_records import BENEFITS, Advice, Declared, LakeAdvice, TableAdvice, TableFacts
 from tablectl.insight.advice.conflict_advice import conflict_advice
-from tablectl.insight.advice.facts import BENEFITS, Advice, Declared, LakeAdvice, TableAdvice, TableFacts
 from tablectl.insight.advice.layout_advice import layout_advice
 from tablectl.insight.advice.settings_advice import (
     erasure_advice,
@@ -36,7 +36,7 @@ from tablectl.insight.advice.settings_advice import (
     retention_advice,
 )
 from tablectl.model.plan import TablePlan
-from tablectl.model.text import Code, size_text, time_text
+from tablectl.model.safe_text import Code, size_text, time_text
 from tablectl.planning.plan_table import plan_table
 
 _OPTIONS = frozenset({"rewrite"})

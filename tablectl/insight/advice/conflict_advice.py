@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.schema import Field
+from tablectl.insight.advice.advice_records import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of, enough
 from tablectl.insight.advice.conflict_loss import ConflictLoss, Layout, conflict_loss
-from tablectl.insight.advice.facts import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of, enough
 from tablectl.insight.advice.jobs import Job, Jobs
 from tablectl.insight.conflict_context import LEVEL, VECTORS, ConflictContext
 from tablectl.model.commit_contents import Kind
-from tablectl.model.text import size_text
+from tablectl.model.safe_text import size_text
 from tablectl.support.frozen import frozen
 
 _MOST_PARTITIONS = 1000

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Literal
 
 from tablectl.conflicts.past_writers import is_write, kind_of, known_period, write_seconds
+from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import CommitFiles, Kind
 from tablectl.model.expected_loss import Period
-from tablectl.model.table import Commit
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 

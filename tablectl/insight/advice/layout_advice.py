@@ -9,8 +9,7 @@ from tablectl.attributes.value_types import has_order, has_statistics, names_sta
 from tablectl.conflicts.past_writers import metric_seconds
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
-from tablectl.insight.advice.conflict_loss import Layout, conflict_loss
-from tablectl.insight.advice.facts import (
+from tablectl.insight.advice.advice_records import (
     LEAST_WRITES,
     Advice,
     Confidence,
@@ -19,10 +18,11 @@ from tablectl.insight.advice.facts import (
     confidence_of,
     enough,
 )
+from tablectl.insight.advice.conflict_loss import Layout, conflict_loss
 from tablectl.insight.advice.jobs import Job
+from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import Kind
-from tablectl.model.table import Commit
-from tablectl.model.text import size_text
+from tablectl.model.safe_text import size_text
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 

@@ -30,14 +30,14 @@ from tablectl.documents.document import (
     without_tables,
 )
 from tablectl.documents.style import plural
+from tablectl.insight.advice.advice_records import Advice, Benefit, Declared, TableFacts
 from tablectl.insight.advice.advise import advise, planned_with
-from tablectl.insight.advice.facts import Advice, Benefit, Declared, TableFacts
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.rule import HARMS, Harm, LintedState
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Finding, Severity, TableFailure, TablePlan
 from tablectl.model.report_methods import ReportMethods
-from tablectl.model.text import listed, natural_key, size_text
+from tablectl.model.safe_text import listed, natural_key, size_text
 from tablectl.policies.yaml_text import write_key, write_value
 from tablectl.support.frozen import frozen
 

@@ -12,9 +12,9 @@ from tablectl.delta import keys
 from tablectl.delta.clients import newest_locked_out
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
 from tablectl.delta.protocol import PROTECTION, Protocol, TableFeature, find_feature
-from tablectl.insight.advice.facts import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of
+from tablectl.insight.advice.advice_records import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of
 from tablectl.model.commit_contents import Kind
-from tablectl.model.streams import StreamPosition, UnknownStream
+from tablectl.model.stream_progress import StreamPosition, UnknownStream
 from tablectl.model.table import LiveTable
 
 _DAY = 86_400.0

@@ -11,7 +11,7 @@ from tablectl.delta.names import ColumnPath
 from tablectl.model.commit_contents import Kind
 from tablectl.model.errors import TablectlError
 from tablectl.model.operations import Operation
-from tablectl.model.text import printable
+from tablectl.model.safe_text import printable
 from tablectl.support.frozen import frozen
 
 _MOST_SHOWN = 50

@@ -22,7 +22,7 @@ from tablectl.insight.statements.actions import shown_start as _start
 from tablectl.insight.statements.commands import Command, parse_command
 from tablectl.insight.statements.tokens import TokenKind, first_word, tokens_of
 from tablectl.model.commit_contents import Kind
-from tablectl.model.text import printable
+from tablectl.model.safe_text import printable
 from tablectl.support.frozen import frozen
 
 LONGEST = 65_536

@@ -10,13 +10,13 @@ from typing import Any
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.schema import Field
+from tablectl.insight.advice.advice_records import Advice, TableFacts
 from tablectl.insight.advice.advise import advise
-from tablectl.insight.advice.facts import Advice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
 from tablectl.log.column_values import column_values
 from tablectl.log.recent_commits import read_past_commits
+from tablectl.model.commit import WriteHistory
 from tablectl.model.commit_contents import ColumnValues, PastCommits
-from tablectl.model.table import WriteHistory
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.model.table import ClusteringState, FileGroup, PartitionLayout
+from tablectl.model.file_layout import ClusteringState, FileGroup, PartitionLayout
 from tests.insight.advice.job_log import GB, MINUTE, SECOND, JobLog, advised, codes
 
 

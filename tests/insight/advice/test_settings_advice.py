@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tablectl.attributes.policy import Policy
+from tablectl.insight.advice.advice_records import Advice, TableFacts
 from tablectl.insight.advice.advise import advise
-from tablectl.insight.advice.facts import Advice, TableFacts
 from tablectl.insight.advice.jobs import find_jobs
-from tablectl.model.streams import StreamPosition, StreamState, UnknownStream
+from tablectl.model.stream_progress import StreamPosition, StreamState, UnknownStream
 from tablectl.model.table_options import NO_OPTIONS
 from tests.builders import read_path
 from tests.insight.advice.job_log import DAY, MINUTE, JobLog

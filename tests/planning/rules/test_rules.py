@@ -18,7 +18,9 @@ from tablectl.delta.schema import Field, Schema
 from tablectl.lint_rules import RULES, LintSetting, Severities
 from tablectl.lint_rules.rule import LintedState, Seen, table_subject
 from tablectl.model.catalog_answers import CatalogEntry
-from tablectl.model.table import AppTransaction, Commit, LiveTable, PartitionLayout
+from tablectl.model.commit import AppTransaction, Commit
+from tablectl.model.file_layout import PartitionLayout
+from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import lint, refused_by

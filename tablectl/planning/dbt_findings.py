@@ -14,9 +14,10 @@ from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema
 from tablectl.lint_rules.rule import RuleFinding
+from tablectl.model.commit import Commit
 from tablectl.model.plan import Change, Value
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.import_table import policy_of_table, values_of_table
 from tablectl.policies.dbt_manifest import DbtTable

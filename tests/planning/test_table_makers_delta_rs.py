@@ -13,9 +13,9 @@ from tablectl.attributes.policy import Policy
 from tablectl.delta.names import parse_table
 from tablectl.log.reader import read_table
 from tablectl.model.table import Depth
-from tablectl.planning.birth import birth_of
 from tablectl.planning.diff import diff
-from tablectl.planning.makers import _DELTA_RS, MAKERS, BirthScope
+from tablectl.planning.new_table import birth_of
+from tablectl.planning.table_makers import _DELTA_RS, MAKERS, BirthScope
 
 DATA = pa.table({"id": [1, 2], "day": ["a", "b"]})
 NAME = parse_table("lake.sales.orders")

@@ -11,13 +11,14 @@ import pytest
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.lint_rules import LintSetting, Severities
+from tablectl.model.commit import Commit
 from tablectl.model.errors import PlanFileError
 from tablectl.model.plan import Plan, TablePlan
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
+from tablectl.planning.locked_out_clients import protocol_raise
 from tablectl.planning.plan_file import dump_plan, load_plan
 from tablectl.planning.plan_table import plan_table
-from tablectl.planning.protocol import protocol_raise
 
 _NUMBERED = Protocol(1, 2)
 

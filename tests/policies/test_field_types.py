@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tablectl.model.errors import Problem
-from tablectl.policies.fields import FieldName, MapOf, Section, Text, Word, environment_variables, whole
+from tablectl.policies.field_types import FieldName, MapOf, Section, Text, Word, environment_variables, whole
 from tablectl.policies.read_config import as_node
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.model.text import LONGEST_VALUE, cut, is_cut
+from tablectl.model.safe_text import LONGEST_VALUE, cut, is_cut
 
 
 def test_a_value_of_the_longest_length_is_kept() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tablectl.model.text import printable, value_text
+from tablectl.model.safe_text import printable, value_text
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tablectl.leases.lease import LeaseLost
 from tablectl.leases.lease_records import PATIENCE, Gate
 from tablectl.model.errors import WindowError
 from tablectl.model.run_report import RunOutcome
-from tablectl.model.text import listed
+from tablectl.model.safe_text import listed
 from tablectl.storage.records import RecordStore
 from tablectl.support.frozen import frozen
 

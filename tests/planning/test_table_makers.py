@@ -11,8 +11,8 @@ from tablectl.attributes.policy import Policy
 from tablectl.delta.names import parse_table
 from tablectl.model.errors import InputError
 from tablectl.model.patterns import make_catalog_pattern
-from tablectl.planning.birth import birth_of
-from tablectl.planning.makers import MAKERS, BirthScope, compare
+from tablectl.planning.new_table import birth_of
+from tablectl.planning.table_makers import MAKERS, BirthScope, compare
 
 
 def scope(text: str, **policy: Any) -> BirthScope:

@@ -19,7 +19,7 @@ from tablectl.model.operations import (
     UnsetProperties,
     UpgradeUniform,
 )
-from tablectl.model.text import read_code
+from tablectl.model.safe_text import read_code
 
 _TEXT = st.text(min_size=1, max_size=12) | st.sampled_from(["it's", "a`b", "a'b\nc'", "`\n", "\\", "''", "${x}", '"'])
 _TABLES = st.builds(lambda place: TableName("", (f"/{place}",)), _TEXT) | st.builds(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.engine import local_spark
-from tablectl.engine.local_spark import find_java, java_problem, parse_version
+from tablectl.engine import find_java as module
+from tablectl.engine.find_java import find_java, java_problem, parse_version
 from tests.unreadable import unreadable
 
 _OPENJDK = 'openjdk version "{}" 2025-04-15\nOpenJDK Runtime Environment (build {})\n'
@@ -88,7 +88,7 @@ def test_a_java_that_cannot_be_run(tmp_path: Path) -> None:
 
 def test_it_runs_before_anything_is_installed(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-I", "-S", local_spark.__file__],
+        [sys.executable, "-I", "-S", module.__file__],
         env={"PATH": str(tmp_path)},
         capture_output=True,
         text=True,

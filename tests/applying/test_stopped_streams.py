@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.context import WindowSettings
 from tablectl.applying.events import RunEvent
+from tablectl.applying.run_context import WindowSettings
 from tablectl.leases.lease import Lease
 from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.run_report import RunReport, StreamRun
-from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
+from tablectl.model.stream_progress import StreamPosition, StreamState, StreamWriter, UnknownStream
 from tablectl.planning import derive_statements
 from tests.applying.lake_run import Run, only, outcomes
 from tests.leases.lease_fakes import claim, try_acquire

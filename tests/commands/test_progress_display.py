@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from tablectl.applying.events import RunEvent, Standing
-from tablectl.commands.display import Lines, Screen, screen
 from tablectl.commands.output import Output
+from tablectl.commands.progress_display import Lines, Screen, screen
 
 
 class Log:

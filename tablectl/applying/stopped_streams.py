@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tablectl.applying.context import RunContext, TableJob
+from tablectl.applying.run_context import RunContext, TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.model.errors import LiveError, TablectlError, of_table, one_line
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import RunOutcome, StreamRun, TableRun
-from tablectl.model.streams import StreamPosition, StreamState, StreamWriter, UnknownStream
-from tablectl.model.text import minutes_text
+from tablectl.model.safe_text import minutes_text
+from tablectl.model.stream_progress import StreamPosition, StreamState, StreamWriter, UnknownStream
 from tablectl.planning.derive_statements import stopped_streams
 from tablectl.support.frozen import frozen
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from urllib.parse import quote
 
 from tablectl.model.plan import Plan
-from tablectl.model.text import printable
+from tablectl.model.safe_text import printable
 from tablectl.policies.effective_policy import Sources
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.frozen import frozen

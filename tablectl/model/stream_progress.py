@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from tablectl.model.text import time_text
+from tablectl.model.safe_text import time_text
 from tablectl.support.frozen import frozen
 
 

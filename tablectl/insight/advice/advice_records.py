@@ -16,7 +16,7 @@ from tablectl.model.commit_contents import ColumnValues, PastCommits
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.report_methods import ReportMethods
-from tablectl.model.streams import StreamState
+from tablectl.model.stream_progress import StreamState
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.support.frozen import frozen

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.applying.drain import DrainOptions, DrainWait, drain
+from tablectl.applying.drain_writers import DrainOptions, DrainWait, drain
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import LeaseLost

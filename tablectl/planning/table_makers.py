@@ -20,8 +20,8 @@ from tablectl.delta.properties import feature_of, find_anywhere, find_known
 from tablectl.delta.protocol import SUPPORT, Protocol, supported_by, with_needed
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import MAGIC, CatalogPattern, TablePattern
-from tablectl.planning.birth import Birth, birth_clauses
-from tablectl.planning.maker_files import (
+from tablectl.planning.new_table import Birth, birth_clauses
+from tablectl.planning.table_maker_files import (
     SESSION,
     read_arguments,
     read_conf,

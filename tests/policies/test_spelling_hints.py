@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.policies.suggestions import cut, did_you_mean, nearest, shown
+from tablectl.policies.spelling_hints import cut, did_you_mean, nearest, shown
 
 
 @pytest.mark.parametrize(

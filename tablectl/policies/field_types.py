@@ -19,7 +19,7 @@ from typing import Any
 
 from tablectl.delta.credentials import find_credentials
 from tablectl.model.calendar import parse_duration
-from tablectl.policies.suggestions import did_you_mean, nearest, shown
+from tablectl.policies.spelling_hints import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import VARIABLE
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of

@@ -33,7 +33,7 @@ from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.derive_statements import derive_table, operations_for
 from tablectl.planning.diff import diff
-from tablectl.planning.protocol import brought_back, protocol_refusals
+from tablectl.planning.locked_out_clients import brought_back, protocol_refusals
 from tablectl.support.frozen import frozen
 
 _FIRST = Protocol(1, 1)

@@ -18,17 +18,18 @@ from tablectl.applying.waits import End
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.locations import canonical_location
 from tablectl.delta.names import TableName
-from tablectl.engine.port import Engine
+from tablectl.engine.interface import Engine
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.catalog_answers import CatalogEntry
+from tablectl.model.commit import Commit
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp, read_stamp
-from tablectl.model.streams import StreamState
-from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
+from tablectl.model.stream_progress import StreamState
+from tablectl.model.table import WITH_HISTORY, Depth, LiveTable
 from tablectl.storage.records import RecordStore
 from tablectl.storage.table_log import DataFile
 from tablectl.support.frozen import frozen

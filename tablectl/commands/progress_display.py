@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tablectl.applying.events import DONE, PROGRESS, RELEASED, RunEvent, Standing, left_text, progress_text
 from tablectl.documents.style import printable_lines
-from tablectl.model.text import escape_output, printable
+from tablectl.model.safe_text import escape_output, printable
 from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # slow to load, and needed on terminals only

@@ -11,7 +11,7 @@ from tablectl.attributes.policy import ATTRIBUTES, Policy
 from tablectl.delta.names import parse_table
 from tablectl.model.operations import SetOptimization, UnsetManaged
 from tablectl.model.table_options import TableOptions
-from tablectl.planning.birth import birth_of, plan_birth
+from tablectl.planning.new_table import birth_of, plan_birth
 
 ORDERS = parse_table("lake.sales.orders")
 
