@@ -325,8 +325,11 @@ def _upkeep(project: Project, spec: TableSpec, live: LiveTable) -> dict[str, Any
 
 
 def _copy(project: Project, found: _Found) -> str:
-    """What is left of a copy beside the table. Its records are read if its policy asks for one, and with ``debt``."""
-    if not found.debt and found.spec.options.rewrite != "copy":
+    """What is left of a copy beside the table. Its records are read if the table needs one, and with ``debt``. A run
+    that is killed after the commit of its copy leaves records, too.
+    """
+    needed = found.spec.options.rewrite == "copy" and any(each.attribute == "partitioning" for each in found.changes)
+    if not (needed or found.debt):
         return ""
     try:
         return copy_text(project.records(found.live.location))

@@ -20,9 +20,7 @@ def with_copy(repo: Repository) -> RecordStore:
 
 def test_a_copy_is_shown_and_given_up(repo: Repository, cli: Cli) -> None:
     store, name = with_copy(repo), repo.name("orders")
-    assert (
-        "a copy beside it is not in place yet: 2 parts since 2026-11-18 11:06:40 UTC" in cli("window", "show", name).out
-    )
+    assert "left of a copy beside it: 2 parts since 2026-11-18 11:06:40 UTC" in cli("window", "show", name).out
     cleaned = cli("window", "clean", name)
     assert (cleaned.code, cleaned.out) == (0, f"{name}: a copy of 2 parts is given up\n")
     assert "VACUUM removes its files" in cleaned.err
@@ -42,11 +40,17 @@ def test_a_copy_under_way_is_not_given_up(repo: Repository, cli: Cli) -> None:
     assert copy_text(store)
 
 
-def test_status_names_a_copy_of_a_table_whose_policy_asks_for_one(repo: Repository, cli: Cli) -> None:
+def test_status_names_a_copy_of_a_table_that_needs_one(repo: Repository, cli: Cli) -> None:
+    with_copy(repo)
+    repo.policies({"orders": "{partitioning: [id], rewrite: {copy: beside}}"})
+    assert "a copy beside it: 2 parts since" in " ".join(cli("status").out.split())
+
+
+def test_status_names_no_copy_that_is_in_place(repo: Repository, cli: Cli) -> None:
+    """A run was killed between the commit and the deletion of the records, and the table needs no further apply."""
     with_copy(repo)
     repo.policies({"orders": "{partitioning: none, rewrite: {copy: beside}}"})
-    shown = cli("status")
-    assert "a copy beside it: 2 parts since" in " ".join(shown.out.split())
+    assert "a copy beside it" not in " ".join(cli("status").out.split())
 
 
 def test_status_finds_a_copy_that_the_policy_does_not_ask_for_any_more(repo: Repository, cli: Cli) -> None:
