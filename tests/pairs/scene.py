@@ -252,7 +252,7 @@ class Scene:
                 if any(each.outcome is RunOutcome.STALE for each in self.reports[-1].tables):
                     plan = self.plan()
                 self.run.stop.clear()
-                self.run.clock.sleep(90)
+                self.run.clock.sleep(330 if Feature.CALENDAR in self.features else 90)
             self._end(plan)
         finally:
             for writer in self._writers:
