@@ -180,7 +180,7 @@ def test_an_apply_while_guarded_jobs_write_and_its_undo(
 
     (run,) = json.loads(cli("runs", "--format", "json").out)["runs"]
     assert len(run["tables"]) == 6
-    undone = cli("undo", run["run"], "--write", "--yes", "--out", "u.json")
+    undone = cli("undo", run["stamp"]["run"], "--write", "--yes", "--out", "u.json")
     assert undone.code == 0, undone.out + undone.err
     while_jobs_write(lake, ("man0", "ext0"), lambda: cli("apply", "u.json"), say)
     found = dict(lake.spark.sql("SHOW TBLPROPERTIES lake.sales.man1").collect())
