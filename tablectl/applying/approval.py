@@ -31,8 +31,8 @@ from tablectl.planning.diff import depth_for
 from tablectl.planning.lint import with_own_rules
 from tablectl.planning.plan_file import rewritten_bytes
 from tablectl.planning.plan_table import plan_table, writers_matter
+from tablectl.policies.declared_tables import Specs, TableSpec, digest_of_tables, expand
 from tablectl.policies.own_rules import OwnRule
-from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.support.frozen import frozen
 

@@ -31,7 +31,7 @@ from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.plan_upkeep import UpkeepTable
 from tablectl.storage.records import RecordStore
 from tablectl.support.frozen import frozen
-from tablectl.writers.trace import KEPT, traces
+from tablectl.writers.guard_traces import KEPT, traces
 
 RECENT = 600.0
 """Seconds: the commits of the last ten minutes show what happens right now."""

@@ -20,9 +20,9 @@ from tablectl.applying.canary import STOPPED_HINT, choose, soak
 from tablectl.applying.copy_beside import copies_beside
 from tablectl.applying.drivers import Driver, DriverWait, Placement, expected_work, paced_bytes
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
+from tablectl.applying.first_checks import Preflight, Rights, check_commit_drivers, check_places
 from tablectl.applying.hooks import OwedHookTable, run_owed_hooks, with_shared_windows
 from tablectl.applying.lease_wait import STATEMENT_LEFT, DeadStatements, LeaseWait
-from tablectl.applying.preflight import Preflight, Rights, check_commit_drivers, check_places
 from tablectl.applying.quiet_moment import QuietWait
 from tablectl.applying.run_context import RunContext, TableJob, table_key
 from tablectl.applying.run_table import run_table, unexpected

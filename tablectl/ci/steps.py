@@ -37,9 +37,9 @@ from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.read_config import BASE, ENV, ignored_keys, load_config
 from tablectl.reports.document_markdown import said
-from tablectl.reports.groups import Group, Weight, plan_groups
 from tablectl.reports.report_context import Context
 from tablectl.reports.sarif import problems_sarif
+from tablectl.reports.table_groups import Group, Weight, plan_groups
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _MOST_SAID = 10_000

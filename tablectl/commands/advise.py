@@ -13,7 +13,7 @@ from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate
-from tablectl.commands.report_context import context_here
+from tablectl.commands.report_facts import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.commands.user_files import check_writable, write_file
 from tablectl.delta.names import TableName, parse_table
@@ -31,10 +31,10 @@ from tablectl.model.errors import ExitCode, TablectlError, UsageError, of_table,
 from tablectl.model.safe_text import natural_key
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.field_types import ListOf, Text, flag, whole
-from tablectl.policies.spec import Specs, TableSpec
-from tablectl.policies.yaml_text import TableEntry, table_key, write_entry, write_policies
+from tablectl.policies.write_yaml import TableEntry, table_key, write_entry, write_policies
 from tablectl.storage.log_stores import Stores
 
 _ADVISED = "Written by `tablectl advise`: what it recommends. What no line names is not managed."

@@ -16,7 +16,7 @@ from tablectl.commands.output import Output
 from tablectl.commands.plan import make_plan
 from tablectl.commands.project import SHARED, Project
 from tablectl.commands.read_tables import OnRead, ignore_progress
-from tablectl.commands.report_context import context_here, plan_context, streams_of
+from tablectl.commands.report_facts import context_here, plan_context, streams_of
 from tablectl.commands.report_files import IncompleteReportError, Render, ReportFiles, report_of
 from tablectl.commands.run_plan import Control, RunOptions, approval_of, run
 from tablectl.commands.signals import stop_on_signals
@@ -27,14 +27,14 @@ from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.field_types import ListOf, Text, flag
 from tablectl.policies.repository import Paths
-from tablectl.policies.spec import Specs
 from tablectl.reports.notification import error_notification, run_notification
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.report_context import Context
-from tablectl.reports.results import document_of_run
+from tablectl.reports.result_documents import document_of_run
 from tablectl.reports.wording import outcome_text
 
 

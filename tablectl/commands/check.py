@@ -14,7 +14,7 @@ from tablectl.commands.options import Place, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate
-from tablectl.commands.report_context import context_here
+from tablectl.commands.report_facts import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.delta.names import parse_table
 from tablectl.insight.advice.advice_records import TableFacts
@@ -24,8 +24,8 @@ from tablectl.model.safe_text import natural_key
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import LintedTable
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.field_types import ListOf, Text
-from tablectl.policies.spec import TableSpec
 
 _WRITTEN = "Written by `tablectl check`: what mends the risks that it found. What no line names is not managed."
 

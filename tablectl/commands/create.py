@@ -35,9 +35,9 @@ from tablectl.model.table_options import TableLock
 from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.new_table import PlannedBirth, birth_of, plan_birth
 from tablectl.policies.declare_setting import REQUIRED, setting
+from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.field_types import Text, flag
 from tablectl.policies.repository import Paths, read_text, shown_path
-from tablectl.policies.spec import TableSpec
 from tablectl.policies.spelling_hints import is_slip
 from tablectl.reports.render import ReportFormat
 from tablectl.support.frozen import frozen

@@ -22,11 +22,11 @@ from tablectl.model.safe_text import listed
 from tablectl.planning.new_table import birth_of
 from tablectl.planning.table_makers import MAKERS, BirthScope, Left, compare, session_settings
 from tablectl.policies.declare_setting import REQUIRED, setting
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.field_types import ListOf, Text, Word
-from tablectl.policies.layers import effective, merge, policy_of, rank
+from tablectl.policies.merge_layers import effective, merge, policy_of, rank
 from tablectl.policies.repository import Paths, read_text, shown_path
-from tablectl.policies.spec import Specs
 from tablectl.policies.spelling_hints import did_you_mean, shown
 from tablectl.reports.render import ReportFormat
 

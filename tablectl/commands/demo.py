@@ -23,13 +23,13 @@ from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config, EngineConfig
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.field_types import Text
 from tablectl.policies.repository import load_specs
-from tablectl.policies.spec import Specs
 from tablectl.reports.document_text import document_text
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.report_context import Context
-from tablectl.reports.results import document_of_run
+from tablectl.reports.result_documents import document_of_run
 from tablectl.support.json_text import write_json
 
 _CONFIG = """# Relative paths count from this folder.

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from tablectl.applying.preflight import check_commits
+from tablectl.applying.first_checks import check_commits
 from tablectl.applying.run_context import StopTableError
 from tablectl.catalogs.open_catalogs import WITHOUT_SPARK
 from tablectl.commands.command import command
@@ -35,10 +35,10 @@ from tablectl.model.operations import RIGHTS
 from tablectl.policies.catalog_config import CONNECTOR
 from tablectl.policies.config import EngineConfig
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.field_types import Text, flag
 from tablectl.policies.read_config import BASE, is_unmerged
 from tablectl.policies.repository import Paths
-from tablectl.policies.spec import TableSpec
 from tablectl.reports.render import ReportFormat
 from tablectl.storage.records import DiskRecords, RecordStore
 from tablectl.support.frozen import frozen

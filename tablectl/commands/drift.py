@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tablectl.commands.adoption import adoption_of, hidden_in, write_adoption
 from tablectl.commands.command import command, function
 from tablectl.commands.notify import send_notification
 from tablectl.commands.options import LookBack, NewTables, PolicyTables, Shown
 from tablectl.commands.output import Output
+from tablectl.commands.policy_changes import adoption_of, hidden_in, write_adoption
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import (
     OnRead,
@@ -21,7 +21,7 @@ from tablectl.commands.read_tables import (
     read_tables,
     sorted_failures,
 )
-from tablectl.commands.report_context import Started, context_here
+from tablectl.commands.report_facts import Started, context_here
 from tablectl.commands.report_files import report_of
 from tablectl.commands.selection import Selection
 from tablectl.commands.status import StatusOptions, collect_status
@@ -35,11 +35,11 @@ from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.drift import Drift, SlippedTable, TableDrift, adoptable_values, questions, table_drift
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.field_types import flag
-from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.notification import drift_notification
 from tablectl.reports.render import ReportFormat
-from tablectl.reports.results import document_of_drift
+from tablectl.reports.result_documents import document_of_drift
 from tablectl.support.frozen import frozen
 
 _ONLY_NAMED = (

@@ -25,11 +25,11 @@ from tablectl.planning.diff import depth_for
 from tablectl.planning.import_table import policy_of_table
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.field_types import ListOf, Text, flag
 from tablectl.policies.repository import Repository, declared_already, requested_tables, shown_path, whole_catalog
-from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.write_yaml import TableEntry, write_policies
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.policies.yaml_text import TableEntry, write_policies
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import ReportFormat
 from tablectl.support.frozen import frozen

@@ -30,7 +30,7 @@ from tablectl.policies.field_types import ListOf, Text, Word
 from tablectl.policies.repository import Repository, requested_tables, shown_path
 from tablectl.policies.schemas import policy_schema
 from tablectl.policies.variables import Variables
-from tablectl.policies.yaml_text import write_text
+from tablectl.policies.write_yaml import write_text
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.short_names import shared_folder
 from tablectl.support.frozen import frozen

@@ -19,7 +19,7 @@ from tablectl.commands.read_tables import (
     read_tables,
     sorted_failures,
 )
-from tablectl.commands.report_context import context_here
+from tablectl.commands.report_facts import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.leases.clock import today
 from tablectl.lint_rules.rule import LintedState, table_subject
@@ -33,11 +33,11 @@ from tablectl.planning.lint import Linted, LintedTable, graded, with_own_rules
 from tablectl.planning.lint import lint as lint_state
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.field_types import Text
-from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.render import ReportFormat
-from tablectl.reports.results import document_of_lint
+from tablectl.reports.result_documents import document_of_lint
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from tablectl.reports.mask import Mask
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, format_of, render, suffixes
 from tablectl.reports.report_context import Context
-from tablectl.reports.results import document_of_drift, document_of_run
+from tablectl.reports.result_documents import document_of_drift, document_of_run
 from tablectl.reports.status_document import LakeStatus, document_of_status
 from tablectl.reports.upkeep_document import LakeUpkeep, document_of_upkeep
 

@@ -26,7 +26,7 @@ from tablectl.commands.read_tables import (
     read_tables,
     sorted_failures,
 )
-from tablectl.commands.report_context import Started, lines_of_plan, plan_context
+from tablectl.commands.report_facts import Started, lines_of_plan, plan_context
 from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.commands.selection import Selection
 from tablectl.commands.user_files import check_writable, new_plan, read_plan, saved_plan, write_file
@@ -50,10 +50,10 @@ from tablectl.planning.plan_file import FORMAT, MAX_BYTES, MOST_SHARDS, Shard, d
 from tablectl.planning.plan_table import fails_writers, plan_table, writers_matter
 from tablectl.policies.config import CONFIG
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import Specs, TableSpec, expand
 from tablectl.policies.field_types import Text, Word, environment_variables, flag
 from tablectl.policies.read_config import FILE, config_values, load_config
 from tablectl.policies.repository import Paths, Repository, variables_for
-from tablectl.policies.spec import Specs, TableSpec, expand
 from tablectl.policies.variables import ENVIRON_PREFIX, variables_of
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat

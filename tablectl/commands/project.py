@@ -25,6 +25,7 @@ from tablectl.model.plan import Plan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.plan_file import check_environment
 from tablectl.policies.config import THRIFT, WAREHOUSE, Config, EngineConfig, with_settings
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import called, is_word, parse_name, spec_for
 from tablectl.policies.own_rules import OwnRule, own_rules
 from tablectl.policies.read_config import BASE, ENV, FILE, check_merged, load_config
@@ -38,7 +39,6 @@ from tablectl.policies.repository import (
     variables_for,
     whole_catalog,
 )
-from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.variables import Variables
 from tablectl.reports.mask import Mask
 from tablectl.storage.object_stores import StoreOptions

@@ -28,9 +28,9 @@ from tablectl.model.patterns import (
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.plan_file import Shard
-from tablectl.policies.layers import Layer
+from tablectl.policies.declared_tables import Specs, TableSpec, digest_of_tables, expand
+from tablectl.policies.merge_layers import Layer
 from tablectl.policies.repository import ASKED
-from tablectl.policies.spec import Specs, TableSpec, digest_of_tables, expand
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.storage.mounts import real_place
 from tablectl.support.frozen import frozen

@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tablectl.commands.adoption import hidden_in, write_adoption
 from tablectl.commands.command import command
 from tablectl.commands.options import Place, policy_paths
 from tablectl.commands.output import Output
+from tablectl.commands.policy_changes import hidden_in, write_adoption
 from tablectl.delta.names import NameSyntaxError, TableName
 from tablectl.model.errors import ExitCode, InputError, UsageError
-from tablectl.policies.adopt import Adoption, Texts, key_like, key_node
 from tablectl.policies.declare_setting import REQUIRED, setting
+from tablectl.policies.declared_tables import Specs, TableSpec, effect_of
 from tablectl.policies.effective_policy import parse_name
 from tablectl.policies.field_types import Text, flag
-from tablectl.policies.layers import Layer
+from tablectl.policies.merge_layers import Layer
 from tablectl.policies.read_config import FILE
 from tablectl.policies.repository import Paths, read_bytes
-from tablectl.policies.spec import Specs, TableSpec, effect_of
 from tablectl.policies.variables import Variables
-from tablectl.policies.yaml_text import cut, outline, write_key
+from tablectl.policies.write_live_values import Adoption, Texts, key_like, key_node
+from tablectl.policies.write_yaml import cut, outline, write_key
 from tablectl.reports.render import ReportFormat
 from tablectl.support.frozen import frozen
 

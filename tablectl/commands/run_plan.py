@@ -50,10 +50,10 @@ from tablectl.planning.plan_file import digest_of
 from tablectl.planning.plan_upkeep import UpkeepTable
 from tablectl.policies.config import RunSettings, WindowConfig
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.field_types import Text, Word, duration, number
-from tablectl.policies.spec import Specs, TableSpec
-from tablectl.reports.groups import plan_groups
+from tablectl.reports.table_groups import plan_groups
 from tablectl.storage.disk_log import free_bytes
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions

@@ -9,11 +9,11 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from tablectl.commands.adoption import adoption_of, hidden_in, write_adoption
 from tablectl.commands.command import command
 from tablectl.commands.options import LookBack, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.plan import make_plan
+from tablectl.commands.policy_changes import adoption_of, hidden_in, write_adoption
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import LocatedTable, failure_of, in_threads, locate, sorted_failures
 from tablectl.commands.report_files import report_of
@@ -40,8 +40,8 @@ from tablectl.planning.undo import (
     table_undo,
 )
 from tablectl.policies.declare_setting import REQUIRED, setting
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.field_types import ListOf, Text, flag, whole
-from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.document_text import document_text
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, render

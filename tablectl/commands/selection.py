@@ -15,8 +15,8 @@ from tablectl.model.patterns import (
     index_globs,
 )
 from tablectl.planning.plan_file import Shard
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import is_word
-from tablectl.policies.spec import Specs, TableSpec
 from tablectl.support.frozen import frozen
 
 

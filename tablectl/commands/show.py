@@ -10,7 +10,7 @@ from tablectl.commands.command import command
 from tablectl.commands.options import Place, Shown
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.report_context import plan_context
+from tablectl.commands.report_facts import plan_context
 from tablectl.commands.report_files import report_of
 from tablectl.commands.user_files import read_plan, saved_plan
 from tablectl.model.errors import ExitCode, UsageError

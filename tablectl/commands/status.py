@@ -20,7 +20,7 @@ from tablectl.commands.options import LookBack, NewTables, PolicyTables, Reporte
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate, locate_tables
-from tablectl.commands.report_context import context_here
+from tablectl.commands.report_facts import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
@@ -39,9 +39,9 @@ from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.field_types import ListOf, Text, flag
 from tablectl.policies.repository import has_policies
-from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
 from tablectl.reports.status_document import STATES, LakeStatus, TableStatus, document_of_status
 from tablectl.support.frozen import frozen

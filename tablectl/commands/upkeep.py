@@ -16,7 +16,7 @@ from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, in_threads, locate, locate_tables, read_tables
-from tablectl.commands.report_context import context_here, plan_context
+from tablectl.commands.report_facts import context_here, plan_context
 from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.commands.run_plan import Control, RunOptions, read_reason, run
 from tablectl.commands.selection import Selection
@@ -36,8 +36,8 @@ from tablectl.model.upkeep import UpkeepFacts
 from tablectl.planning.plan_file import FORMAT
 from tablectl.planning.plan_upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_table, why_no_vacuum
 from tablectl.policies.declare_setting import setting
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.field_types import Text, duration, flag, number
-from tablectl.policies.spec import Specs, TableSpec
 from tablectl.reports.upkeep_document import UPKEEP_STATES, LakeUpkeep, TableUpkeep, document_of_upkeep
 from tablectl.storage.log_stores import Stores
 from tablectl.support.frozen import frozen

@@ -16,9 +16,9 @@ from tablectl.documents.style import plural
 from tablectl.lint_rules.rule import LintedState
 from tablectl.model.errors import ExitCode, InputError, Problem
 from tablectl.planning.lint import Linted, LintedTable, lint
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import Sources, policy_lines_of
 from tablectl.policies.repository import Paths
-from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.lint_document import counted, findings_lines
 from tablectl.reports.render import ReportFormat

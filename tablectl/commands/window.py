@@ -22,9 +22,8 @@ from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.field_types import Text, whole
 from tablectl.reports.render import ReportFormat
 from tablectl.storage.records import RecordStore
-from tablectl.support.json_text import write_json
 from tablectl.version import __version__
-from tablectl.writers.trace import traces
+from tablectl.writers.guard_traces import traces
 
 _DAYS = 7
 
@@ -61,7 +60,7 @@ def window_show_command(options: WindowOptions, out: Output) -> ExitCode:
     if record is None:
         must_exist()  # distinguishes a misspelt name from a table that was never leased
     if form is ReportFormat.JSON:
-        out.result(_record_json(record))
+        out.json_result(record)
     elif record is None:
         out.result(f"{table}: no apply has ever held it\n")
     elif record.held:
@@ -100,7 +99,7 @@ def window_clean_command(options: WindowOptions, out: Output) -> ExitCode:
     if not parts:
         must_exist()
     if options.format is ReportFormat.JSON:
-        out.result(write_json({"parts": parts}, indent=2, sort=True) + "\n")
+        out.json_result({"parts": parts})
     elif parts:
         out.result(f"{options.table}: a copy of {parts:,} part{'s' * (parts != 1)} is given up\n")
         out.note("VACUUM removes its files when they are older than the retention time")
@@ -139,14 +138,10 @@ def window_break_command(options: BreakOptions, out: Output) -> ExitCode:
         raise UsageError("--reason is empty", "give a reason; it is recorded for the current and the next holder")
     record = break_lease(store, epoch, reason, current_owner(os.environ, __version__), SystemClock())
     if options.format is ReportFormat.JSON:
-        out.result(_record_json(record))
+        out.json_result(record)
     else:
         out.result(f"{table}: epoch {record.epoch} is broken; apply may run\n")
     return ExitCode.DONE
-
-
-def _record_json(record: LeaseRecord | None) -> str:
-    return write_json(record, indent=2, sort=True) + "\n"
 
 
 def _records(options: WindowOptions, out: Output) -> tuple[RecordStore, Callable[[], object]]:

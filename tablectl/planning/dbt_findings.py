@@ -21,8 +21,8 @@ from tablectl.model.table import LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.import_table import policy_of_table, values_of_table
 from tablectl.policies.dbt_manifest import DbtTable
-from tablectl.policies.spec import TableSpec
-from tablectl.policies.yaml_text import TableEntry
+from tablectl.policies.declared_tables import TableSpec
+from tablectl.policies.write_yaml import TableEntry
 from tablectl.support.json_text import read_json
 
 _FEATURES: Mapping[str, str] = {

@@ -14,7 +14,7 @@ from tablectl.delta.names import parse_column
 from tablectl.model.plan import Change, Value
 from tablectl.model.safe_text import value_text
 from tablectl.model.table import Depth, LiveTable
-from tablectl.policies.spec import TableSpec
+from tablectl.policies.declared_tables import TableSpec
 
 
 def diff(policy: Policy, live: LiveTable, dialect: str = DEFAULT_DIALECT) -> tuple[Change, ...]:

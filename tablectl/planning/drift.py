@@ -15,8 +15,8 @@ from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, TableFailure, Value
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import CatalogDifference, LiveTable
-from tablectl.policies.adopt import AdoptableValue, Adoption
-from tablectl.policies.spec import TableSpec
+from tablectl.policies.declared_tables import TableSpec
+from tablectl.policies.write_live_values import AdoptableValue, Adoption
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED, UNWRITTEN, in_json

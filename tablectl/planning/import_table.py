@@ -15,11 +15,11 @@ from tablectl.model.safe_text import LONGEST_VALUE, is_cut, value_text
 from tablectl.model.table import LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.plan_table import FIXED
-from tablectl.policies.layers import Layer, LayerKind, effective, exclusive_pairs, merge, policy_of
+from tablectl.policies.merge_layers import Layer, LayerKind, effective, exclusive_pairs, merge, policy_of
 from tablectl.policies.value_reader import GivenValue
 from tablectl.policies.variables import Variables, escape_variables, read_column, read_location, why_unusable
+from tablectl.policies.write_yaml import Declared, TableEntry, table_key
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.policies.yaml_text import Declared, TableEntry, table_key
 
 MOST_PROPERTIES = 1_000
 """The maximum number of properties in an entry. A table can have 100,000."""

@@ -21,8 +21,8 @@ from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, Finding, Refusal, TableFailure
 from tablectl.model.safe_text import printable
 from tablectl.model.table import LiveTable
+from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.own_rules import FAILED, OwnRule, TableToLint
-from tablectl.policies.spec import TableSpec
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import in_json
 

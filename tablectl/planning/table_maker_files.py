@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from tablectl.delta.sql_tokens import SqlTextError, SqlToken, sql_tokens
 from tablectl.model.errors import InputError, Problem
-from tablectl.policies.yaml_document import parse_document
+from tablectl.policies.parse_yaml import parse_document
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar
 
 SESSION = "spark.databricks.delta.properties.defaults."

@@ -16,8 +16,8 @@ from tablectl.model.stamp import Stamp
 from tablectl.model.table import LiveTable
 from tablectl.planning.drift import declarable
 from tablectl.planning.import_table import values_of_table
-from tablectl.policies.adopt import AdoptableValue
-from tablectl.policies.spec import TableSpec
+from tablectl.policies.declared_tables import TableSpec
+from tablectl.policies.write_live_values import AdoptableValue
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN, in_json
 

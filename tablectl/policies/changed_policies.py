@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from tablectl.delta.names import TableName
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.policies.config import Config
+from tablectl.policies.declared_tables import Specs, TableSpec, effect_of, resolve
 from tablectl.policies.read_config import FILE, load_config
 from tablectl.policies.repository import (
     Paths,
@@ -29,7 +30,6 @@ from tablectl.policies.repository import (
     shared_files,
     variables_for,
 )
-from tablectl.policies.spec import Specs, TableSpec, effect_of, resolve
 from tablectl.policies.variables import Variables
 from tablectl.support.frozen import frozen
 from tablectl.support.processes import Invocation, ProcessLimits, run_captured

@@ -17,8 +17,8 @@ from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, pa
 from tablectl.delta.properties import find_known
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC
-from tablectl.policies.layers import Layer, ResolvedValue, merge, rank
-from tablectl.policies.spec import Specs, TableSpec, resolve
+from tablectl.policies.declared_tables import Specs, TableSpec, resolve
+from tablectl.policies.merge_layers import Layer, ResolvedValue, merge, rank
 from tablectl.policies.spelling_hints import nearest, shown
 from tablectl.policies.variables import typed_place
 from tablectl.policies.yaml_nodes import SourceFile

@@ -13,14 +13,14 @@ from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.names import TableName
 from tablectl.delta.properties import canonical_key, find_known
 from tablectl.model.errors import InputError
-from tablectl.policies.layers import Cancelled, Declarations, Layer, LayerKind
+from tablectl.policies.declared_tables import Specs, check_patterns, find_repeated_patterns, find_repeats, resolve
+from tablectl.policies.merge_layers import Cancelled, Declarations, Layer, LayerKind
 from tablectl.policies.option_fields import is_profile_name
+from tablectl.policies.parse_yaml import parse_document
 from tablectl.policies.policy_fields import INHERITED, OF_A_PATTERN, OF_A_TABLE, read_field, refused_hint
-from tablectl.policies.spec import Specs, check_patterns, find_repeated_patterns, find_repeats, resolve
 from tablectl.policies.spelling_hints import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import read_table_key
-from tablectl.policies.yaml_document import parse_document
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 from tablectl.support.frozen import frozen
 

@@ -30,11 +30,11 @@ from tablectl.policies.field_types import (
     own_keys,
     single_values,
 )
+from tablectl.policies.parse_yaml import parse_document
 from tablectl.policies.repository import read_bytes, shown_path
 from tablectl.policies.spelling_hints import nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
-from tablectl.policies.yaml_document import parse_document
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 
 BASE = "TABLECTL_BASE_CONFIG"

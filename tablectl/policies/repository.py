@@ -22,12 +22,12 @@ from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, jo
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC, PathPattern, make_path_pattern
 from tablectl.policies.config import Config
-from tablectl.policies.layers import Declarations, Layer, LayerKind
+from tablectl.policies.declared_tables import Specs, resolve
+from tablectl.policies.merge_layers import Declarations, Layer, LayerKind
+from tablectl.policies.parse_yaml import MAX_BYTES, too_large
 from tablectl.policies.policy_document import read_specs
-from tablectl.policies.spec import Specs, resolve
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Target, UndefinedVariableError, Variables, read_table_key, typed_place
-from tablectl.policies.yaml_document import MAX_BYTES, too_large
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.files import NotRegularError, TooLargeError, read_regular
 from tablectl.support.frozen import frozen

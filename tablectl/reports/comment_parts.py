@@ -20,8 +20,8 @@ from tablectl.model.plan import Change, Plan, TableFailure
 from tablectl.model.run_report import RunReport
 from tablectl.model.safe_text import natural_key, value_text
 from tablectl.reports.document_markdown import code, words
-from tablectl.reports.groups import Group
 from tablectl.reports.report_context import Context
+from tablectl.reports.table_groups import Group
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json, write_json
 

@@ -32,9 +32,9 @@ from tablectl.model.safe_text import natural_key, printable, time_text, value_te
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import CatalogDifference
 from tablectl.planning.drift import Difference, Drift, SlippedTable, TableDrift
-from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card
 from tablectl.reports.report_context import Context
+from tablectl.reports.table_groups import failure_groups
 from tablectl.reports.wording import owner_facts, unclustered_of_changes
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")

@@ -14,7 +14,7 @@ from tablectl.lint_rules.rule import LintRule
 from tablectl.model.plan import Value
 from tablectl.model.safe_text import value_text
 from tablectl.policies.effective_policy import Explanation
-from tablectl.policies.layers import Layer, ResolvedValue
+from tablectl.policies.merge_layers import Layer, ResolvedValue
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED, UNWRITTEN
 

@@ -26,9 +26,9 @@ from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Finding, Severity
 from tablectl.model.safe_text import natural_key, printable
 from tablectl.planning.lint import Linted, LintedTable
-from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card
 from tablectl.reports.report_context import Context
+from tablectl.reports.table_groups import failure_groups
 
 _ORDER: Sequence[Severity] = ("error", "warning", "note")
 _TONES: dict[str, Tone] = {"error": "bad", "warning": "pending", "note": "quiet"}

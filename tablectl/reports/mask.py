@@ -19,7 +19,7 @@ from tablectl.model.commit import Commit
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
 from tablectl.model.safe_text import printable
 from tablectl.model.table import CatalogDifference
-from tablectl.policies.layers import Declarations
+from tablectl.policies.merge_layers import Declarations
 from tablectl.support.json_text import read_json, write_json
 
 if TYPE_CHECKING:  # records of other commands, which a plan does not load
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # records of other commands, which a plan does not load
     from tablectl.planning.drift import Difference, Drift, TableDrift
     from tablectl.planning.lint import Linted, LintedTable
     from tablectl.planning.undo import PastRun, PastRuns, RunUndo, ValueUndo
-    from tablectl.policies.adopt import AdoptableValue
+    from tablectl.policies.write_live_values import AdoptableValue
 
 _Record = TypeVar("_Record")
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)

@@ -31,7 +31,8 @@ from tablectl.documents.document import (
 from tablectl.documents.style import plural
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
 from tablectl.model.safe_text import natural_key, read_code, value_text
-from tablectl.reports.groups import (
+from tablectl.reports.report_context import Context
+from tablectl.reports.table_groups import (
     Effect,
     FailureGroup,
     Group,
@@ -42,7 +43,6 @@ from tablectl.reports.groups import (
     shared_effects,
     sizes_text,
 )
-from tablectl.reports.report_context import Context
 from tablectl.reports.wording import (
     NO_QUIET_HOUR,
     PHASE_EFFECTS,

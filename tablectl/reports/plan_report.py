@@ -13,10 +13,10 @@ from functools import partial
 from tablectl.documents.document import Case, CommentEnd, Document, ForPrograms, Result
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import digest_of, dump_plan
-from tablectl.reports.groups import plan_groups
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_document import plan_document
 from tablectl.reports.report_context import Context
+from tablectl.reports.table_groups import plan_groups
 from tablectl.support.json_text import json_form, write_json
 
 
@@ -48,13 +48,13 @@ def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:
 
 
 def _plan_results(plan: Plan, context: Context) -> Iterator[Result]:
-    from tablectl.reports.results import plan_results  # noqa: PLC0415  # see the module docstring
+    from tablectl.reports.result_documents import plan_results  # noqa: PLC0415  # see the module docstring
 
     return plan_results(plan, context.refused)
 
 
 def _plan_cases(plan: Plan, context: Context) -> Iterator[Case]:
-    from tablectl.reports.results import plan_cases  # noqa: PLC0415  # see the module docstring
+    from tablectl.reports.result_documents import plan_cases  # noqa: PLC0415  # see the module docstring
 
     return plan_cases(plan, context)
 

@@ -44,9 +44,9 @@ from tablectl.model.run_report import (
     TableRun,
 )
 from tablectl.model.safe_text import listed, minutes_text, natural_key, read_code, time_text, value_text
-from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card
 from tablectl.reports.report_context import Context
+from tablectl.reports.table_groups import failure_groups
 from tablectl.reports.wording import (
     GOOD,
     commit_text,

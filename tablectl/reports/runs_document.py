@@ -26,10 +26,10 @@ from tablectl.documents.style import plural
 from tablectl.model.commit import Commit
 from tablectl.model.safe_text import Code, time_text, value_text
 from tablectl.planning.undo import Outcome, PastRun, PastRuns, RunUndo, TableUndo, ValueUndo
-from tablectl.policies.adopt import Adoption
-from tablectl.reports.groups import failure_groups
+from tablectl.policies.write_live_values import Adoption
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_document import failure_card
+from tablectl.reports.table_groups import failure_groups
 
 _NAMED = 8
 

@@ -20,7 +20,7 @@ from tablectl.planning.lint import Linted
 from tablectl.policies.read_config import FILE
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.report_context import Context
-from tablectl.reports.results import lint_results, problem_results
+from tablectl.reports.result_documents import lint_results, problem_results
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 from tablectl.version import __version__

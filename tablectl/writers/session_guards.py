@@ -22,8 +22,8 @@ from tablectl.version import __version__
 from tablectl.writers.dataframe_writes import merges_schemas
 from tablectl.writers.gate_entry import GuardTimeout
 from tablectl.writers.guard import Guard, is_guarded
+from tablectl.writers.guard_traces import leave_trace
 from tablectl.writers.options import guard_options
-from tablectl.writers.trace import leave_trace
 
 SETTING = "spark.tablectl.guard"
 """The setting of a session that turns its guards on."""

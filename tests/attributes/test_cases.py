@@ -32,8 +32,8 @@ from tablectl.model.file_layout import ClusteringState, FileGroup
 from tablectl.model.plan import Change, Refusal, Statement
 from tablectl.model.table import HistoryTruncation, LiveTable
 from tablectl.planning.plan_table import plan_table
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.policy_document import read_specs
-from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.commands import apply, plan, report_context
+from tablectl.commands import apply, plan, report_facts
 from tablectl.commands import output as output_module
 from tablectl.reports import document_markdown
 from tests.commands.conftest import Cli, FakeSpark, Repository
@@ -172,7 +172,7 @@ def test_a_plan_whose_report_cannot_be_made_is_an_error(
 def test_lines_of_policies_are_looked_up_before_anything_runs(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report_context, "policy_lines_of", broken)
+    monkeypatch.setattr(report_facts, "policy_lines_of", broken)
     result = cli("apply", "--yes", "--report", "run.md")
     assert result.code == 1
     assert "error: unexpected error: KeyError: 'phase'\n" in result.err

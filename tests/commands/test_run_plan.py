@@ -23,7 +23,7 @@ from tablectl.model.run_report import RunOutcome
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config import Config
-from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.version import __version__
 from tests.commands.log_lake import LogEngine, Logged, append, create

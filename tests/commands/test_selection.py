@@ -17,8 +17,8 @@ from tablectl.model import patterns as patterns_module
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.patterns import CatalogPattern, TablePattern, make_path_pattern
 from tablectl.policies.config import Config
+from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.policy_document import read_specs
-from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile

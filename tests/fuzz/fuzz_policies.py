@@ -7,8 +7,8 @@ from random import Random
 
 from tablectl.model.errors import InputError
 from tablectl.model.safe_text import escape_output
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.policy_document import read_specs
-from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tests.fuzz.damage import damaged_bytes

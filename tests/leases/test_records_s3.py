@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.preflight import check_rights
+from tablectl.applying.first_checks import check_rights
 from tablectl.leases.acquire import Held, break_lease
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease import Lease, LeaseLost

@@ -14,13 +14,13 @@ from tablectl.model.plan import Value
 from tablectl.model.table import LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, adoptable_values, declarable, questions, table_drift
-from tablectl.policies.adopt import Adopter, Texts
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.policy_document import read_specs
-from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
-from tablectl.policies.yaml_text import write_key, write_value
+from tablectl.policies.write_live_values import Adopter, Texts
+from tablectl.policies.write_yaml import write_key, write_value
 from tests.planning.test_convergence import policies, tables
 
 Declared = list[tuple[str, str, Value]]

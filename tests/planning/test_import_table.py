@@ -16,11 +16,11 @@ from tablectl.model.table import LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.import_table import policy_of_table
 from tablectl.planning.plan_table import plan_table
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.policy_document import read_specs
-from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
-from tablectl.policies.yaml_text import write_policies
+from tablectl.policies.write_yaml import write_policies
 from tests.planning.test_convergence import tables
 
 Live = Callable[..., LiveTable]

@@ -13,8 +13,8 @@ from tablectl.lint_rules import LintSetting, Severities
 from tablectl.model.table import LiveTable
 from tablectl.planning.lint import MOST_FINDINGS, own_findings, with_own_rules
 from tablectl.planning.plan_table import plan_table
+from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.own_rules import OwnRule, TableToLint
-from tablectl.policies.spec import TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 
 Live = Callable[..., LiveTable]

@@ -8,7 +8,7 @@ from tablectl.attributes.policy import Policy
 from tablectl.delta import keys
 from tablectl.delta.protocol import Protocol
 from tablectl.planning.undo import changes_between, combined, table_undo
-from tablectl.policies.spec import TableSpec
+from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tests.builders import live_table
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tablectl.model.errors import InputError, Problem
+from tablectl.policies.declared_tables import Specs
+from tablectl.policies.parse_yaml import parse_document
 from tablectl.policies.policy_document import read_specs
-from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
-from tablectl.policies.yaml_document import parse_document
 from tablectl.policies.yaml_nodes import Node
 
 

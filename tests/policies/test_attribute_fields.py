@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tablectl.policies.spec import Specs
+from tablectl.policies.declared_tables import Specs
 
 Read = Callable[..., Specs]
 Wrong = Callable[..., list[str]]

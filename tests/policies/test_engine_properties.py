@@ -8,8 +8,8 @@ from tablectl.attributes.policy import check_declarable
 from tablectl.model.errors import InputError
 from tablectl.model.plan import Change
 from tablectl.model.table_options import TableOptions
+from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.policy_document import read_specs
-from tablectl.policies.spec import TableSpec
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tablectl.delta.names import TableName
 from tablectl.model.errors import InputError
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.repository import load_specs
-from tablectl.policies.spec import Specs
 
 Read = Callable[..., Specs]
 Wrong = Callable[..., list[str]]

@@ -6,10 +6,10 @@ import pytest
 
 from tablectl.model.table_options import TableOptions
 from tablectl.policies.option_fields import options_of
+from tablectl.policies.parse_yaml import parse_document
 from tablectl.policies.policy_fields import read_field
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import Variables
-from tablectl.policies.yaml_document import parse_document
 from tablectl.policies.yaml_nodes import MapNode
 
 

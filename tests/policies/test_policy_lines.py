@@ -8,8 +8,8 @@ import pytest
 
 from tablectl.commands.project import Project
 from tablectl.policies.config import Config
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.effective_policy import policy_lines_of
-from tablectl.policies.spec import Specs
 
 POLICIES = """version: 1
 defaults:

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from tablectl.attributes.policy import VALUE_TYPES, declarable_keys
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.schemas import policy_schema
-from tablectl.policies.spec import Specs
 
 Read = Callable[..., Specs]
 Wrong = Callable[..., list[str]]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.delta.names import parse_table
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.effective_policy import explain, spec_for
-from tablectl.policies.spec import Specs
 
 Read = Callable[..., Specs]
 Wrong = Callable[..., list[str]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tablectl.attributes.policy import why_refused
 from tablectl.model.errors import InputError
-from tablectl.policies.spec import Specs
+from tablectl.policies.declared_tables import Specs
 
 Read = Callable[..., Specs]
 Wrong = Callable[..., list[str]]

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from tablectl.delta.names import TableName, parse_table
 from tablectl.model.errors import InputError
+from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.repository import relevant_files
-from tablectl.policies.spec import TableSpec
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 

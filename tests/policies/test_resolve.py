@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.delta.names import TableName, parse_table
 from tablectl.model.errors import InputError
-from tablectl.policies.spec import Specs, TableSpec, expand
+from tablectl.policies.declared_tables import Specs, TableSpec, expand
 
 Read = Callable[..., Specs]
 Wrong = Callable[..., list[str]]

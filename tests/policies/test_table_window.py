@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tablectl.model.calendar import ALWAYS, Calendar, TableWindow, parse_rule
-from tablectl.policies.spec import Specs
+from tablectl.policies.declared_tables import Specs
 
 Read = Callable[..., Specs]
 TableWrong = Callable[..., list[str]]

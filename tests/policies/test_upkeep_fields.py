@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.model.upkeep import OptimizePolicy, UpkeepPolicy, VacuumPolicy
-from tablectl.policies.spec import Specs
+from tablectl.policies.declared_tables import Specs
 
 INHERITED = "version: 1\ndefaults: {{upkeep: {{optimize: {{small_files: 30%, every: 7 days}}, vacuum: 7 days}}}}\n{}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.policies.yaml_text import SpliceError, Value, put
+from tablectl.policies.write_yaml import SpliceError, Value, put
 
 
 def spliced(text: str, keys: str, value: Value) -> str:

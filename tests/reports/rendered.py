@@ -12,7 +12,7 @@ from tablectl.reports.mask import Mask
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, render
 from tablectl.reports.report_context import Context
-from tablectl.reports.results import document_of_drift, document_of_run
+from tablectl.reports.result_documents import document_of_drift, document_of_run
 
 _SHOWN = Mask(())
 

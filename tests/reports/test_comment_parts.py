@@ -10,7 +10,7 @@ from time import process_time
 
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.reports.comment_parts import Records, group_list, read_groups, records_of, since_text
-from tablectl.reports.groups import plan_groups
+from tablectl.reports.table_groups import plan_groups
 from tests.reports.fleet import fleet
 from tests.reports.test_plan_markdown import distinct
 

@@ -16,10 +16,10 @@ from tablectl.model.commit import Commit
 from tablectl.model.plan import Change, TableFailure
 from tablectl.model.safe_text import printable
 from tablectl.planning.drift import Difference, Drift, TableDrift, adoptable_values
-from tablectl.policies.adopt import Adoption
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
+from tablectl.policies.write_live_values import Adoption
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.report_context import Context

@@ -14,7 +14,7 @@ import pytest
 from tablectl.delta.protocol import Client
 from tablectl.documents.style import Style
 from tablectl.insight.conflict_context import Assumption
-from tablectl.insight.statements.actions import StatementError
+from tablectl.insight.statements.command_actions import StatementError
 from tablectl.insight.statements.compare import Comparison, compare_statements, document_of_pair
 from tablectl.model.table import LiveTable
 from tablectl.reports.document_markdown import document_markdown

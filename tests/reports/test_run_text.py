@@ -15,7 +15,7 @@ from tablectl.reports.document_markdown import LIMIT
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.report_context import Context
-from tablectl.reports.results import run_cases, run_results
+from tablectl.reports.result_documents import run_cases, run_results
 from tablectl.reports.wording import commit_text, late_text, outcome_text, run_verdict
 from tests.reports.rendered import render_run, run_text
 

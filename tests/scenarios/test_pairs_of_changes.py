@@ -26,7 +26,7 @@ from tablectl.model.errors import InputError
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.planning.undo import changes_between
-from tablectl.reports.groups import plan_groups
+from tablectl.reports.table_groups import plan_groups
 from tests.builders import read_path
 
 pytestmark = pytest.mark.spark

@@ -14,7 +14,7 @@ def test_a_value_is_followed_from_the_bytes_of_its_policy_to_its_statement(tmp_p
     assert (forms[0], forms[-1]) == ("bytes", "Statement")
     assert {"GivenValue", "Layer", "ResolvedValue", "Policy", "Change", "PlannedOperation", "SQL"} <= {*forms}
     assert "LiveTable" not in seen.forms
-    assert {"policies/layers.py", "planning/derive_statements.py"} <= seen.files.keys()
+    assert {"policies/merge_layers.py", "planning/derive_statements.py"} <= seen.files.keys()
     assert not any(file.startswith(("log/", "reports/")) for file in seen.files)
     assert {"commands/project.py"} <= seen.passing - seen.files.keys()
     assert sys.getprofile() is None

@@ -38,7 +38,7 @@ from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Finding, Severity, TableFailure, TablePlan
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.safe_text import listed, natural_key, size_text
-from tablectl.policies.yaml_text import write_key, write_value
+from tablectl.policies.write_yaml import write_key, write_value
 from tablectl.support.frozen import frozen
 
 _OLDEST = Protocol(1, 1)

@@ -18,9 +18,9 @@ from tablectl.delta.protocol import Client
 from tablectl.documents.document import Block, Card, Document, Facts, Heading, Paragraph, Tone
 from tablectl.insight.conflict_context import NO_ASSUMPTION, Assumption, ConflictContext
 from tablectl.insight.matrix import BY_APPLY, IN_TURN
-from tablectl.insight.statements.actions import StatementError
-from tablectl.insight.statements.footprint import Footprint
-from tablectl.insight.statements.pair import (
+from tablectl.insight.statements.command_actions import StatementError
+from tablectl.insight.statements.disjoint_partitions import Region
+from tablectl.insight.statements.pair_outcomes import (
     EVERYWHERE,
     NO_REGION,
     PairOutcome,
@@ -29,8 +29,8 @@ from tablectl.insight.statements.pair import (
     main_footprint,
     region_text,
 )
-from tablectl.insight.statements.parse import ParsedStatement, parse_statement
-from tablectl.insight.statements.regions import Region
+from tablectl.insight.statements.parse_writes import ParsedStatement, parse_statement
+from tablectl.insight.statements.reads_and_writes import Footprint
 from tablectl.insight.statements.suggestions import RewrittenStatement, SuggestedPartitioning, Suggestions, suggest
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.commit_contents import Kind

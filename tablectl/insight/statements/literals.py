@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from tablectl.delta.names import quote_text
 from tablectl.delta.schema import Field
-from tablectl.insight.statements.regions import NOT_NULL, Interval, Value, Values
+from tablectl.insight.statements.disjoint_partitions import NOT_NULL, Interval, Value, Values
 from tablectl.support.frozen import frozen
 
 Kind = Literal["text", "integer", "decimal", "double", "boolean", "date", "timestamp", "timestamp_ntz", "null"]

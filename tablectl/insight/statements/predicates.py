@@ -14,8 +14,7 @@ from types import MappingProxyType
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
-from tablectl.insight.statements.literals import ColumnDomain, certain_text, compared, interval_of, literal_of, near
-from tablectl.insight.statements.regions import (
+from tablectl.insight.statements.disjoint_partitions import (
     ANYWHERE,
     NOT_NULL,
     NOWHERE,
@@ -29,6 +28,7 @@ from tablectl.insight.statements.regions import (
     values_of,
     where,
 )
+from tablectl.insight.statements.literals import ColumnDomain, certain_text, compared, interval_of, literal_of, near
 from tablectl.support.frozen import frozen
 
 _OPERATORS: Mapping[type[exp.Expr], str] = MappingProxyType(

@@ -8,9 +8,9 @@ from dataclasses import replace
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
+from tablectl.insight.statements.disjoint_partitions import EVERY_VALUE, UNKNOWN, Interval, Region, Values
 from tablectl.insight.statements.literals import ColumnDomain, literal_of, passed_on, stored
 from tablectl.insight.statements.predicates import Scope, admits, registered_by_scan
-from tablectl.insight.statements.regions import EVERY_VALUE, UNKNOWN, Interval, Region, Values
 from tablectl.insight.statements.target import StatementTable
 from tablectl.support.frozen import frozen
 

@@ -15,20 +15,20 @@ from sqlglot.dialects import Databricks
 
 from tablectl.delta.names import join_parts
 from tablectl.insight.conflict_context import ConflictContext
-from tablectl.insight.statements.actions import Action, Rearrange, Send, StatementError
-from tablectl.insight.statements.effects import commits_of
-from tablectl.insight.statements.footprint import Footprint
+from tablectl.insight.statements.command_actions import Action, Rearrange, Send, StatementError
+from tablectl.insight.statements.command_tokens import tokens_of
+from tablectl.insight.statements.commits_of_statement import commits_of
+from tablectl.insight.statements.disjoint_partitions import EVERY_VALUE, Interval, Value, Values, either
 from tablectl.insight.statements.literals import ColumnDomain, literal_of, one_value, shown, shown_values
-from tablectl.insight.statements.pair import (
+from tablectl.insight.statements.pair_outcomes import (
     StatementPair,
     between,
     main_footprint,
     row_level_of,
 )
-from tablectl.insight.statements.parse import ParsedStatement, parse_statement
-from tablectl.insight.statements.regions import EVERY_VALUE, Interval, Value, Values, either
+from tablectl.insight.statements.parse_writes import ParsedStatement, parse_statement
+from tablectl.insight.statements.reads_and_writes import Footprint
 from tablectl.insight.statements.target import StatementTable
-from tablectl.insight.statements.tokens import tokens_of
 from tablectl.model.commit_contents import Kind
 from tablectl.support.frozen import frozen
 

@@ -16,8 +16,8 @@ from tablectl.conflicts.transactions import Conflict, ConflictResult
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
 from tablectl.insight.conflict_context import ConflictContext
-from tablectl.insight.statements.pair import between
-from tablectl.insight.statements.parse import parse_statement
+from tablectl.insight.statements.pair_outcomes import between
+from tablectl.insight.statements.parse_writes import parse_statement
 from tablectl.insight.statements.target import StatementTable
 from tablectl.log.reader import read_table
 from tests.interleaving import Writer

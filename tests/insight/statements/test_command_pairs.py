@@ -11,9 +11,9 @@ from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.insight.conflict_context import LEVEL, VECTORS, ConflictContext
-from tablectl.insight.statements.actions import StatementError
-from tablectl.insight.statements.pair import PairOutcome, StatementPair, between
-from tablectl.insight.statements.parse import parse_statement
+from tablectl.insight.statements.command_actions import StatementError
+from tablectl.insight.statements.pair_outcomes import PairOutcome, StatementPair, between
+from tablectl.insight.statements.parse_writes import parse_statement
 from tablectl.insight.statements.suggestions import Suggestions, suggest
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.operations import ClusterBy

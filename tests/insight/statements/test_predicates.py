@@ -7,8 +7,8 @@ from datetime import date
 from hypothesis import given, settings
 from sqlglot import parse_one
 
+from tablectl.insight.statements.disjoint_partitions import Interval, Region, Value, Values, disjoint
 from tablectl.insight.statements.predicates import admits
-from tablectl.insight.statements.regions import Interval, Region, Value, Values, disjoint
 from tests.insight.statements.sql_rows import COLUMNS, CONDITIONS, ROWS, SUBJECT, Row, Rows
 
 _ALL = Rows()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.applying.preflight import ON_DISK, check_commits, check_scheme
+from tablectl.applying.first_checks import ON_DISK, check_commits, check_scheme
 from tablectl.applying.run_context import StopTableError, WindowSettings
 from tablectl.model.errors import EngineError
 from tablectl.model.run_report import RunOutcome

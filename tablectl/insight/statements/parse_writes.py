@@ -1,7 +1,7 @@
 """Parse one SQL statement that writes a table, and find the names in it.
 
 Only statements of a known form are accepted. Any other raises a ``StatementError`` with the problem and a fix. sqlglot
-parses the statements that change rows, and ``commands`` the others.
+parses the statements that change rows, and ``parse_commands`` the others.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tablectl.delta.expressions import check_types
-from tablectl.insight.statements.actions import Action, StatementError
-from tablectl.insight.statements.actions import shown_start as _start
-from tablectl.insight.statements.commands import Command, parse_command
-from tablectl.insight.statements.tokens import TokenKind, first_word, tokens_of
+from tablectl.insight.statements.command_actions import Action, StatementError
+from tablectl.insight.statements.command_actions import shown_start as _start
+from tablectl.insight.statements.command_tokens import TokenKind, first_word, tokens_of
+from tablectl.insight.statements.parse_commands import Command, parse_command
 from tablectl.model.commit_contents import Kind
 from tablectl.model.safe_text import printable
 from tablectl.support.frozen import frozen

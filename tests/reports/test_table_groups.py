@@ -25,8 +25,8 @@ from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_table import plan_table
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.document_markdown import LIMIT
-from tablectl.reports.groups import Weight, failure_groups, plan_groups
 from tablectl.reports.report_context import Context
+from tablectl.reports.table_groups import Weight, failure_groups, plan_groups
 from tests.builders import CLUSTERED, VECTORS
 from tests.reports.fleet import fleet, renamed
 from tests.reports.rendered import plan_markdown, plan_sarif, plan_text

@@ -14,8 +14,8 @@ from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.insight.conflict_context import LEVEL, VECTORS, ConflictContext
-from tablectl.insight.statements.pair import StatementPair, between, region_text
-from tablectl.insight.statements.parse import parse_statement
+from tablectl.insight.statements.pair_outcomes import StatementPair, between, region_text
+from tablectl.insight.statements.parse_writes import parse_statement
 from tablectl.insight.statements.suggestions import SuggestedPartitioning, Suggestions, suggest
 from tablectl.insight.statements.target import StatementTable
 from tests.insight.statements.sql_rows import CONDITIONS, SUBJECT, Rows

@@ -13,10 +13,22 @@ from types import MappingProxyType
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
-from tablectl.insight.statements.actions import StatementError
+from tablectl.insight.statements.command_actions import StatementError
+from tablectl.insight.statements.disjoint_partitions import (
+    ANYWHERE,
+    EVERY_VALUE,
+    NOWHERE,
+    UNKNOWN,
+    Interval,
+    Region,
+    Values,
+    both,
+    either,
+)
+from tablectl.insight.statements.disjoint_partitions import where as holding
 from tablectl.insight.statements.literals import Kind as LiteralKind
 from tablectl.insight.statements.literals import KnownValue, literal_of, passed_on, stored
-from tablectl.insight.statements.parse import ParsedStatement, partition_of
+from tablectl.insight.statements.parse_writes import ParsedStatement, partition_of
 from tablectl.insight.statements.predicates import (
     ConditionPlace,
     RegisteredRead,
@@ -28,18 +40,6 @@ from tablectl.insight.statements.predicates import (
     registered_by_scan,
 )
 from tablectl.insight.statements.queries import Queries, QueryLimits
-from tablectl.insight.statements.regions import (
-    ANYWHERE,
-    EVERY_VALUE,
-    NOWHERE,
-    UNKNOWN,
-    Interval,
-    Region,
-    Values,
-    both,
-    either,
-)
-from tablectl.insight.statements.regions import where as holding
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.commit_contents import Kind, MetadataChange, ProtocolChange
 from tablectl.support.frozen import frozen

@@ -16,7 +16,7 @@ from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import TablePattern
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.upkeep import UpkeepPolicy
-from tablectl.policies.layers import (
+from tablectl.policies.merge_layers import (
     MOST_MATCHING,
     Declarations,
     Declared,

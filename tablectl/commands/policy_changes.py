@@ -11,9 +11,9 @@ from tablectl.commands.project import Project
 from tablectl.commands.user_files import write_file
 from tablectl.documents.style import Style, plural
 from tablectl.model.errors import TablectlError, UsageError
-from tablectl.policies.adopt import AdoptableValue, Adopter, Adoption
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.repository import Repository
-from tablectl.policies.spec import Specs
+from tablectl.policies.write_live_values import AdoptableValue, Adopter, Adoption
 from tablectl.reports.document_text import document_text
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.runs_document import document_of_adoption

@@ -17,9 +17,9 @@ import yaml  # noqa: TID251 - the positions that the parser reports
 from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.delta.names import NameSyntaxError, TableName, join_parts
 from tablectl.model.safe_text import printable
+from tablectl.policies.parse_yaml import implicit_tag
 from tablectl.policies.value_reader import is_text
 from tablectl.policies.variables import Variables, escape_variables, read_table_key, variables_of
-from tablectl.policies.yaml_document import implicit_tag
 from tablectl.policies.yaml_nodes import Scalar, SourceFile
 from tablectl.support.frozen import frozen
 

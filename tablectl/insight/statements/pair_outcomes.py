@@ -19,11 +19,11 @@ from tablectl.conflicts.transactions import NOTHING, Conflict, ConflictOutcome, 
 from tablectl.delta.client_families import DATABRICKS
 from tablectl.delta.protocol import Client
 from tablectl.insight.conflict_context import ConflictContext
-from tablectl.insight.statements.effects import Footprints, commits_of
-from tablectl.insight.statements.footprint import Footprint
+from tablectl.insight.statements.commits_of_statement import Footprints, commits_of
+from tablectl.insight.statements.disjoint_partitions import NOWHERE, Region, covers, disjoint, either
 from tablectl.insight.statements.literals import shown_values
-from tablectl.insight.statements.parse import ParsedStatement
-from tablectl.insight.statements.regions import NOWHERE, Region, covers, disjoint, either
+from tablectl.insight.statements.parse_writes import ParsedStatement
+from tablectl.insight.statements.reads_and_writes import Footprint
 from tablectl.insight.statements.target import StatementTable
 from tablectl.insight.table_operations import Transaction
 from tablectl.model.commit_contents import CommittedTransaction, File, Kind, Partition

@@ -16,7 +16,7 @@ from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.locations import canonical_location
 from tablectl.delta.protocol import SUPPORT, Protocol, supported_by, with_needed
 from tablectl.insight.conflict_context import ConflictContext
-from tablectl.insight.statements.actions import (
+from tablectl.insight.statements.command_actions import (
     Action,
     AddColumns,
     ChangeColumns,
@@ -34,10 +34,10 @@ from tablectl.insight.statements.actions import (
     StatementError,
     Vacuum,
 )
-from tablectl.insight.statements.footprint import Footprint, check_table, footprint
-from tablectl.insight.statements.parse import ParsedStatement
+from tablectl.insight.statements.disjoint_partitions import ANYWHERE, NOWHERE, UNKNOWN, Region, both
+from tablectl.insight.statements.parse_writes import ParsedStatement
 from tablectl.insight.statements.predicates import admits, registered_by_scan
-from tablectl.insight.statements.regions import ANYWHERE, NOWHERE, UNKNOWN, Region, both
+from tablectl.insight.statements.reads_and_writes import Footprint, check_table, footprint
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations import (

@@ -20,9 +20,9 @@ from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import digest_of
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.effective_policy import Sources, policy_lines_of
 from tablectl.policies.repository import Paths
-from tablectl.policies.spec import Specs
 from tablectl.reports.report_context import Context
 from tablectl.reports.wording import stream_lines
 from tablectl.storage.log_stores import Stores

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from tablectl.insight.statements.actions import StatementError, shown_start
+from tablectl.insight.statements.command_actions import StatementError, shown_start
 from tablectl.model.safe_text import printable
 from tablectl.support.frozen import frozen
 

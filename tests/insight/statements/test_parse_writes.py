@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tablectl.delta.protocol import Client
 from tablectl.insight.conflict_context import ConflictContext
-from tablectl.insight.statements.actions import StatementError
-from tablectl.insight.statements.effects import commits_of
-from tablectl.insight.statements.parse import DEEPEST, LONGEST, parse_statement
+from tablectl.insight.statements.command_actions import StatementError
+from tablectl.insight.statements.commits_of_statement import commits_of
+from tablectl.insight.statements.parse_writes import DEEPEST, LONGEST, parse_statement
 from tests.insight.statements.sql_rows import SUBJECT
 
 _SPARK = ConflictContext(client=Client("delta-spark", (4, 4, 0)))

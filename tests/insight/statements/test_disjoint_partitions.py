@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
-from tablectl.insight.statements.predicates import admits
-from tablectl.insight.statements.regions import (
+from tablectl.insight.statements.disjoint_partitions import (
     ANYWHERE,
     EVERY_VALUE,
     MOST_BOXES,
@@ -26,6 +25,7 @@ from tablectl.insight.statements.regions import (
     values_of,
     where,
 )
+from tablectl.insight.statements.predicates import admits
 from tests.insight.statements.sql_rows import SUBJECT, Rows
 
 _SCOPE = SUBJECT.scope(("s", "t"), "")

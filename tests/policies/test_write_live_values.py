@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tablectl.delta.names import parse_table
 from tablectl.model.errors import InputError
 from tablectl.model.plan import Value
-from tablectl.policies.adopt import AdoptableValue, Adopter, Adoption, Texts
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.policy_document import read_specs
-from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
+from tablectl.policies.write_live_values import AdoptableValue, Adopter, Adoption, Texts
+from tablectl.policies.write_yaml import write_key
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.policies.yaml_text import write_key
 
 VARIABLES = Variables({"LAKE": "/data/lake", "TEAM": "web"})
 

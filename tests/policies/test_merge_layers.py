@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.attributes.policy import Policy
-from tablectl.policies.layers import Cancelled, Layer, LayerKind, effective, merge, policy_of
-from tablectl.policies.spec import Specs
+from tablectl.policies.declared_tables import Specs
+from tablectl.policies.merge_layers import Cancelled, Layer, LayerKind, effective, merge, policy_of
 from tablectl.policies.value_reader import GivenValue
 from tablectl.policies.yaml_nodes import SourceFile
 

@@ -15,8 +15,8 @@ from tablectl.leases.guards import GuardMode
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import open_records
 from tablectl.writers import guard as guard_module
+from tablectl.writers.guard_traces import Trace, leave_trace, traces
 from tablectl.writers.session_guards import PendingWrite, SessionGuards, fixed_mode, run_guarded
-from tablectl.writers.trace import Trace, leave_trace, traces
 from tests.leases.lease_fakes import MemoryRecords
 from tests.writers.conftest import Place
 

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.policies import yaml_document as document
+from tablectl.policies import parse_yaml as document
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile
 
 Parse = Callable[[str | bytes], tuple[Node | None, list[str]]]

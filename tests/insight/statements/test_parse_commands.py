@@ -8,9 +8,9 @@ import pytest
 
 from tablectl.delta.protocol import Client
 from tablectl.insight.conflict_context import ConflictContext
-from tablectl.insight.statements.actions import ChangeColumns, Rearrange, Replace, Send, StatementError
-from tablectl.insight.statements.effects import commits_of
-from tablectl.insight.statements.parse import DEEPEST, parse_statement
+from tablectl.insight.statements.command_actions import ChangeColumns, Rearrange, Replace, Send, StatementError
+from tablectl.insight.statements.commits_of_statement import commits_of
+from tablectl.insight.statements.parse_writes import DEEPEST, parse_statement
 from tablectl.model.commit_contents import Kind
 from tests.insight.statements.sql_rows import SUBJECT
 

@@ -15,11 +15,11 @@ from tablectl.delta.names import NameSyntaxError, TableName
 from tablectl.delta.properties import canonical_key
 from tablectl.model.errors import InputError
 from tablectl.model.plan import Value
-from tablectl.policies.layers import Layer
-from tablectl.policies.spec import Specs, resolve
+from tablectl.policies.declared_tables import Specs, resolve
+from tablectl.policies.merge_layers import Layer
 from tablectl.policies.variables import UndefinedVariableError, Variables, read_table, variables_of
+from tablectl.policies.write_yaml import Cut, SpliceError, Step, TextEdit, cut, cuts, outline, table_key
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.policies.yaml_text import Cut, SpliceError, Step, TextEdit, cut, cuts, outline, table_key
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED, UNWRITTEN, in_json
 

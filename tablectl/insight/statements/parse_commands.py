@@ -12,7 +12,7 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from tablectl.delta.names import ColumnPath, column_text
-from tablectl.insight.statements.actions import (
+from tablectl.insight.statements.command_actions import (
     Action,
     AddColumns,
     ChangeColumns,
@@ -31,7 +31,7 @@ from tablectl.insight.statements.actions import (
     Vacuum,
     shown_start,
 )
-from tablectl.insight.statements.tokens import TokenReader, first_word, is_symbol, tokens_of
+from tablectl.insight.statements.command_tokens import TokenReader, first_word, is_symbol, tokens_of
 from tablectl.model.commit_contents import Kind
 from tablectl.model.operations import ClusterBy, DropFeature, SetProperties, UnsetProperties, UpgradeUniform
 from tablectl.support.frozen import frozen
