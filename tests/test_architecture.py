@@ -166,7 +166,7 @@ def test_a_plan_loads_no_module_of_another_command() -> None:
     code = "import sys, tablectl.commands.plan; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     others = {"applying.run", "insight.matrix", "planning.drift", "planning.import_table"}
-    others |= {"reports.run_document", "reports.drift_document", "reports.results"}
+    others |= {"reports.run_document", "reports.drift_document", "reports.result_documents"}
     assert {f"tablectl.{each}" for each in others}.isdisjoint(loaded)
     assert {f"tablectl.{each}" for each in others} <= {
         ".".join(("tablectl", *file.relative_to(_PACKAGE).with_suffix("").parts)) for file in _FILES
@@ -206,6 +206,16 @@ def test_exit_codes_are_chosen_in_the_documented_order() -> None:
     order = [1, 5, 4, 3, 2, 0]
     for one, other in product(order, order):
         assert ExitCode.worst(ExitCode(one), ExitCode(other)) == min(one, other, key=order.index)
+
+
+def test_every_module_that_a_docstring_names_exists() -> None:
+    """``engine.x`` and ``delta.x`` are also settings and properties."""
+    packages = {file.parent.name for file in _PACKAGE.glob("*/__init__.py")} - {"engine", "delta"}
+    named = {each for file in _FILES for each in re.findall(r"``([a-z_]+\.[a-z_]+)``", file.read_text("utf-8"))}
+    paths = {each: _PACKAGE / each.replace(".", "/") for each in named if each.split(".")[0] in packages}
+    assert [
+        each for each, path in sorted(paths.items()) if not (path.is_dir() or path.with_suffix(".py").exists())
+    ] == []
 
 
 def test_codes_of_findings_are_unique() -> None:

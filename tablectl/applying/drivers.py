@@ -43,7 +43,7 @@ class Driver:
 
 def paced_bytes(table: TablePlan) -> int | None:
     """The bytes that the statements of a table rewrite at most, each by itself; 0 if none rewrites, ``None`` if that is
-    unknown. A limit on a plan counts rewrites of the same files once (``planning.plan_limits``).
+    unknown. A limit on a plan counts rewrites of the same files once (``rewritten_bytes`` of ``planning.plan_file``).
     """
     rewrites = [each.rewrite for each in table.statements if each.rewrite is not None]
     sizes = [each.bytes_at_most for each in rewrites if each.bytes_at_most is not None]

@@ -1,6 +1,6 @@
 """The output of a command: results on standard output; progress, errors and the debug log on standard error.
 
-All text passes ``model.output_escapes`` here: foreign names and values cannot be commands of a CI system or a terminal.
+All text passes ``escape_output`` here: foreign names and values cannot be commands of a CI system or a terminal.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Codes whose findings other modules make: ``planning`` from the statements of a plan (P, D001), ``planning.dbt`` (B),
-``commands.rights`` from what the catalog tells (D007), and the rules of your own (R).
+"""Codes whose findings other modules make: ``planning`` from the statements of a plan (P, D001) and from a dbt project
+(B), ``commands.plan`` from what the catalog tells (D007), and the rules of your own (R).
 """
 
 from __future__ import annotations

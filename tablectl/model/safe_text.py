@@ -25,7 +25,7 @@ _COLOURED = re.compile(rf"\x1b\[[0-9;]{{1,8}}m()|[{_SENT}]")
 def escape_output(text: str, *, colour: bool = False) -> str:
     r"""Text or JSON with every active character or marker written as an escape (``\u0023``).
 
-    With ``colour`` the colour sequences of ``reports.style`` are kept. Text from outside must then be printable
+    With ``colour`` the colour sequences of ``documents.style`` are kept. Text from outside must then be printable
     already.
     """
     if colour:

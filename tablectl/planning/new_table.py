@@ -1,7 +1,7 @@
 """What a new table needs to agree with its policy from its first commit on, and the one CREATE TABLE that makes it.
 
 The attributes say it, in operations (``Attribute.born``). A CREATE TABLE, and each maker of tables
-(``planning.makers``), writes the same operations in its own words.
+(``planning.table_makers``), writes the same operations in its own words.
 """
 
 from __future__ import annotations
