@@ -156,7 +156,6 @@ _QUICK = [
     # Automatic compaction is a commit of the statement.
     Race("compacted", "OPTIMIZE $t", _FILES_B, _MAY, _DR, commit=1, files=2),
     Race("weak", _UPDATE_1, _FILES_B, _MAY, _CA, files=2),
-    Race("compacted parted", _UPDATE_A, _FILES_B, _COMMITS, "", files=2),
     # Features by name.
     Race("flat", _INSERT_A, f"{_SET}('delta.feature.rowTracking' = 'supported')", _FAILS, _MC),
     Race("flat", _INSERT_A, f"{_SET}('delta.feature.vacuumProtocolCheck' = 'supported')", _COMMITS, ""),
@@ -176,6 +175,7 @@ _QUICK = [
 ]
 
 _MORE = [
+    Race("compacted parted", _UPDATE_A, _FILES_B, _COMMITS, "", files=2),
     Race("compacted parted", "OPTIMIZE $t", _FILES_B, _MAY, _DR, commit=1, files=2),
     Race("compacted", _FILES_B, "DELETE FROM $t WHERE id < 9", _COMMITS, "", 2, 2),
     Race("flat", "INSERT INTO $t SELECT hold(id), p, v FROM $t WHERE id = 1", "DELETE FROM $t WHERE p = 'b'", _MAY, ""),
