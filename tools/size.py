@@ -53,7 +53,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     ),
     "conflicts: rules and phases": ("conflicts/*",),
     "lint": ("*lint*", "*own_rules*"),
-    "drift and import": ("*drift*", "*blame*", "*import*", "*adopt*", "*rename*"),
+    "drift and import": ("*drift*", "*blame*", "*import*", "*live_values*", "*policy_changes*", "*adopt*", "*rename*"),
     "canary, quiet moments, streams": ("*canary*", "*quiet*", "*forecast*", "*stream*"),
     "several drivers, pace, shared windows": ("*drivers*", "*pace.py", "*shared_window*", "*turns*"),
     "many tables": (
