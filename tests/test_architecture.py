@@ -89,7 +89,7 @@ def test_the_contracts_hold(copied: Path) -> None:
         (
             "applying/later.py",
             "from tablectl.engine.spark import SparkEngine",
-            "The engine is reached by its port",
+            "The engine is reached by its interface",
         ),
         ("conflicts/later.py", "import os", "Only these modules touch files, clocks, processes and threads"),
         ("leases/later.py", "import tablectl.model.table", "A guard needs no more than a lease and a store"),

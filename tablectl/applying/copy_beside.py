@@ -42,8 +42,8 @@ _STUCK = 3
 _SLICE = 1.0
 """Seconds between two looks at what may end a wait."""
 _UNMEASURED = 10_000_000
-"""Bytes that are taken to be copied in a second as long as no round was measured: about as many as two cores copy while
-others write (docs/benchmarks.md)."""
+"""The assumed rate of a copy, in bytes per second, until a round was measured. Two cores copied about 0.6 GB in 90 s
+while others wrote (docs/benchmarks.md, "Other partition columns among writers")."""
 _BRIEF = 2.0
 """A round of fewer seconds cannot get much shorter."""
 

@@ -81,7 +81,7 @@ def window_show_command(options: WindowOptions, out: Output) -> ExitCode:
     if form is not ReportFormat.JSON:
         out.result(_writers_text(store))
         if left := copy_text(store):
-            out.result(f"left of a copy beside it: {left}\n")
+            out.result(f"what is left of a copy beside it: {left}\n")
     return ExitCode.DONE
 
 

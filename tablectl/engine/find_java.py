@@ -37,7 +37,7 @@ def parse_version(text: str) -> int | None:
 
 
 def java_problem(environ: Mapping[str, str]) -> str | None:
-    """One sentence with the problem of this machine's Java and its fix; ``None`` if there is no problem."""
+    """What is wrong with the Java of this machine, and the fix, in one sentence; ``None`` if it suits Spark."""
     java = find_java(environ)
     if java is None:
         where = (

@@ -112,7 +112,7 @@ class TableStatus:
     log_files: int | None = field(default=None, metadata=OMITTED)
     """The commits in the log, as above."""
     copy: str = field(default="", metadata=OMITTED)
-    """A copy beside the table that is not in place: how many parts, and since when."""
+    """What is left of a copy beside the table: how many parts, and since when."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
