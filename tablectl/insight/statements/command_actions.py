@@ -5,10 +5,8 @@ A statement that tablectl itself can send is the ``Operation`` of ``model.operat
 
 from __future__ import annotations
 
-from typing import Literal
-
 from tablectl.delta.names import ColumnPath
-from tablectl.model.commit_contents import Kind
+from tablectl.model.commit_contents import Kind, MetadataChange
 from tablectl.model.errors import TablectlError
 from tablectl.model.operations import Operation
 from tablectl.model.safe_text import printable
@@ -27,11 +25,6 @@ def shown_start(sql: str) -> str:
     return f"'{text if len(text) <= _MOST_SHOWN else f'{text[: _MOST_SHOWN - 1]}…'}'"
 
 
-ColumnAspect = Literal[
-    "comment", "type", "not null", "nullable", "position", "default", "sync identity", "rename", "drop", "replace"
-]
-
-
 @frozen
 class Send:
     """A statement that tablectl can send, too."""
@@ -40,36 +33,14 @@ class Send:
 
 
 @frozen
-class Describe:
-    """``COMMENT ON TABLE``."""
+class Alter:
+    """One commit of metadata: ``COMMENT ON``, and those forms of ``ALTER TABLE`` that change columns or constraints."""
 
-
-@frozen
-class AddColumns:
-    """``ADD COLUMNS``."""
-
-
-@frozen
-class ChangeColumns:
-    """``ALTER``, ``RENAME`` and ``DROP COLUMN``, ``REPLACE COLUMNS``, ``COMMENT ON COLUMN``: one commit for all changes
-    of one statement.
-    """
-
-    aspects: frozenset[ColumnAspect]
-
-
-@frozen
-class NewConstraint:
-    """``ADD CONSTRAINT … CHECK``."""
-
-    name: str
-
-
-@frozen
-class RemovedConstraint:
-    """``DROP CONSTRAINT``."""
-
-    name: str
+    kind: Kind
+    change: MetadataChange
+    """A constraint that it drops has its name in lower case."""
+    scans: bool = False
+    """Whether it reads all rows first."""
 
 
 @frozen
@@ -78,11 +49,6 @@ class Rearrange:
 
     kind: Kind
     zorder: bool = False
-
-
-@frozen
-class Restore:
-    """``RESTORE``."""
 
 
 @frozen
@@ -96,18 +62,10 @@ class Replace:
 
 
 @frozen
-class Clone:
-    """``CREATE OR REPLACE TABLE … CLONE``."""
+class Whole:
+    """``RESTORE``, ``CLONE``, ``COPY INTO``, which only Databricks has, or a ``VACUUM`` that deletes files."""
 
-
-@frozen
-class Vacuum:
-    """``VACUUM`` that deletes files."""
-
-
-@frozen
-class CopyInto:
-    """``COPY INTO``, which only Databricks has."""
+    kind: Kind
 
 
 @frozen
@@ -117,18 +75,4 @@ class NoCommit:
     why: str
 
 
-Action = (
-    Send
-    | Describe
-    | AddColumns
-    | ChangeColumns
-    | NewConstraint
-    | RemovedConstraint
-    | Rearrange
-    | Restore
-    | Replace
-    | Clone
-    | Vacuum
-    | CopyInto
-    | NoCommit
-)
+Action = Send | Alter | Rearrange | Replace | Whole | NoCommit

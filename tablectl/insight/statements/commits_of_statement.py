@@ -5,9 +5,8 @@ What a statement that tablectl can send commits is defined once, in ``model.oper
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -18,21 +17,13 @@ from tablectl.delta.protocol import SUPPORT, Protocol, supported_by, with_needed
 from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.command_actions import (
     Action,
-    AddColumns,
-    ChangeColumns,
-    Clone,
-    ColumnAspect,
-    CopyInto,
-    Describe,
-    NewConstraint,
+    Alter,
     NoCommit,
     Rearrange,
-    RemovedConstraint,
     Replace,
-    Restore,
     Send,
     StatementError,
-    Vacuum,
+    Whole,
 )
 from tablectl.insight.statements.disjoint_partitions import ANYWHERE, NOWHERE, UNKNOWN, Region, both
 from tablectl.insight.statements.parse_writes import ParsedStatement
@@ -101,11 +92,11 @@ def _files(kind: Kind, where: Region, reads: Region | None) -> Footprint:
     )
 
 
-def _settings(kind: Kind, change: MetadataChange | None, *, reads: bool = False) -> Footprint:
-    """A change of settings, after a scan of the whole table if it ``reads``."""
+def _settings(kind: Kind, change: MetadataChange | None) -> Footprint:
+    """A change of settings, which reads no rows."""
     return Footprint(
         kind=kind,
-        reads=ANYWHERE if reads else None,
+        reads=None,
         rewrites=NOWHERE,
         adds=NOWHERE,
         surely_adds=False,
@@ -120,16 +111,20 @@ def _of_action(
     match action:
         case Send():
             return tuple(_of_commit(each) for each in _sent(action.operation, subject, setting))
+        case Alter():
+            return (_altered(action, setting),)
         case Rearrange():
             return (_rearranged(statement, action, subject),)
-        case Replace() | Clone() | Restore() | CopyInto():
-            return _of_whole(action, subject, setting)
-        case Vacuum():
+        case Replace():
+            return (_replaced(action, subject, setting),)
+        case Whole(kind=Kind.VACUUM):
             return _vacuum(subject, setting)
+        case Whole(kind=Kind.COPY_INTO):
+            return _copied(setting)
+        case Whole():
+            return (_restored(action.kind, setting),)
         case NoCommit():
             return ()
-        case _:
-            return (_altered(action, setting),)
 
 
 def _of_commit(made: CommittedTransaction) -> Footprint:
@@ -281,37 +276,32 @@ def _rearranged(statement: ParsedStatement, action: Rearrange, subject: Statemen
     return replace(found, zorder=action.zorder, passed_over=reading.passed_over)
 
 
-def _of_whole(action: Action, subject: StatementTable, setting: ConflictContext) -> Footprints:
-    domains = (CLUSTERING_DOMAIN,) if setting.clustered else ()
-    whole = Footprint(
+def _replaced(action: Replace, subject: StatementTable, setting: ConflictContext) -> Footprint:
+    """A new table id, and the columns and settings of the statement."""
+    names = tuple(each.casefold() for each in action.partitions)
+    return Footprint(
         kind=Kind.REPLACE_TABLE,
         reads=ANYWHERE,
         rewrites=ANYWHERE,
-        adds=ANYWHERE,
-        surely_adds=False,
-        domains=domains,
-    )
-    match action:
-        case Replace():
-            return (_replaced(whole, action, subject),)
-        case Restore() | Clone():
-            # The restored metadata may be the same as now.
-            kind = Kind.RESTORE if isinstance(action, Restore) else Kind.CLONE
-            loose = replace(whole, kind=kind, rewrites=UNKNOWN, adds=UNKNOWN)
-            return (replace(loose, metadata=MetadataChange(), evolves=True),)
-        case _:
-            return _copied(setting)
-
-
-def _replaced(whole: Footprint, action: Replace, subject: StatementTable) -> Footprint:
-    """A new table id, and the columns and settings of the statement."""
-    names = tuple(each.casefold() for each in action.partitions)
-    return replace(
-        whole,
-        metadata=MetadataChange(beyond=True, schema="other"),
         adds=ANYWHERE if action.query else NOWHERE,
-        domains=(CLUSTERING_DOMAIN,) if whole.domains or action.clustering is not None else (),
+        surely_adds=False,
+        metadata=MetadataChange(beyond=True, schema="other"),
+        domains=(CLUSTERING_DOMAIN,) if setting.clustered or action.clustering is not None else (),
         repartitions=names != subject.partitions,
+    )
+
+
+def _restored(kind: Kind, setting: ConflictContext) -> Footprint:
+    """A RESTORE or a CLONE. The metadata may be the same as now."""
+    return Footprint(
+        kind=kind,
+        reads=ANYWHERE,
+        rewrites=UNKNOWN,
+        adds=UNKNOWN,
+        surely_adds=False,
+        metadata=MetadataChange(),
+        domains=(CLUSTERING_DOMAIN,) if setting.clustered else (),
+        evolves=True,
     )
 
 
@@ -337,34 +327,12 @@ def _vacuum(subject: StatementTable, setting: ConflictContext) -> Footprints:
     return (record, record)
 
 
-def _altered(action: Action, setting: ConflictContext) -> Footprint:
-    match action:
-        case Describe():
-            return _settings(Kind.SET_PROPERTIES, MetadataChange(described=True))
-        case AddColumns():
-            return _settings(Kind.ADD_COLUMNS, MetadataChange(schema="other"))
-        case NewConstraint():
-            change = MetadataChange(sets=((f"{keys.CONSTRAINTS}{action.name.lower()}", ""),))
-            adds = () if setting.protocol.has("checkConstraints") else ("checkConstraints",)
-            found = _settings(Kind.ADD_CONSTRAINT, change, reads=True)
-            return replace(found, protocol=ProtocolChange(adds=adds) if adds else None)
-        case RemovedConstraint():
-            key = f"{keys.CONSTRAINTS}{action.name.lower()}"
-            present = tuple(name for name in setting.properties if name.lower() == key)
-            return _settings(Kind.DROP_CONSTRAINT, MetadataChange(removes=present))
-        case ChangeColumns():
-            return _changed_columns(action)
-        case _:
-            raise AssertionError(action)
-
-
-_COLUMN_KINDS: Mapping[frozenset[ColumnAspect], Kind] = MappingProxyType(
-    {frozenset({"comment"}): Kind.COMMENT_COLUMN, frozenset({"type"}): Kind.WIDEN_COLUMN}
-)
-
-
-def _changed_columns(action: ChangeColumns) -> Footprint:
-    """Only NOT NULL and SYNC IDENTITY read the rows."""
-    scans = bool(action.aspects & {"not null", "sync identity"})
-    kind = Kind.SET_NOT_NULL if "not null" in action.aspects else _COLUMN_KINDS.get(action.aspects, Kind.CHANGE_COLUMN)
-    return _settings(kind, MetadataChange(schema="other"), reads=scans)
+def _altered(action: Alter, setting: ConflictContext) -> Footprint:
+    """Properties that it removes are removed in the spelling of the table."""
+    present = tuple(name for name in setting.properties if name.lower() in action.change.removes)
+    raises = action.kind is Kind.ADD_CONSTRAINT and not setting.protocol.has("checkConstraints")
+    return replace(
+        _settings(action.kind, replace(action.change, removes=present)),
+        reads=ANYWHERE if action.scans else None,
+        protocol=ProtocolChange(adds=("checkConstraints",)) if raises else None,
+    )

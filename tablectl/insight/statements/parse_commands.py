@@ -6,33 +6,26 @@ INTO`` of Databricks. Any other text raises a ``StatementError`` that names the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from sqlglot import exp
 
+from tablectl.delta.keys import CONSTRAINTS
 from tablectl.delta.names import ColumnPath, column_text
 from tablectl.insight.statements.command_actions import (
     Action,
-    AddColumns,
-    ChangeColumns,
-    Clone,
-    ColumnAspect,
-    CopyInto,
-    Describe,
-    NewConstraint,
+    Alter,
     NoCommit,
     Rearrange,
-    RemovedConstraint,
     Replace,
-    Restore,
     Send,
     StatementError,
-    Vacuum,
+    Whole,
     shown_start,
 )
 from tablectl.insight.statements.command_tokens import TokenReader, first_word, is_symbol, tokens_of
-from tablectl.model.commit_contents import Kind
+from tablectl.model.commit_contents import Kind, MetadataChange
 from tablectl.model.operations import ClusterBy, DropFeature, SetProperties, UnsetProperties, UpgradeUniform
 from tablectl.support.frozen import frozen
 
@@ -172,17 +165,25 @@ def _add_constraint(reader: TokenReader) -> Action:
         return NoCommit("primary and foreign keys are kept in the catalog")
     reader.expect("CHECK")
     reader.group()
-    return NewConstraint(name or "unnamed")
+    key = f"{CONSTRAINTS}{(name or 'unnamed').lower()}"
+    return Alter(Kind.ADD_CONSTRAINT, MetadataChange(sets=((key, ""),)), scans=True)
 
 
 def _drop_constraint(reader: TokenReader) -> Action:
     reader.take("IF", "EXISTS")
-    return RemovedConstraint(reader.name())
+    key = f"{CONSTRAINTS}{reader.name().lower()}"
+    return Alter(Kind.DROP_CONSTRAINT, MetadataChange(removes=(key,)))
 
 
 def _drop_feature(reader: TokenReader) -> Action:
     name = reader.text() if reader.is_text() else reader.name()
     return Send(DropFeature(name, truncate_history=reader.take("TRUNCATE", "HISTORY")))
+
+
+_OTHER_SCHEMA = MetadataChange(schema="other")
+_CHANGE_COLUMN = Alter(Kind.CHANGE_COLUMN, _OTHER_SCHEMA)
+_COMMENT_COLUMN = Alter(Kind.COMMENT_COLUMN, _OTHER_SCHEMA)
+_WIDEN_COLUMN = Alter(Kind.WIDEN_COLUMN, _OTHER_SCHEMA)
 
 
 def _add_columns(reader: TokenReader) -> Action:
@@ -195,12 +196,12 @@ def _add_columns(reader: TokenReader) -> Action:
         reader.take(",")
     if bracket:
         reader.expect(")")
-    return AddColumns()
+    return Alter(Kind.ADD_COLUMNS, _OTHER_SCHEMA)
 
 
 def _replace_columns(reader: TokenReader) -> Action:
     _add_columns(reader)
-    return ChangeColumns(frozenset({"replace"}))
+    return _CHANGE_COLUMN
 
 
 def _drop_columns(reader: TokenReader) -> Action:
@@ -211,57 +212,70 @@ def _drop_columns(reader: TokenReader) -> Action:
         reader.path()
         while reader.take(","):
             reader.path()
-    return ChangeColumns(frozenset({"drop"}))
+    return _CHANGE_COLUMN
 
 
 def _rename_column(reader: TokenReader) -> Action:
     reader.path()
     reader.expect("TO")
     reader.name()
-    return ChangeColumns(frozenset({"rename"}))
+    return _CHANGE_COLUMN
 
 
-_ASPECTS: tuple[tuple[tuple[str, ...], ColumnAspect], ...] = (
-    (("SET", "NOT", "NULL"), "not null"),
-    (("DROP", "NOT", "NULL"), "nullable"),
-    (("SET", "DEFAULT"), "default"),
-    (("DROP", "DEFAULT"), "default"),
-    (("SYNC", "IDENTITY"), "sync identity"),
-    (("COMMENT",), "comment"),
-    (("TYPE",), "type"),
-    (("FIRST",), "position"),
-    (("AFTER",), "position"),
+_COLUMN_FORMS: tuple[tuple[tuple[str, ...], Alter], ...] = (
+    (("SET", "NOT", "NULL"), Alter(Kind.SET_NOT_NULL, _OTHER_SCHEMA, scans=True)),
+    (("DROP", "NOT", "NULL"), _CHANGE_COLUMN),
+    (("SET", "DEFAULT"), _CHANGE_COLUMN),
+    (("DROP", "DEFAULT"), _CHANGE_COLUMN),
+    (("SYNC", "IDENTITY"), Alter(Kind.CHANGE_COLUMN, _OTHER_SCHEMA, scans=True)),
+    (("COMMENT",), _COMMENT_COLUMN),
+    (("TYPE",), _WIDEN_COLUMN),
+    (("FIRST",), _CHANGE_COLUMN),
+    (("AFTER",), _CHANGE_COLUMN),
 )
 _WITH_MORE = {("SET", "DEFAULT"), ("COMMENT",), ("TYPE",), ("AFTER",)}
 """Words that more must follow."""
 
 
 def _alter_column(reader: TokenReader) -> Action:
-    aspects: set[ColumnAspect] = set()
+    changes: list[Alter] = []
     for length in reader.items():
-        aspects |= _changes_of_column(reader, length)
+        changes.append(_change_of_column(reader, length))
         reader.take(",")
-    return ChangeColumns(frozenset(aspects))
+    return _in_one_commit(changes)
 
 
-def _changes_of_column(reader: TokenReader, length: int) -> set[ColumnAspect]:
-    """The changes of one column; ``CHANGE COLUMN old new type`` gives all of its definition."""
+def _in_one_commit(changes: Sequence[Alter]) -> Alter:
+    """The changes of several columns by one statement."""
+    kinds = {each.kind for each in changes}
+    if len(kinds) == 1:
+        kind = changes[0].kind
+    elif Kind.SET_NOT_NULL in kinds:
+        kind = Kind.SET_NOT_NULL
+    else:
+        kind = Kind.CHANGE_COLUMN
+    return Alter(kind, _OTHER_SCHEMA, scans=any(each.scans for each in changes))
+
+
+def _change_of_column(reader: TokenReader, length: int) -> Alter:
+    """The change of one column; ``CHANGE COLUMN old new type`` gives all of its definition."""
     before = reader.left
     name = reader.path()
     left = length - (before - reader.left)
-    found = next(((words, aspect) for words, aspect in _ASPECTS if reader.take(*words)), None)
+    found = next(((words, change) for words, change in _COLUMN_FORMS if reader.take(*words)), None)
     if found is None:
         again = reader.path()
         left -= len(again) * 2 - 1
         if left < 1:
             reader.fail("a change of the column")
         reader.skip(left)
-        return {"type"} if again[-1].casefold() == name[-1].casefold() else {"type", "rename"}
-    left -= len(found[0])
-    if (left > 0) is not (found[0] in _WITH_MORE):
+        return _WIDEN_COLUMN if again[-1].casefold() == name[-1].casefold() else _CHANGE_COLUMN
+    words, change = found
+    left -= len(words)
+    if (left > 0) is not (words in _WITH_MORE):
         reader.fail("a change of the column")
     reader.skip(left)
-    return {found[1]}
+    return change
 
 
 def _elsewhere(why: str) -> Callable[[TokenReader], Action]:
@@ -303,10 +317,10 @@ _ALTERS: tuple[tuple[tuple[str, ...], str, Callable[[TokenReader], Action]], ...
 def _comment(reader: TokenReader) -> Command:
     reader.expect("ON")
     if reader.take("TABLE"):
-        found = Command("COMMENT ON TABLE", Describe(), reader.table())
+        found = Command("COMMENT ON TABLE", Alter(Kind.SET_PROPERTIES, MetadataChange(described=True)), reader.table())
     else:
         reader.expect("COLUMN")
-        found = Command("COMMENT ON COLUMN", ChangeColumns(frozenset({"comment"})), _column_of_table(reader))
+        found = Command("COMMENT ON COLUMN", _COMMENT_COLUMN, _column_of_table(reader))
     reader.expect("IS")
     if not reader.take("NULL"):
         reader.text()
@@ -360,7 +374,7 @@ def _restore(reader: TokenReader) -> Command:
         reader.fail("VERSION AS OF or TIMESTAMP AS OF")
     reader.at_least_one()
     reader.rest()
-    return Command("RESTORE", Restore(), table)
+    return Command("RESTORE", Whole(Kind.RESTORE), table)
 
 
 def _create(reader: TokenReader) -> Command:
@@ -380,7 +394,7 @@ def _replace(reader: TokenReader) -> Command:
         reader.expect("CLONE")
         reader.table()
         reader.rest()
-        return Command("REPLACE TABLE … CLONE", Clone(), table)
+        return Command("REPLACE TABLE … CLONE", Whole(Kind.CLONE), table)
     return Command("REPLACE TABLE", _definition(reader), table)
 
 
@@ -429,7 +443,7 @@ def _vacuum(reader: TokenReader) -> Command:
             reader.group() if reader.peek() == "(" else reader.path()
         elif not reader.take("FULL") and not reader.take("LITE"):
             reader.fail("FULL, LITE, RETAIN, USING INVENTORY or DRY RUN")
-    return Command("VACUUM", NoCommit("a dry run deletes nothing") if dry else Vacuum(), table)
+    return Command("VACUUM", NoCommit("a dry run deletes nothing") if dry else Whole(Kind.VACUUM), table)
 
 
 def _copy(reader: TokenReader) -> Command:
@@ -442,7 +456,7 @@ def _copy(reader: TokenReader) -> Command:
     rest = reader.rest()
     if not any(token.text.upper() == "FILEFORMAT" for token in rest):
         reader.fail("FILEFORMAT")
-    return Command("COPY INTO", CopyInto(), table)
+    return Command("COPY INTO", Whole(Kind.COPY_INTO), table)
 
 
 _PARSERS: Mapping[str, Callable[[TokenReader], Command]] = MappingProxyType(

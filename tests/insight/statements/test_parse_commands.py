@@ -8,10 +8,10 @@ import pytest
 
 from tablectl.delta.protocol import Client
 from tablectl.insight.conflict_context import ConflictContext
-from tablectl.insight.statements.command_actions import ChangeColumns, Rearrange, Replace, Send, StatementError
+from tablectl.insight.statements.command_actions import Alter, Rearrange, Replace, Send, StatementError
 from tablectl.insight.statements.commits_of_statement import commits_of
 from tablectl.insight.statements.parse_writes import DEEPEST, parse_statement
-from tablectl.model.commit_contents import Kind
+from tablectl.model.commit_contents import Kind, MetadataChange
 from tests.insight.statements.sql_rows import SUBJECT
 
 _SPARK = ConflictContext(client=Client("delta-spark", (4, 4, 0)))
@@ -141,7 +141,7 @@ def test_copy_into_is_an_append_on_databricks() -> None:
 
 def test_what_a_statement_says_of_columns_and_files() -> None:
     changed = parse_statement("ALTER TABLE s.t ALTER COLUMN x COMMENT 'y', n TYPE DECIMAL(10, 2), p FIRST").action
-    assert changed == ChangeColumns(frozenset({"comment", "type", "position"}))
+    assert changed == Alter(Kind.CHANGE_COLUMN, MetadataChange(schema="other"))
     assert parse_statement("OPTIMIZE s.t ZORDER BY x, d").action == Rearrange(Kind.OPTIMIZE, zorder=True)
     made = parse_statement("CREATE OR REPLACE TABLE s.t PARTITIONED BY (p, d DATE) AS SELECT 1").action
     assert made == Replace(("p", "d"), query=True)
