@@ -45,7 +45,7 @@ _TEXTS = MappingProxyType({"CHAR": "char", "CHARACTER": "char", "VARCHAR": "varc
 _DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _BEYOND = frozenset({"DEFAULT", "GENERATED", "COLLATE", "CHECK", "PRIMARY", "REFERENCES", "CONSTRAINT"})
 """The words after a column that need a CREATE TABLE of your own."""
-_END = SqlToken("", "", 0)
+_END = SqlToken("", "", 0, 0)
 
 
 def new_schema(text: str) -> str:
@@ -202,7 +202,7 @@ class _Reader:
         if self._take("COMMENT"):
             if self._peek().kind != "text":
                 raise self.error("a comment in quotes is expected")
-            metadata = {"comment": self._peek().string}
+            metadata = {"comment": self._peek().value}
             self.at += 1
         if self._peek().word in _BEYOND:
             raise self.error(f"column {name} needs a CREATE TABLE of your own")

@@ -13,9 +13,10 @@ _TOKEN = re.compile(
       (?P<comment>--[^\n]*|/\*.*?\*/)
     | (?P<text>[rR]'(?:[^'\\]|\\.)*'|[rR]"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
     | (?P<name>`(?:[^`]|``)+`)
-    | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[A-Za-z]{0,2}(?!\w))
+    | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[lLsSyYfFdD]|[bB][dD])?(?!\w))
     | (?P<word>\w+)
     | (?P<mark><=>|<=|>=|<>|!=|==|\|\||->|[-+*/%<>=!&|^~.,()\[\]:;])
+    | (?P<other>``|\S)
     )""",
     re.VERBOSE | re.DOTALL,
 )
@@ -26,9 +27,16 @@ class SqlToken:
     """One token, as it is written."""
 
     kind: str
-    """``text``, ``name`` (in backticks), ``number``, ``word`` or ``mark``."""
+    """``text``, ``name`` (in backticks), ``number``, ``word``, ``mark``, or ``other``: not part of SQL."""
     text: str
     line: int
+    start: int
+    """Where it begins in the whole text."""
+
+    @property
+    def end(self) -> int:
+        """The place after its last character."""
+        return self.start + len(self.text)
 
     @property
     def word(self) -> str:
@@ -38,16 +46,20 @@ class SqlToken:
     @property
     def identifier(self) -> str:
         """The name that it writes; empty if it writes none."""
-        if self.kind == "name":
-            return self.text[1:-1].replace("``", "`")
-        named = self.kind == "word" or (self.kind == "number" and self.text.isalnum() and not self.text.isdecimal())
-        return self.text if named else ""
+        digits_first = self.kind == "number" and self.text.isalnum() and not self.text.isdecimal()
+        return self.value if digits_first or self.kind in {"name", "word"} else ""
 
     @property
-    def string(self) -> str:
-        """The value of a ``text``: Spark drops the backslash before a character without a meaning of its own, and since
-        4.0 takes two quotes for one (``spark.sql.legacy.consecutiveStringLiterals.enabled``).
+    def value(self) -> str:
+        """A text without its quotes and escapes, a name without its backticks, and any other token as it is written.
+
+        Spark drops the backslash before a character without a meaning of its own, and since 4.0 takes two quotes for
+        one (``spark.sql.legacy.consecutiveStringLiterals.enabled``).
         """
+        if self.kind == "name":
+            return self.text[1:-1].replace("``", "`")
+        if self.kind != "text":
+            return self.text
         if self.text[0] in "rR":
             return self.text[2:-1]
         escape = _ESCAPES[self.text[0]]
@@ -67,15 +79,20 @@ class SqlTextError(ValueError):
 
 
 def sql_tokens(text: str) -> Iterator[SqlToken]:
-    """The tokens of a text, without comments. Raises ``SqlTextError``."""
-    at, end, line, counted = 0, len(text.rstrip()), 1, 0
-    while at < end:
-        found = _TOKEN.match(text, at)
-        if found is None or found.lastgroup is None:
-            line += text.count("\n", counted, at)
-            raise SqlTextError(line, f"{text[at : at + 10].strip()!r} is not part of SQL")
-        start = found.start(found.lastgroup)
+    """The tokens of a text, without comments. Raises ``SqlTextError`` for what is not part of SQL."""
+    for token in any_tokens(text):
+        if token.kind == "other":
+            raise SqlTextError(token.line, f"{text[token.start : token.start + 10].strip()!r} is not part of SQL")
+        yield token
+
+
+def any_tokens(text: str) -> Iterator[SqlToken]:
+    """The tokens of any text, without comments. What is not part of SQL is of the kind ``other``."""
+    at, line, counted = 0, 1, 0
+    while (found := _TOKEN.match(text, at)) is not None:
+        kind = str(found.lastgroup)
+        start = found.start(kind)
         line, counted = line + text.count("\n", counted, start), start
-        if found.lastgroup != "comment":
-            yield SqlToken(found.lastgroup, found[found.lastgroup], line)
+        if kind != "comment":
+            yield SqlToken(kind, found[kind], line, start)
         at = found.end()

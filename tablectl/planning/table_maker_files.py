@@ -239,17 +239,13 @@ def _pairs(tokens: tuple[SqlToken, ...]) -> Iterator[tuple[str, str]]:
     """The properties: a key is a text, or words with dots between; a value is a text, a number or a word."""
     key, value = list[SqlToken](), list[SqlToken]()
     current = key
-    for token in (*tokens, SqlToken("mark", ",", 0)):
+    for token in (*tokens, SqlToken("mark", ",", 0, 0)):
         if token.text == "," and token.kind == "mark":
             if key:
-                yield _value(key), _value(value)
+                yield "".join(each.value for each in key), "".join(each.value for each in value)
             key, value = [], []
             current = key
         elif token.text == "=" and token.kind == "mark" and current is key:
             current = value
         else:
             current.append(token)
-
-
-def _value(tokens: list[SqlToken]) -> str:
-    return "".join(each.string if each.kind == "text" else each.identifier or each.text for each in tokens)

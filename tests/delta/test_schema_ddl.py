@@ -75,6 +75,7 @@ def test_spark_reads_the_same(spark: Any) -> None:
         ("c VARCHAR", "line 1: the length of VARCHAR is expected before this, and the text ends"),
         ("c INT COMMENT x", "line 1: a comment in quotes is expected, and found x"),
         ("c ?", "line 1: '?' is not part of SQL"),
+        ("c INT,\n?", "line 2: '?' is not part of SQL"),
         ("x " + "ARRAY<" * 60, "line 1: types are nested more than 50 deep, and found ARRAY"),
     ],
 )

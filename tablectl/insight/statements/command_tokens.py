@@ -1,120 +1,57 @@
-"""The tokens of the statements that sqlglot does not read, and a reader of them.
-
-The lexical rules are those of Spark (``SqlBaseLexer.g4``): names in backticks, texts in single or double quotes with
-backslash escapes, comments with ``--`` or ``/* */``.
-"""
+"""The tokens of the statements that sqlglot does not read, and a reader of them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from enum import Enum, auto
 from typing import NoReturn
 
 from sqlglot import exp
 
+from tablectl.delta.sql_tokens import SqlToken, any_tokens
 from tablectl.insight.statements.command_actions import StatementError, shown_start
 from tablectl.model.safe_text import printable
-from tablectl.support.frozen import frozen
 
-
-class TokenKind(Enum):
-    """The kinds that parsing distinguishes."""
-
-    WORD = auto()
-    NAME = auto()
-    """In backticks."""
-    TEXT = auto()
-    """In quotes."""
-    SYMBOL = auto()
-
-
-@frozen
-class Token:
-    """One token with its place in the statement."""
-
-    kind: TokenKind
-    text: str
-    """Without quotes and escapes."""
-    start: int
-    end: int
-    """The place after its last character."""
-
-
-_TOKEN = re.compile(
-    r"""
-    (?P<space>\s+|--[^\n]*|/\*.*?\*/)
-    |(?P<name>`(?:[^`]|``)*`)
-    |(?P<text>[rR]?'(?:[^'\\]|\\.|'')*'|[rR]?"(?:[^"\\]|\\.|"")*")
-    |(?P<word>\d+\.\d+(?!\w)|\w+)
-    |(?P<symbol>\S)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 _MOST_PARTS = 3
 """Parts of a table name."""
 _OPENS, _CLOSES = frozenset("([{<"), frozenset(")]}>")
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0"}
+_QUOTES = frozenset("`'\"")
 
 
 def first_word(sql: str) -> str:
     """The first word of a text in upper case; empty if it begins with something else."""
-    at = 0
-    while (match := _TOKEN.match(sql, at)) is not None:
-        if match.lastgroup != "space":
-            return match.group().upper() if match.lastgroup == "word" else ""
-        at = match.end()
-    return ""
+    first = next(any_tokens(sql), None)
+    return first.word if first else ""
 
 
-def tokens_of(sql: str) -> tuple[Token, ...]:
+def tokens_of(sql: str) -> tuple[SqlToken, ...]:
     """The tokens of a text, without comments. Raises ``StatementError`` for quotes and comments without an end."""
-    found: list[Token] = []
-    for match in _TOKEN.finditer(sql):
-        group, text = str(match.lastgroup), match.group()
-        if group == "symbol" and (text in "`'\"" or sql.startswith("/*", match.start())):
-            raise StatementError(f"the statement {shown_start(sql)} cannot be read: {text} has no end", "close it")
-        if group != "space":
-            found.append(Token(TokenKind[group.upper()], _plain(group, text), match.start(), match.end()))
+    found: list[SqlToken] = []
+    for token in any_tokens(sql):
+        if token.text in _QUOTES or sql.startswith("/*", token.start):
+            what = f"the statement {shown_start(sql)} cannot be read: {token.text} has no end"
+            raise StatementError(what, "close it")
+        found.append(token)
     return tuple(found)
-
-
-def _plain(group: str, text: str) -> str:
-    if group == "name":
-        return text[1:-1].replace("``", "`")
-    if group == "text":
-        raw = text[0] in "rR"
-        inner = text[2 if raw else 1 : -1].replace(text[-1] * 2, text[-1])
-        return inner if raw else _ESCAPE.sub(lambda match: _CONTROLS.get(match.group(1), match.group(1)), inner)
-    return text
-
-
-def is_symbol(token: Token, symbol: str) -> bool:
-    """Whether a token is this symbol."""
-    return token.kind is TokenKind.SYMBOL and token.text == symbol
 
 
 class TokenReader:
     """Reads tokens one after another; every disagreement is a ``StatementError`` with the accepted forms."""
 
-    def __init__(self, sql: str, tokens: Sequence[Token], forms: str) -> None:
+    def __init__(self, sql: str, tokens: Sequence[SqlToken], forms: str) -> None:
         self._sql, self._tokens, self._forms, self._at = sql, tokens, forms, 0
 
     def fail(self, wanted: str) -> NoReturn:
         """Raises ``StatementError``: the statement has something else here."""
-        found = f"'{printable(self._tokens[self._at].text)[:40]}'" if self._at < len(self._tokens) else "its end"
+        found = f"'{printable(self._tokens[self._at].value)[:40]}'" if self._at < len(self._tokens) else "its end"
         raise StatementError(
             f"the statement {shown_start(self._sql)} cannot be read: {wanted} is expected, not {found}",
             f"accepted is {self._forms}",
         )
 
     def peek(self, ahead: int = 0) -> str:
-        """The next word in upper case; empty at the end, and for quoted names and texts."""
+        """The next token as it is written, but in upper case; empty at the end."""
         at = self._at + ahead
-        if at >= len(self._tokens) or self._tokens[at].kind in {TokenKind.TEXT, TokenKind.NAME}:
-            return ""
-        return self._tokens[at].text.upper()
+        return self._tokens[at].text.upper() if at < len(self._tokens) else ""
 
     def take(self, *words: str) -> bool:
         """Whether these words follow; they are consumed if so."""
@@ -141,19 +78,19 @@ class TokenReader:
 
     def is_text(self) -> bool:
         """Whether a quoted text follows."""
-        return not self.ended and self._tokens[self._at].kind is TokenKind.TEXT
+        return not self.ended and self._tokens[self._at].kind == "text"
 
     def text(self) -> str:
         """A quoted text."""
         if not self.is_text():
             self.fail("a quoted text")
-        return self._step().text
+        return self._step().value
 
     def name(self) -> str:
         """A name, quoted or not."""
-        if self.ended or self._tokens[self._at].kind not in {TokenKind.NAME, TokenKind.WORD}:
+        if self.ended or not self._tokens[self._at].identifier:
             self.fail("a name")
-        return self._step().text
+        return self._step().identifier
 
     def number(self) -> int:
         """A whole number."""
@@ -182,11 +119,10 @@ class TokenReader:
         """The lengths of the items that commas separate, up to the end or a closing bracket of this level."""
         lengths, depth, length = [], 0, 0
         for token in self._tokens[self._at :]:
-            if token.kind is TokenKind.SYMBOL:
-                depth += (token.text in _OPENS) - (token.text in _CLOSES)
+            depth += (token.text in _OPENS) - (token.text in _CLOSES)
             if depth < 0:
                 break
-            if depth == 0 and is_symbol(token, ","):
+            if depth == 0 and token.text == ",":
                 lengths.append(length)
                 length = 0
             else:
@@ -224,7 +160,7 @@ class TokenReader:
             self.fail("a condition")
         return start, stop
 
-    def rest(self) -> Sequence[Token]:
+    def rest(self) -> Sequence[SqlToken]:
         """All remaining tokens, consumed."""
         found, self._at = self._tokens[self._at :], len(self._tokens)
         return found
@@ -239,7 +175,7 @@ class TokenReader:
         if self.ended:
             self.fail("more")
 
-    def _step(self) -> Token:
+    def _step(self) -> SqlToken:
         self._at += 1
         return self._tokens[self._at - 1]
 

@@ -24,7 +24,7 @@ from tablectl.insight.statements.command_actions import (
     Whole,
     shown_start,
 )
-from tablectl.insight.statements.command_tokens import TokenReader, first_word, is_symbol, tokens_of
+from tablectl.insight.statements.command_tokens import TokenReader, first_word, tokens_of
 from tablectl.model.commit_contents import Kind, MetadataChange
 from tablectl.model.operations import ClusterBy, DropFeature, SetProperties, UnsetProperties, UpgradeUniform
 from tablectl.support.frozen import frozen
@@ -82,9 +82,9 @@ def parse_command(sql: str) -> Command | None:
     if parse is None:
         return None
     kept = list(tokens_of(sql))
-    while is_symbol(kept[-1], ";"):
+    while kept[-1].text == ";":
         kept.pop()
-    count = 1 + sum(is_symbol(token, ";") for token in kept)
+    count = 1 + sum(token.text == ";" for token in kept)
     if count > 1:
         raise StatementError(f"one statement is expected, and {shown_start(sql)} holds {count}", "give each by itself")
     reader = TokenReader(sql, kept, FORMS[first])
@@ -454,7 +454,7 @@ def _copy(reader: TokenReader) -> Command:
         reader.group()
     reader.expect("FROM")
     rest = reader.rest()
-    if not any(token.text.upper() == "FILEFORMAT" for token in rest):
+    if not any(token.word == "FILEFORMAT" for token in rest):
         reader.fail("FILEFORMAT")
     return Command("COPY INTO", Whole(Kind.COPY_INTO), table)
 

@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tablectl.delta.expressions import check_types
 from tablectl.insight.statements.command_actions import Action, StatementError
 from tablectl.insight.statements.command_actions import shown_start as _start
-from tablectl.insight.statements.command_tokens import TokenKind, first_word, tokens_of
+from tablectl.insight.statements.command_tokens import first_word, tokens_of
 from tablectl.insight.statements.parse_commands import Command, parse_command
 from tablectl.model.commit_contents import Kind
 from tablectl.model.safe_text import printable
@@ -129,18 +129,18 @@ def _replace_on(sql: str) -> tuple[int, int] | None:
     if first_word(sql) != "INSERT":
         return None
     tokens = tokens_of(sql)
-    words = [token.text.upper() if token.kind is TokenKind.WORD else "" for token in tokens]
+    words = [token.word for token in tokens]
     at = next((i for i in range(len(words) - 1) if words[i : i + 2] == ["REPLACE", "ON"]), None)
     if at is None or "SELECT" in words[:at]:
         return None
     depth, end = 0, len(sql)
     for token, word in zip(tokens[at + 2 :], words[at + 2 :], strict=True):
-        depth += (token.text == "(") - (token.text == ")") if token.kind is TokenKind.SYMBOL else 0
+        depth += (token.text == "(") - (token.text == ")")
         if depth == 0 and word in {"SELECT", "WITH", "VALUES", "TABLE", "FROM"}:
             end = token.start
             break
     # The table's name ends before its alias: two names follow each other without a dot.
-    names = [i for i in range(2, at) if tokens[i].kind is not TokenKind.SYMBOL and tokens[i - 1].text != "."]
+    names = [i for i in range(2, at) if tokens[i].kind not in {"mark", "other"} and tokens[i - 1].text != "."]
     alias = next((i for i in names if words[i] not in {"TABLE", "INTO"} and words[i - 1] not in {"TABLE", "INTO"}), at)
     return tokens[alias].start, end
 

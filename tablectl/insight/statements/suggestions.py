@@ -277,7 +277,7 @@ def _rearranged(statement: ParsedStatement, condition: exp.Expr) -> str | None:
 
 def _split_before(sql: str, words: Sequence[str]) -> tuple[str, bool, str]:
     """A statement before and from the first of these words."""
-    place = next((token.start for token in tokens_of(sql) if token.text.upper() in words), None)
+    place = next((token.start for token in tokens_of(sql) if token.word in words), None)
     plain = sql.rstrip("; \n\t")
     return (plain, False, "") if place is None else (plain[:place], True, plain[place:])
 

@@ -49,6 +49,7 @@ def refusal(sql: str, setting: ConflictContext = _SPARK) -> str:
         ("ALTER TABLE s.t ALTER x COMMENT 'it''s; a number'", "ALTER … ALTER COLUMN", ["COMMENT_COLUMN"]),
         ("ALTER TABLE s.t ALTER COLUMN x SET NOT NULL", "ALTER … ALTER COLUMN", ["SET_NOT_NULL"]),
         ("ALTER TABLE s.t ALTER COLUMN x DROP NOT NULL", "ALTER … ALTER COLUMN", ["CHANGE_COLUMN"]),
+        ("ALTER TABLE s.t ALTER COLUMN x SET DEFAULT (n >= 5)", "ALTER … ALTER COLUMN", ["CHANGE_COLUMN"]),
         ("ALTER TABLE s.t ALTER COLUMN x SYNC IDENTITY", "ALTER … ALTER COLUMN", ["CHANGE_COLUMN"]),
         ("ALTER TABLE s.t CHANGE COLUMN x x BIGINT COMMENT 'n'", "ALTER … ALTER COLUMN", ["WIDEN_COLUMN"]),
         ("ALTER TABLE s.t ADD CONSTRAINT c CHECK (x > 0 AND p IN ('a', ')'))",
@@ -74,6 +75,7 @@ def refusal(sql: str, setting: ConflictContext = _SPARK) -> str:
         ("CREATE TABLE IF NOT EXISTS s.t (a INT)", "CREATE TABLE IF NOT EXISTS", []),
         ("VACUUM s.t", "VACUUM", ["VACUUM", "VACUUM"]),
         ("VACUUM '/lake/t' LITE RETAIN 0.5 HOURS", "VACUUM", ["VACUUM", "VACUUM"]),
+        ("VACUUM s.t RETAIN .5 HOURS", "VACUUM", ["VACUUM", "VACUUM"]),
         ("VACUUM s.t RETAIN 168 HOURS DRY RUN", "VACUUM", []),
         ("/* why */ OPTIMIZE -- which\n s.t", "OPTIMIZE", ["OPTIMIZE"]),
     ],
@@ -123,6 +125,9 @@ def test_any_spelling_of_the_table(written: str, sql: str) -> None:
         ("COMMENT ON TABLE s.t IS 5", "a quoted text is expected"),
         ("OPTIMIZE s.t; OPTIMIZE s.t", "holds 2"),
         ("OPTIMIZE `s.t", "` has no end"),
+        ("OPTIMIZE s.``", "a name is expected, not '``'"),
+        ("OPTIMIZE s.2024", "its end is expected, not '.2024'"),
+        ("OPTIMIZE s.2a", "writes s.`2a`, not s.t"),
         ("ALTER TABLE s.t DROP CONSTRAINT 'c", "' has no end"),
         ("OPTIMIZE s.t /* why", "/ has no end"),
         ("OPTIMIZE s.other", "writes s.other, not s.t"),
@@ -145,9 +150,9 @@ def test_what_a_statement_says_of_columns_and_files() -> None:
     assert parse_statement("OPTIMIZE s.t ZORDER BY x, d").action == Rearrange(Kind.OPTIMIZE, zorder=True)
     made = parse_statement("CREATE OR REPLACE TABLE s.t PARTITIONED BY (p, d DATE) AS SELECT 1").action
     assert made == Replace(("p", "d"), query=True)
-    action = parse_statement(r"ALTER TABLE s.t SET TBLPROPERTIES ('a\'b' = 'c''d')").action
+    action = parse_statement(r"ALTER TABLE s.t SET TBLPROPERTIES ('a\'b' = 'c''d\%')").action
     assert isinstance(action, Send)
-    assert dict(action.operation.properties) == {"a'b": "c'd"}
+    assert dict(action.operation.properties) == {"a'b": r"c'd\%"}
 
 
 def test_a_vacuum_leaves_no_commit_on_s3() -> None:
