@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pkgutil import get_data
-from types import MappingProxyType
 
 from tablectl.documents.document import Block, Document, Facts, Listing, Paragraph, page
 from tablectl.model.safe_text import Code
@@ -33,7 +32,13 @@ PAGES = (
     "reports.md",
     "exit-codes.md",
 )
-"""The pages whose tables are read, the most important first."""
+"""The pages whose tables say what a word means, the most important first."""
+CONFLICT_TERMS = "conflict-terms.md"
+"""The page with the terms of ``insight/glossary.py`` and with the words that have facts. It is not one of ``PAGES``:
+a term is explained with what causes it.
+"""
+_FACTS_ABOUT = "facts about it"
+"""The column of its table of words."""
 _LINK = re.compile(r"\[([^\[\]]{0,300})\]\(([^()\s]{0,300})\)")
 _CELLS = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\|[-:| ]+\|\Z")
@@ -49,13 +54,17 @@ class PageRow:
     page: str
     """From the root of the repository."""
 
+    def cell(self, title: str) -> str:
+        """What it says in this column; empty if nothing."""
+        return dict(self.cells).get(title, "")
+
 
 def rows_about(word: str) -> tuple[PageRow, ...]:
     """The rows about a word, in any letter case; ``_`` and ``-`` count as spaces. Of a group of keys
     (``window.allow``), the rows of its keys. A rule of a report is the last meaning that counts.
     """
     asked = _folded(word)
-    rows = list(_rows())
+    rows = list(page_rows())
     found = [row for row in rows if asked in map(_folded, row.words)]
     found = [row for row in found if row.page != "docs/reports.md"] or found
     groups = (f"{asked}.", f"{asked}[].")
@@ -64,7 +73,7 @@ def rows_about(word: str) -> tuple[PageRow, ...]:
 
 def explained_words(pages: Sequence[str] = PAGES) -> tuple[str, ...]:
     """Every word that has a row, for suggestions."""
-    return tuple(dict.fromkeys(word for row in _rows(pages) for word in row.words))
+    return tuple(dict.fromkeys(word for row in page_rows(pages) for word in row.words))
 
 
 def pages_about(word: str) -> Sequence[str]:
@@ -81,7 +90,8 @@ def _folded(word: str) -> str:
     return " ".join(re.sub("[-_]", " ", word.casefold()).split())
 
 
-def _rows(pages: Sequence[str] = PAGES) -> Iterator[PageRow]:
+def page_rows(pages: Sequence[str] = PAGES) -> Iterator[PageRow]:
+    """The rows of all tables of these pages."""
     folder = pages_folder()
     for name in pages:
         titles: list[str] = []
@@ -99,6 +109,11 @@ def _rows(pages: Sequence[str] = PAGES) -> Iterator[PageRow]:
             before = cells
 
 
+def conflict_rows(column: str) -> Sequence[PageRow]:
+    """The rows of ``CONFLICT_TERMS`` that say something in this column, which only one kind of its tables has."""
+    return [row for row in page_rows((CONFLICT_TERMS,)) if row.cell(column)]
+
+
 def _plain(cell: str, page: str) -> str:
     """A cell without Markdown: a link is the page that it leads to."""
     folder = posixpath.dirname(f"docs/{page}")
@@ -113,39 +128,6 @@ def _plain(cell: str, page: str) -> str:
         return place if text.endswith(".md") or text == "below" else f"{text} ({place})"
 
     return _LINK.sub(link, cell).replace("**", "").replace("\\|", "|").strip()
-
-
-_ABOUT: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "acid": ("D71", "D72", "D73"),
-        "snapshot": ("D3", "D11"),
-        "row-level concurrency": ("D40", "D41", "D42", "D44", "D46"),
-        "blind append": ("D52", "D53", "D55", "D57"),
-        "optimistic concurrency": ("D74", "D86", "D88"),
-        "liquid clustering": ("D41",),
-        "vacuum": ("D82", "D83"),
-        "optimize": ("D27", "D28", "D29", "D34", "D35"),
-        "reorg": ("D37", "D38"),
-        "identity": ("D23", "delta-1.12"),
-        "metadata change": ("D15", "D16", "D22"),
-        "transaction": ("D73", "D77", "D79", "D78"),
-    }
-)
-"""The facts about the words of the pages on isolation and on ACID guarantees."""
-_OTHER_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "rlc": "row-level concurrency",
-        "z-order": "optimize",
-        "zorder by": "optimize",
-        "blind appends": "blind append",
-        "identity column": "identity",
-        "identity columns": "identity",
-        "snapshot isolation": "snapshot",
-        "begin atomic": "transaction",
-        "transactions": "transaction",
-        "occ": "optimistic concurrency",
-    }
-)
 
 
 @frozen
@@ -170,13 +152,15 @@ def find_fact(id: str) -> Fact | None:  # noqa: A002
 def facts_about(word: str) -> tuple[Fact, ...]:
     """The facts about a word in any letter case; ``()`` for a word without facts."""
     folded = " ".join(word.casefold().replace("_", " ").split())
-    named = _ABOUT.get(_OTHER_WORDS.get(folded, folded), ())
-    return tuple(fact for each in named if (fact := find_fact(each)))
+    for row in conflict_rows(_FACTS_ABOUT):
+        if folded in row.words:
+            return tuple(fact for each in row.cell(_FACTS_ABOUT).split(", ") if (fact := find_fact(each)))
+    return ()
 
 
 def words_with_facts() -> tuple[str, ...]:
-    """The words that ``facts_about`` knows."""
-    return tuple(_ABOUT)
+    """The first word of each row that ``facts_about`` reads."""
+    return tuple(row.words[0] for row in conflict_rows(_FACTS_ABOUT))
 
 
 def fact_ids() -> tuple[str, ...]:

@@ -1,14 +1,59 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tablectl.conflicts.streaming_readers import stream_reader
 from tablectl.conflicts.transactions import Conflict, Level
-from tablectl.insight.explain_word import facts_about, find_fact, words_with_facts
+from tablectl.delta.client_families import COMMIT_FAILED, DELTA_RS
+from tablectl.insight.explain_word import (
+    CONFLICT_TERMS,
+    facts_about,
+    find_fact,
+    page_rows,
+    rows_about,
+    words_with_facts,
+)
 from tablectl.insight.glossary import find_term, looks_like_a_term, term_names
 from tablectl.insight.table_operations import OPERATIONS
 from tests.docs.sources import FACTS, SECTIONS
 from tests.insight.settings import setting
+
+ROWS = tuple(page_rows((CONFLICT_TERMS,)))
+
+
+def test_every_row_of_the_page_has_all_cells_of_its_table() -> None:
+    """A row without one, or with one too many, would not be read as what it is."""
+    titles = {tuple(title for title, _ in row.cells) for row in ROWS}
+    assert titles == {("meaning", "what to do", "facts"), ("what it adds",), ("facts about it",)}
+    assert all(word for row in ROWS for word in row.words)
+
+
+def test_the_page_explains_a_word_once_and_no_word_that_another_page_explains() -> None:
+    words = [word for row in ROWS for word in row.words]
+    assert len(words) == len(set(words))
+    assert [name for name in term_names() if rows_about(name)] == []
+
+
+def test_every_fact_that_the_page_names_is_known() -> None:
+    for row in ROWS:
+        for title, text in row.cells:
+            ids = text.split(", ") if title.startswith("facts") else re.findall(r"\bD\d+\b", text)
+            assert [each for each in ids if find_fact(each) is None] == [], row.words
+
+
+def test_every_term_has_ways_to_fix_it_without_markup() -> None:
+    for name in term_names():
+        found = find_term(name)
+        assert found
+        assert all(found.ways)
+        assert not re.search(r"[<>|]", "".join((found.meaning, *found.ways))), name
+
+
+@pytest.mark.parametrize("conflict", Conflict)
+def test_the_page_names_the_exception_after_the_class(conflict: Conflict) -> None:
+    assert (conflict.value, conflict.exception) in {row.words for row in ROWS}
 
 
 @pytest.mark.parametrize("conflict", Conflict)
@@ -86,16 +131,17 @@ def test_a_message_of_deltalake_is_the_conflict_that_it_reports() -> None:
 
 
 def test_the_one_exception_of_deltalake_names_its_texts() -> None:
-    found = find_term("CommitFailedError")
+    found = find_term(DELTA_RS.commit_error)
     assert found
-    assert "Metadata changed since last commit." in found.meaning
+    texts = [f'"{message.removeprefix(COMMIT_FAILED)}"' for _, message in DELTA_RS.commit_messages]
+    assert re.findall(r'"[^"]+"', found.meaning) == texts
     by_text = find_term("Metadata changed since last commit")
     assert by_text
     assert by_text.conflict is Conflict.METADATA_CHANGED
 
 
 def test_each_word_of_the_isolation_page_has_facts() -> None:
-    for word in words_with_facts():
+    for word in (*words_with_facts(), *(word for row in ROWS if row.cell("facts about it") for word in row.words)):
         assert facts_about(word), word
     assert [each.id for each in facts_about("Identity columns")] == ["D23", "delta-1.12"]
     assert facts_about("row-level  CONCURRENCY") == facts_about("RLC") != ()

@@ -101,7 +101,11 @@ def test_no_file_is_in_both_wheels_and_none_is_missing(dist: Path) -> None:
     data = {name for name in own if name.startswith(("tablectl/_policies/", "tablectl/_locks/", "tablectl/_docs/"))}
     assert own | guard == sources | data
     assert {"tablectl/_locks/base.lock", "tablectl/_locks/spark.lock"} <= data
-    assert {"tablectl/_docs/exit-codes.md", "tablectl/_docs/generated/lint.md"} <= data
+    assert {
+        "tablectl/_docs/exit-codes.md",
+        "tablectl/_docs/conflict-terms.md",
+        "tablectl/_docs/generated/lint.md",
+    } <= data
     assert {"tablectl/py.typed", "tablectl_guard/py.typed"} <= guard
 
 
