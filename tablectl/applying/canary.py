@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 
 from tablectl.applying.observed_writers import is_writer, name_of
-from tablectl.applying.run_context import CanaryTerms, Count, Counts, LiveReader, RunContext, StopCondition, Term
+from tablectl.applying.run_context import CanaryTerms, LiveReader, RunContext
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, wait_here
 from tablectl.conflicts.past_writers import write_seconds
 from tablectl.leases.clock import StoppedError
@@ -110,7 +110,7 @@ def soak(
         tables=tuple(wait.seen),
         soak_ms=round(terms.soak * 1000),
         watched_ms=round((clock.monotonic() - began) * 1000),
-        stop_if=terms.stop_if.text,
+        stop_if=_stop_if(terms),
         reason=reason,
         not_started=tuple(table.name for table in rest) if reason else (),
     )
@@ -147,8 +147,7 @@ class _SoakWait:
         )
         most = max(times)
         left = most - waited
-        counts = _counts(self.seen, self._runs)
-        reason = _why_rest_stays(terms.stop_if, counts, self.seen, self._runs, over=left < _NOW)
+        reason = _why_rest_stays(terms, self.seen, self._runs, over=left < _NOW)
         if reason:
             return End(RunOutcome.NO_WINDOW, reason, STOPPED_HINT)
         if left < _NOW:
@@ -213,37 +212,55 @@ def _failed(seen: CanaryTable, runs: Mapping[str, TableRun]) -> bool:
     return seen.suspicious or runs[seen.table].code is not ExitCode.DONE
 
 
-def _counts(seen: Sequence[CanaryTable], runs: Mapping[str, TableRun]) -> Counts:
+def _stop_if(terms: CanaryTerms) -> str:
+    """``failed 1 or silent 3``."""
+    limits = {"failed": terms.stop_if_failed, "silent": terms.stop_if_silent}
+    return " or ".join(f"{name} {limit}" for name, limit in limits.items() if limit)
+
+
+@frozen
+class _Threshold:
+    """A threshold of ``--canary``, and what was observed of it."""
+
+    name: str
+    limit: int
+    number: int
+    unknown: bool
+    """Whether the number may be higher, because something could not be observed."""
+
+    @property
+    def option(self) -> str:
+        """As it is given."""
+        return f"`--stop-if-{self.name} {self.limit}`"
+
+
+def _thresholds(terms: CanaryTerms, seen: Sequence[CanaryTable], runs: Mapping[str, TableRun]) -> list[_Threshold]:
+    """The thresholds that are not switched off."""
     failed = [_failed(each, runs) for each in seen]
-    log, streams = any(each.writes is None for each in seen), any(each.unknown_streams for each in seen)
-    return {
-        "failed": Count(sum(failed), any(each.unknown and not bad for each, bad in zip(seen, failed, strict=True))),
-        "silent": Count(sum(len(each.silent) + len(each.stopped) for each in seen), log or streams),
-    }
+    unclear = any(each.unknown and not bad for each, bad in zip(seen, failed, strict=True))
+    silent = sum(len(each.silent) + len(each.stopped) for each in seen)
+    blind = any(each.writes is None or each.unknown_streams for each in seen)
+    every = (
+        _Threshold("failed", terms.stop_if_failed, sum(failed), unclear),
+        _Threshold("silent", terms.stop_if_silent, silent, blind),
+    )
+    return [each for each in every if each.limit]
 
 
 def _why_rest_stays(
-    condition: StopCondition,
-    counts: Counts,
-    seen: Sequence[CanaryTable],
-    runs: Mapping[str, TableRun],
-    *,
-    over: bool,
+    terms: CanaryTerms, seen: Sequence[CanaryTable], runs: Mapping[str, TableRun], *, over: bool
 ) -> str:
     """Why no other table starts; empty if they may. What is unknown may become known, so it counts at the end only."""
-    reached = condition.reached(counts)
+    thresholds = _thresholds(terms, seen, runs)
+    reached = [each for each in thresholds if each.number >= each.limit]
     if reached:
-        why = "; ".join(f"{_option(condition, term)} is reached, by {counts[term].number}" for term in reached)
+        why = "; ".join(f"{each.option} is reached, by {each.number}" for each in reached)
         return f"{why}: {_few([_trouble(each, runs) for each in seen if _failed(each, runs)])}"
-    unknown = condition.unknown(counts) if over else ()
-    if not unknown:
+    unknown = [each.option for each in thresholds if each.unknown]
+    if not over or not unknown:
         return ""
     causes = _few([f"{each.table}: {each.unknown[0]}" for each in seen if each.unknown])
-    return f"whether {' or '.join(_option(condition, term) for term in unknown)} is reached is unknown: {causes}"
-
-
-def _option(condition: StopCondition, term: Term) -> str:
-    return f"`--stop-if-{term} {getattr(condition, term)}`"
+    return f"whether {' or '.join(unknown)} is reached is unknown: {causes}"
 
 
 def _trouble(seen: CanaryTable, runs: Mapping[str, TableRun]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event as Flag
-from typing import Literal, Protocol
+from typing import Protocol
 from uuid import uuid4
 
 from tablectl.applying.events import Notify
@@ -135,51 +135,6 @@ class QuietTerms:
     """The expected number of failed writes below which a moment is quiet."""
 
 
-Term = Literal["failed", "silent"]
-"""A threshold of ``--canary``: of ``--stop-if-failed`` or of ``--stop-if-silent``."""
-
-
-@frozen
-class Count:
-    """How many of something were observed."""
-
-    number: int
-    unknown: bool = False
-    """Whether there may be more, because something could not be observed."""
-
-
-Counts = Mapping[Term, Count]
-"""What was observed of the tables that were changed first."""
-
-
-@frozen
-class StopCondition:
-    """Two thresholds, one of which must be reached for no further table to start. 0 switches a threshold off."""
-
-    failed: int = 1
-    """Tables that were not changed as planned, or on which something failed since."""
-    silent: int = 0
-    """Writers and streams that have not committed for twice their usual gap."""
-
-    @property
-    def text(self) -> str:
-        """``failed 1 or silent 3``; empty if both are off."""
-        return " or ".join(f"{term} {limit}" for term, limit in self._limits().items())
-
-    def reached(self, counts: Counts) -> tuple[Term, ...]:
-        """The thresholds that are reached."""
-        return tuple(term for term, limit in self._limits().items() if counts[term].number >= limit)
-
-    def unknown(self, counts: Counts) -> tuple[Term, ...]:
-        """The thresholds that may be reached: a count can only be higher than what was observed."""
-        reached = self.reached(counts)
-        return tuple(term for term in self._limits() if term not in reached and counts[term].unknown)
-
-    def _limits(self) -> Mapping[Term, int]:
-        limits: Mapping[Term, int] = {"failed": self.failed, "silent": self.silent}
-        return {term: limit for term, limit in limits.items() if limit}
-
-
 @frozen
 class CanaryTerms:
     """What ``--canary`` asks for."""
@@ -188,8 +143,12 @@ class CanaryTerms:
     """How many tables are changed first."""
     soak: float
     """Seconds for which their logs are watched before the other tables start."""
-    stop_if: StopCondition = StopCondition()
-    """When no further table starts."""
+    stop_if_failed: int = 1
+    """Tables that were not changed as planned, or on which something failed since, from which on no further table
+    starts. 0 is no limit, also below.
+    """
+    stop_if_silent: int = 0
+    """The same for writers and streams that have not committed for twice their usual gap."""
     groups: tuple[tuple[str, ...], ...] = ()
     """The names of the plan's tables in groups of equal changes, the most important group first."""
 

@@ -20,7 +20,6 @@ from tablectl.applying.run_context import (
     CanaryTerms,
     QuietTerms,
     RunContext,
-    StopCondition,
     WindowSettings,
     approve_all,
     hook_runner,
@@ -325,11 +324,10 @@ def _terms(project: Project, options: RunOptions, canary: CanaryTerms | None) ->
 def _canary(window: WindowConfig, plan: Plan) -> CanaryTerms | None:
     if not window.canary:
         return None
-    stop_if = StopCondition(window.stop_if_failed, window.stop_if_silent)
-    if not stop_if.text:
+    if not window.stop_if_failed and not window.stop_if_silent:
         raise UsageError("nothing would stop the other tables", "give --stop-if-failed or --stop-if-silent above 0")
     groups = tuple(group.names for group in plan_groups(plan))
-    return CanaryTerms(tables=window.canary, soak=window.soak * 60, stop_if=stop_if, groups=groups)
+    return CanaryTerms(window.canary, window.soak * 60, window.stop_if_failed, window.stop_if_silent, groups)
 
 
 def _resolves(project: Project, engine: Engine, table: TableName) -> bool:

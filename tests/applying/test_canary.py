@@ -8,7 +8,7 @@ import pytest
 
 from tablectl.applying.canary import choose
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_context import CanaryTerms, StopCondition, WindowSettings
+from tablectl.applying.run_context import CanaryTerms, WindowSettings
 from tablectl.model.commit import AppTransaction
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
@@ -19,13 +19,12 @@ from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, outcomes
 
 MINUTE = 60
-_ANY = StopCondition()
 NAMES = {name: f"delta.`/lake/{name}`" for name in "abcdef"}
 
 
-def terms(tables: int = 1, minutes: float = 30, stop: StopCondition = _ANY, groups: str = "abc") -> CanaryTerms:
+def terms(tables: int = 1, minutes: float = 30, failed: int = 1, silent: int = 0, groups: str = "abc") -> CanaryTerms:
     named = tuple(tuple(NAMES[name] for name in group) for group in groups.split())
-    return CanaryTerms(tables, minutes * MINUTE, stop, named)
+    return CanaryTerms(tables, minutes * MINUTE, failed, silent, named)
 
 
 @pytest.fixture
@@ -110,7 +109,7 @@ def test_a_writer_that_does_not_come_back_stops_the_others(run: Run) -> None:
 def test_a_stream_that_does_not_come_back_has_stopped(run: Run) -> None:
     for number, commit in enumerate(table(run, "a").history[1:], 1):
         table(run, "a").history[number] = replace(commit, transactions=(AppTransaction("query", number),))
-    run.terms = WindowSettings(canary=terms(stop=StopCondition(0, silent=1)))
+    run.terms = WindowSettings(canary=terms(failed=0, silent=1))
     report = run.apply()
     assert canary(report).tables[0].stopped == ("WRITE of query",)
     assert canary(report).tables[0].silent == ()
@@ -188,7 +187,7 @@ def test_a_log_that_cannot_be_read_at_first_is_looked_at_again(run: Run) -> None
 def test_a_condition_that_needs_no_listing_does_not_need_the_right_to_list(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     table(run, "a").unlisted = "access is denied"
-    run.terms = WindowSettings(canary=terms(stop=StopCondition(0, silent=1)))
+    run.terms = WindowSettings(canary=terms(failed=0, silent=1))
     assert outcomes(run.apply())["b"] == "applied"
 
 
@@ -244,7 +243,7 @@ def test_the_same_command_stops_again_while_the_condition_holds(run: Run) -> Non
     assert outcomes(again) == {"a": "already", "b": "no window", "c": "no window"}
     assert canary(again).watched_ms == 0
     table(run, "a").unnamed.clear()
-    run.terms = WindowSettings(canary=terms(stop=StopCondition(0, silent=2)))
+    run.terms = WindowSettings(canary=terms(failed=0, silent=2))
     assert outcomes(run.apply(plan)) == {"a": "already", "b": "applied", "c": "applied"}
 
 
@@ -280,7 +279,7 @@ def test_a_declared_stream_that_leaves_rows_unread_has_stopped(
 def test_a_declared_stream_that_writes_is_watched_by_its_commits(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     run.lake.positions["fraud"] = lambda place: StreamWriter("fraud", place, "q", 7, 5, 0)
-    run.terms = WindowSettings(canary=terms(stop=StopCondition(0, silent=1)))
+    run.terms = WindowSettings(canary=terms(failed=0, silent=1))
     report = run.apply(declared(run))
     assert (canary(report).reason, canary(report).tables[0].unknown) == ("", ())
 
@@ -288,7 +287,7 @@ def test_a_declared_stream_that_writes_is_watched_by_its_commits(run: Run) -> No
 def test_a_declared_stream_that_cannot_be_read_is_unknown(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     run.lake.positions["fraud"] = lambda place: UnknownStream("fraud", place, "access is denied")
-    run.terms = WindowSettings(canary=terms(stop=StopCondition(0, silent=1)))
+    run.terms = WindowSettings(canary=terms(failed=0, silent=1))
     report = run.apply(declared(run))
     assert canary(report).reason.startswith("whether `--stop-if-silent 1` is reached is unknown: ")
 
