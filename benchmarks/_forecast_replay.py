@@ -16,7 +16,6 @@ from _forecast_writers import DAY, HOUR
 from _report import table
 
 from tablectl.applying.quiet_moment import WaitUntil, decide, judged
-from tablectl.applying.run_context import QuietTerms
 from tablectl.applying.waits import GO
 from tablectl.conflicts.past_writers import loss_of, past_writers
 from tablectl.model.commit import Commit
@@ -102,8 +101,7 @@ def _apply(table: Table, past: Sequence[Write], after: float, number: int, basis
     until = datetime.fromtimestamp(began + DAY, UTC)
     while now <= began + DAY:
         forecast = judged(past_writers(_known(made, now), basis, "oss", now), [SET], now, frozenset())
-        terms = QuietTerms(DAY, 0.1)
-        answer = decide([forecast], datetime.fromtimestamp(now, UTC), until, terms, lambda moment: moment)
+        answer = decide([forecast], datetime.fromtimestamp(now, UTC), until, DAY, 0.1, lambda moment: moment)
         if answer == GO:
             return now - began, any(each.start <= now < each.end for each in every)
         if not isinstance(answer, WaitUntil):

@@ -22,7 +22,7 @@ _ROUNDS = 100
 
 def calendar_of(window: RunContext, plan: TablePlan) -> Calendar:
     """The rules about a table: those of the configuration, and over them those of its policy."""
-    calendar = window.terms.calendar.of(plan.table, plan.tags)
+    calendar = window.config.calendar.of(plan.table, plan.tags)
     return plan.window.over(calendar) if plan.window else calendar
 
 
@@ -79,7 +79,7 @@ class CalendarWait(Wait):
         pause = (opens - utc).total_seconds() if opens else left + _LONGEST
         if left < _SOON or pause > left:
             return end
-        return Later(now + max(_SOON, min(pause, _LONGEST)), _CALENDAR, end.message, window.terms.wait, otherwise=end)
+        return Later(now + max(_SOON, min(pause, _LONGEST)), _CALENDAR, end.message, window.wait, otherwise=end)
 
 
 def _text(moment: datetime | None) -> str:

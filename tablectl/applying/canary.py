@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 
 from tablectl.applying.observed_writers import is_writer, name_of
-from tablectl.applying.run_context import CanaryTerms, LiveReader, RunContext
+from tablectl.applying.run_context import LiveReader, RunContext
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, wait_here
 from tablectl.conflicts.past_writers import write_seconds
 from tablectl.leases.clock import StoppedError
@@ -23,6 +23,7 @@ from tablectl.model.run_report import CanaryRun, CanaryTable, RunOutcome, TableR
 from tablectl.model.safe_text import minutes_text
 from tablectl.model.stamp import read_stamp
 from tablectl.model.stream_progress import LATE, StreamPosition, StreamWriter, usual_gap
+from tablectl.policies.config import RunSettings
 from tablectl.storage.table_log import DataFile
 from tablectl.support.frozen import frozen
 
@@ -45,8 +46,10 @@ class Chosen:
     notes: tuple[str, ...] = ()
 
 
-def choose(tables: Sequence[TablePlan], terms: CanaryTerms, together: AbstractSet[str]) -> Chosen:
-    """At least one table of each group of equal changes, tables with known writers before others.
+def choose(
+    tables: Sequence[TablePlan], asked: int, groups: Iterable[Sequence[str]], together: AbstractSet[str]
+) -> Chosen:
+    """As many tables as asked for: one or more of each group of equal changes, tables with known writers before others.
 
     The tables in ``together`` share one window, so all of them are chosen or none; none if their groups have others.
     """
@@ -55,15 +58,15 @@ def choose(tables: Sequence[TablePlan], terms: CanaryTerms, together: AbstractSe
     def rank(name: str) -> tuple[bool, bool]:
         return name in together, not applies[name].basis.client_list()
 
-    groups = [sorted(filter(applies.__contains__, group), key=rank) for group in terms.groups]
-    groups = [group for group in groups if group]
-    wanted = max(terms.tables, len(groups))
+    ranked = [sorted(filter(applies.__contains__, group), key=rank) for group in groups]
+    ranked = [group for group in ranked if group]
+    wanted = max(asked, len(ranked))
     # The first table of each group, then the second of each, and so on.
-    order = [name for name in chain.from_iterable(zip_longest(*groups)) if name is not None]
+    order = [name for name in chain.from_iterable(zip_longest(*ranked)) if name is not None]
     names = frozenset(order[:wanted])
     if names & together:
         names |= together
-    return Chosen(names, tuple(_notes_of_choice(terms.tables, len(groups), len(names), len(tables))))
+    return Chosen(names, tuple(_notes_of_choice(asked, len(ranked), len(names), len(tables))))
 
 
 def _notes_of_choice(asked: int, groups: int, chosen: int, tables: int) -> list[str]:
@@ -80,7 +83,6 @@ def _notes_of_choice(asked: int, groups: int, chosen: int, tables: int) -> list[
 
 def soak(
     window: RunContext,
-    terms: CanaryTerms,
     tables: Sequence[TablePlan],
     runs: Mapping[str, TableRun],
     rest: Sequence[TablePlan],
@@ -91,7 +93,7 @@ def soak(
     could be stopped, nothing is watched. A run that is stopped ends it.
     """
     clock, began = window.clock, window.clock.monotonic()
-    wait, reason = _SoakWait(window, terms, tables, runs), ""
+    wait, reason = _SoakWait(window, tables, runs), ""
 
     def tell(later: Later, waited: float) -> None:
         for table in tables:
@@ -108,9 +110,9 @@ def soak(
         reason = answer.message if isinstance(answer, End) else ""
     return CanaryRun(
         tables=tuple(wait.seen),
-        soak_ms=round(terms.soak * 1000),
+        soak_ms=round(wait.seconds * 1000),
         watched_ms=round((clock.monotonic() - began) * 1000),
-        stop_if=_stop_if(terms),
+        stop_if=_stop_if(window.config),
         reason=reason,
         not_started=tuple(table.name for table in rest) if reason else (),
     )
@@ -119,13 +121,12 @@ def soak(
 class _SoakWait:
     """Whether the other tables may start, by what is seen of those that were changed first."""
 
-    def __init__(
-        self, window: RunContext, terms: CanaryTerms, tables: Sequence[TablePlan], runs: Mapping[str, TableRun]
-    ) -> None:
+    def __init__(self, window: RunContext, tables: Sequence[TablePlan], runs: Mapping[str, TableRun]) -> None:
         self._window = window
-        self._terms = terms
         self._tables = tables
         self._runs = runs
+        self.seconds = window.config.soak * 60
+        """Seconds for which a table is watched after its change."""
         self._began, self._at = window.clock.monotonic(), window.clock.utc().timestamp()
         self._watched: Sequence[Baseline | CanaryTable] = ()
         self.seen = [CanaryTable(table=table.name) for table in tables]
@@ -134,7 +135,7 @@ class _SoakWait:
         """Look at the logs of the tables."""
         if self._window.stop.is_set():
             return GO  # no table starts in a run that is stopped
-        terms, waited = self._terms, now - self._began
+        waited = now - self._began
         found = self._watched or [CanaryTable(table=table.name, unknown=("not read yet",)) for table in self._tables]
         self._watched = [
             _find_baseline(self._window, table, self._at) if _is_unread(each) else each
@@ -142,18 +143,18 @@ class _SoakWait:
         ]
         self.seen = [_look(self._window, each, waited) for each in self._watched]
         times = (
-            _time_of(self._runs[table.name], each, terms.soak, self._at)
+            _time_of(self._runs[table.name], each, self.seconds, self._at)
             for table, each in zip(self._tables, self._watched, strict=True)
         )
         most = max(times)
         left = most - waited
-        reason = _why_rest_stays(terms, self.seen, self._runs, over=left < _NOW)
+        reason = _why_rest_stays(self._window.config, self.seen, self._runs, over=left < _NOW)
         if reason:
             return End(RunOutcome.NO_WINDOW, reason, STOPPED_HINT)
         if left < _NOW:
             return GO
         words = f"done, watching its log for {minutes_text(left)} before other tables start"
-        pause = min(left, max(_SHORTEST_LOOK, min(_LONGEST_LOOK, terms.soak / _LOOKS)))
+        pause = min(left, max(_SHORTEST_LOOK, min(_LONGEST_LOOK, self.seconds / _LOOKS)))
         return Later(now + pause, _SOAK, words, most)
 
 
@@ -212,9 +213,9 @@ def _failed(seen: CanaryTable, runs: Mapping[str, TableRun]) -> bool:
     return seen.suspicious or runs[seen.table].code is not ExitCode.DONE
 
 
-def _stop_if(terms: CanaryTerms) -> str:
+def _stop_if(config: RunSettings) -> str:
     """``failed 1 or silent 3``."""
-    limits = {"failed": terms.stop_if_failed, "silent": terms.stop_if_silent}
+    limits = {"failed": config.stop_if_failed, "silent": config.stop_if_silent}
     return " or ".join(f"{name} {limit}" for name, limit in limits.items() if limit)
 
 
@@ -234,24 +235,24 @@ class _Threshold:
         return f"`--stop-if-{self.name} {self.limit}`"
 
 
-def _thresholds(terms: CanaryTerms, seen: Sequence[CanaryTable], runs: Mapping[str, TableRun]) -> list[_Threshold]:
+def _thresholds(config: RunSettings, seen: Sequence[CanaryTable], runs: Mapping[str, TableRun]) -> list[_Threshold]:
     """The thresholds that are not switched off."""
     failed = [_failed(each, runs) for each in seen]
     unclear = any(each.unknown and not bad for each, bad in zip(seen, failed, strict=True))
     silent = sum(len(each.silent) + len(each.stopped) for each in seen)
     blind = any(each.writes is None or each.unknown_streams for each in seen)
     every = (
-        _Threshold("failed", terms.stop_if_failed, sum(failed), unclear),
-        _Threshold("silent", terms.stop_if_silent, silent, blind),
+        _Threshold("failed", config.stop_if_failed, sum(failed), unclear),
+        _Threshold("silent", config.stop_if_silent, silent, blind),
     )
     return [each for each in every if each.limit]
 
 
 def _why_rest_stays(
-    terms: CanaryTerms, seen: Sequence[CanaryTable], runs: Mapping[str, TableRun], *, over: bool
+    config: RunSettings, seen: Sequence[CanaryTable], runs: Mapping[str, TableRun], *, over: bool
 ) -> str:
     """Why no other table starts; empty if they may. What is unknown may become known, so it counts at the end only."""
-    thresholds = _thresholds(terms, seen, runs)
+    thresholds = _thresholds(config, seen, runs)
     reached = [each for each in thresholds if each.number >= each.limit]
     if reached:
         why = "; ".join(f"{each.option} is reached, by {each.number}" for each in reached)

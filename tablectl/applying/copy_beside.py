@@ -282,7 +282,7 @@ def catch_up(copying: BesideCopy) -> None:
 
     Raises ``StopTableError`` if writers outrun the copy, and ``WindowError`` if the lease is lost.
     """
-    clock, cutover = copying.window.clock, copying.window.terms.cutover
+    clock, cutover = copying.window.clock, copying.window.config.cutover
     checked, stuck = False, 0
     while True:
         _check(copying)
@@ -313,7 +313,7 @@ def cut_over(copying: BesideCopy, may_send: MaySend) -> int:
 
     Raises ``EngineError``, and ``StopTableError`` if too much has changed while the gate shut.
     """
-    clock, longest = copying.window.clock, 2 * copying.window.terms.cutover
+    clock, longest = copying.window.clock, 2 * copying.window.config.cutover
     until, tries = clock.monotonic() + longest, 0
     while True:
         copying.follow()
@@ -391,7 +391,7 @@ def _outrun(copying: BesideCopy, left: float, cutover: float) -> StopTableError:
 def _beaten(copying: BesideCopy, tries: int) -> StopTableError:
     message = (
         f"writers without a guard committed first, {tries} times within twice `window.cutover` "
-        f"({copying.window.terms.cutover:.0f} s)"
+        f"({copying.window.config.cutover:.0f} s)"
     )
     hint = "guard or pause them, or raise `window.cutover`; the same command goes on with the copy"
     return StopTableError(RunOutcome.NO_WINDOW, message, hint)

@@ -121,7 +121,7 @@ def check_commit_drivers(
     possible. A table must be safe on every driver, because it may move.
     """
     barred: dict[str, End] = {}
-    warn, exclusive = False, window.terms.exclusive_commits
+    warn, exclusive = False, window.exclusive_commits
     checked: dict[tuple[str, str, bool], bool] = {}
     for table in tables:
         through_catalog = table.basis.metadata_version is not None

@@ -46,7 +46,7 @@ class GateKeeper:
     def __init__(self, window: RunContext, plan: TablePlan, lease: Lease, hooks: TableHooks) -> None:
         self._window = window
         self._table = plan.name
-        self._drain = window.terms.drain_of(plan)
+        self._drain = window.drain_of(plan)
         self._lease = lease
         self._hooks = hooks
         self._turn = window.turns.of(plan.name, window.clock, window.driver)

@@ -24,7 +24,6 @@ from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import shares_window
 from tablectl.applying.waits import End, Later
 from tablectl.delta.names import parse_table
-from tablectl.leases.acquire import Claim
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
@@ -85,7 +84,7 @@ class TableHooks:
         record is never run, and dropping it could leave jobs paused forever. ``--proceed REASON`` drops it.
         """
         owed = self._lease.record.owed
-        known = {shlex.join(command) for command in self._window.terms.after}
+        known = {shlex.join(command) for command in self._window.config.after}
         foreign = [text for text in owed if text not in known]
         if foreign and not self._window.stamp.proceed:
             self._kept = tuple(foreign)
@@ -104,16 +103,16 @@ class TableHooks:
         Raises ``StopTableError`` if one fails, and ``WindowError`` if the record cannot be written: then no hook has
         run.
         """
-        terms = self._window.terms
-        if self._begun or not (terms.before or terms.after):
+        config = self._window.config
+        if self._begun or not (config.before or config.after):
             return
-        owed = tuple(dict.fromkeys([*self._lease.record.owed, *map(shlex.join, terms.after)]))
+        owed = tuple(dict.fromkeys([*self._lease.record.owed, *map(shlex.join, config.after)]))
         if owed != self._lease.record.owed:
             self._lease.owe(owed)
         self._begun = True
-        for command in terms.before:
+        for command in config.before:
             self._tell("hook before", f"before: {shlex.join(command)}")
-            failed = terms.run_hook(
+            failed = self._window.run_hook(
                 command, self._environ("before", self._streams.stopped), self._on_output_line, self._window.stop.is_set
             )
             if self._window.stop.is_set():
@@ -154,7 +153,7 @@ class TableHooks:
         if any(each.running is not None for each in (self._lease, *(together.leases if together else ()))):
             self._keep(owed, "a statement may still run in the engine", "the next apply of this table")
             return
-        known = {shlex.join(command): command for command in self._window.terms.after}
+        known = {shlex.join(command): command for command in self._window.config.after}
         self._drop([text for text in owed if text not in known and text not in self._kept])
         left = [
             text
@@ -174,7 +173,7 @@ class TableHooks:
         # Which streams the run that died had stopped is not recorded.
         streams = self._streams.declared if outcome == UNFINISHED else self._streams.stopped
         environ = {**self._environ("after", streams), "TABLECTL_OUTCOME": outcome}
-        failed = self._window.terms.run_hook(command, environ, self._on_output_line, lambda: False)
+        failed = self._window.run_hook(command, environ, self._on_output_line, lambda: False)
         if failed:
             self._note(
                 f"the after-hook {shlex.join(command)} {failed}; it stays owed until an apply of this table runs it"
@@ -251,23 +250,17 @@ def with_shared_windows(places: Sequence[OwedHookTable], together: Sequence[str]
     return [replace(place, sharing=partial(sharing, place)) for place in places]
 
 
-def run_owed_hooks(
-    window: RunContext,
-    claim: Claim,
-    records: Callable[[str], RecordStore],
-    places: Iterable[OwedHookTable],
-    parallel: int = 1,
-) -> dict[str, TableRun]:
+def run_owed_hooks(window: RunContext, places: Iterable[OwedHookTable]) -> dict[str, TableRun]:
     """Run what is owed on these tables, each under its lease. Returns a run by name for each table that owed hooks.
 
     A table that is not applied afterwards, and on which a run before left a statement, opens its gate here, too.
-    A table that cannot be read, or that another apply holds, is left to the next apply. ``parallel`` is the number of
-    tables at a time. Waiting for a dead holder does not occupy a worker.
+    A table that cannot be read, or that another apply holds, is left to the next apply. Waiting for a dead holder does
+    not occupy a worker.
     """
     todo = {
-        place.name: _Settlement(TableJob(window, (), claim, records), place)
+        place.name: _Settlement(TableJob(window, ()), place)
         for place in places
-        if window.terms.after or not place.applied
+        if window.config.after or not place.applied
     }
 
     def step(job: QueuedJob) -> TableRun | Later | None:
@@ -283,7 +276,7 @@ def run_owed_hooks(
     with ExitStack() as stack:
         for each in todo.values():
             stack.callback(each.leases.close)
-        runs = Scheduler(window.clock, parallel, window.stop, rules).run(map(QueuedJob, todo), step)
+        runs = Scheduler(window.clock, window.config.parallel, window.stop, rules).run(map(QueuedJob, todo), step)
     return {name: run for name, run in runs.items() if run is not None}
 
 
@@ -315,7 +308,7 @@ class _Settlement:
 
     def _find(self) -> bool:
         """Whether anything is owed, and which leases that takes."""
-        place, records = self._place, self._job.records
+        place, records = self._place, self._job.window.records
         last = tail(records(place.location))
         if last is None or not (last.owed or (last.statement_bound and not place.applied)):
             return False
@@ -339,7 +332,7 @@ class _Settlement:
         place, lease = self._place, self.leases.of(self._place)
         streams = HookStreams(declared=distinct(each.streams() for each in self._group))
         hooks = TableHooks(self._job.window, place.name, place.location, lease, streams)
-        applying = APPLYING.set(self._job.claim.run)
+        applying = APPLYING.set(self._job.window.claim.run)
         try:
             if end is not None:
                 raise end

@@ -70,8 +70,8 @@ class LeaseWait(Wait):
             return GO
         job, self._taken = self._job, {}
         try:
-            stores = {_key(place): job.records(place.location) for place in self.places}
-            taken = acquire_all(stores, job.claim, job.window.clock, self._seen)
+            stores = {_key(place): job.window.records(place.location) for place in self.places}
+            taken = acquire_all(stores, job.window.claim, job.window.clock, self._seen)
         except StoppedError:
             return End(RunOutcome.INTERRUPTED, "stopped before its turn", "run the same command again")
         except WindowError as error:
@@ -109,17 +109,17 @@ class LeaseWait(Wait):
 
     def _wait_for(self, holders: Mapping[str, Sighting], now: float) -> Answer:
         """The run continues with other tables and polls again later."""
-        job, window = self._job, self._job.window
+        window = self._job.window
         if not self._polls:
             self._blocked_since = now
         waited = now - self._blocked_since
-        pause, while_busy = next_poll(holders.values(), waited, self._polls, job.claim.ttl, window.terms.wait)
+        pause, while_busy = next_poll(holders.values(), waited, self._polls, window.claim.ttl, window.wait)
         self._seen = {**self._seen, **holders}
         self._polls += 1
         place = next(each for each in self.places if _key(each) in holders)
         holder = holders[_key(place)]
         end = _held(place, holder)
-        left_to_it = self._from_dead and (holder.alive or holder.patience > longest_watch(job.claim.ttl))
+        left_to_it = self._from_dead and (holder.alive or holder.patience > longest_watch(window.claim.ttl))
         if left_to_it or (engine_gone(window) and not self._from_dead):
             return end
         words = f"held by {holder.record}; taken over if silent for {round(holder.patience)} s"

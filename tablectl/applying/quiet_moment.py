@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from tablectl.applying.calendar_check import opening_of
-from tablectl.applying.run_context import QuietTerms, RunContext, TableJob
+from tablectl.applying.run_context import RunContext, TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.conflicts.past_writers import KnownJob, PastWriters, known_jobs, loss_of, loss_within, past_writers
 from tablectl.leases.guards import read_guards
@@ -105,24 +105,24 @@ class QuietWait(Wait):
 
     def check(self, now: float) -> Answer:
         """Whether this moment is quiet."""
-        job, window, terms = self._job, self._job.window, self._job.window.terms.quiet
-        if terms is None or now - self._quiet_at < _STILL_QUIET:
+        job, window, within = self._job, self._job.window, self._job.window.within
+        if within is None or now - self._quiet_at < _STILL_QUIET:
             return GO
-        last = job.began + terms.within
+        last = job.began + within
         try:
-            found = {table.name: forecast_of(window, table, job.records(table.location)) for table in job.tables}
+            found = {table.name: forecast_of(window, table, window.records(table.location)) for table in job.tables}
         except TablectlError as error:
             return self._wait_to_read(error, now, last)
         self._unread_since = None
-        utc = window.clock.utc()
+        utc, limit = window.clock.utc(), window.config.quiet
         until = utc + timedelta(seconds=last - now)
-        answer = decide(tuple(found.values()), utc, until, terms, partial(opening_of, window, job.tables))
+        answer = decide(tuple(found.values()), utc, until, within, limit, partial(opening_of, window, job.tables))
         if isinstance(answer, WaitUntil):
             at = now + (answer.moment - utc).total_seconds()
-            return Later(at, _QUIET, answer.words, terms.within)
+            return Later(at, _QUIET, answer.words, within)
         if isinstance(answer, Go):
             waited, self._quiet_at = round((now - job.began) * 1000), now
-            self._starts = {name: _quiet_start(each, utc, waited, terms) for name, each in found.items()}
+            self._starts = {name: _quiet_start(each, utc, waited, limit) for name, each in found.items()}
         return answer
 
     def _wait_to_read(self, error: TablectlError, now: float, last: float) -> Answer:
@@ -143,12 +143,12 @@ class QuietWait(Wait):
         return replace(run, quiet=replace(start, actual=len(run.possible_failures) if failing else None))
 
 
-def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, terms: QuietTerms) -> QuietStart:
+def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, limit: float) -> QuietStart:
     expected = forecast.now(now)
     known = not forecast.unknown
     return QuietStart(
         waited_ms=waited,
-        limit=terms.limit,
+        limit=limit,
         failed=round(expected.failed, 3) if known else None,
         seconds=round(expected.seconds, 1) if known else None,
         unknown=forecast.unknown,
@@ -225,23 +225,25 @@ Opening = Callable[[datetime], datetime | None]
 
 
 def decide(
-    forecasts: Sequence[QuietForecast], now: datetime, until: datetime, terms: QuietTerms, opening: Opening
+    forecasts: Sequence[QuietForecast], now: datetime, until: datetime, within: float, limit: float, opening: Opening
 ) -> Go | WaitUntil | End:
-    """When the window of some tables may open. ``until`` is the last moment."""
+    """When the window of some tables may open. ``until`` is the last moment, ``within`` seconds after the start of the
+    run. ``limit`` is the expected number of failed writes below which a moment is quiet.
+    """
     until = max(now, until)
     reachable = list(_moments(now, until, opening))
-    moment = _first_quiet(forecasts, reachable, now, terms.limit)
+    moment = _first_quiet(forecasts, reachable, now, limit)
     if moment is None:
-        return _no_quiet_hour(forecasts, reachable, (now, until), terms, opening)
+        return _no_quiet_hour(forecasts, reachable, (now, until), within, limit, opening)
     if moment > now:
         job = _running(forecasts, now, now)
         why = f"; {job.text}" if job else f"; now: {_expected(forecasts, now, now).text()}"
         return WaitUntil(moment, f"the next quiet moment is {_text(moment)}{why}")
-    if _is_calm(forecasts, now, terms.limit):
+    if _is_calm(forecasts, now, limit):
         return GO
     again = now + timedelta(seconds=_POLL)
     if again > until:
-        return _no_calm_moment(forecasts, now, terms)
+        return _no_calm_moment(forecasts, now, within, limit)
     return WaitUntil(again, f"writes were committed in the last {RECENT / 60:.0f} minutes")
 
 
@@ -290,23 +292,24 @@ def _no_quiet_hour(
     forecasts: Sequence[QuietForecast],
     reachable: Sequence[datetime],
     between: tuple[datetime, datetime],
-    terms: QuietTerms,
+    within: float,
+    limit: float,
     opening: Opening,
 ) -> End:
     """No moment in time is quiet by the past writes, so that waiting cannot help: the best hour, and what to set."""
-    said = f"no quiet moment within {duration_text(terms.within)}: "
+    said = f"no quiet moment within {duration_text(within)}: "
     if not reachable:
         return End(RunOutcome.NO_WINDOW, f"{said}the calendar permits none of them", _HINT)
     now, until = between
     best = min(reachable, key=lambda moment: _expected(forecasts, moment, now).failed)
     least = _expected(forecasts, best, now)
     job = _running(forecasts, best, now)
-    why = f"in no hour are fewer than {terms.limit:g} failed writes expected"
+    why = f"in no hour are fewer than {limit:g} failed writes expected"
     if job:
         why = f"a run may always be in flight ({job.text})"
     message = f"{said}{why}; the best is {_hour(best)} with {least.text()}"
-    start = until - timedelta(seconds=terms.within)
-    later = _first_quiet(forecasts, _moments(until, start + _WEEK, opening), now, terms.limit)
+    start = until - timedelta(seconds=within)
+    later = _first_quiet(forecasts, _moments(until, start + _WEEK, opening), now, limit)
     others = f"set `window.quiet: {_above(least.failed)}` in tablectl.yaml, or leave out `--when quiet`"
     if later is None:
         return End(
@@ -321,9 +324,9 @@ def _no_quiet_hour(
     )
 
 
-def _no_calm_moment(forecasts: Sequence[QuietForecast], now: datetime, terms: QuietTerms) -> End:
+def _no_calm_moment(forecasts: Sequence[QuietForecast], now: datetime, within: float, limit: float) -> End:
     """The hour is quiet by the past writes, and the last writes contradict it until the end."""
-    said = f"no quiet moment within {duration_text(terms.within)}: "
+    said = f"no quiet moment within {duration_text(within)}: "
     unknown = next((each.unknown for each in forecasts if each.unknown and each.recent.failed), "")
     if unknown:
         return End(RunOutcome.NO_WINDOW, f"{said}there were always writes in the last ten minutes ({unknown})", _HINT)
@@ -331,7 +334,7 @@ def _no_calm_moment(forecasts: Sequence[QuietForecast], now: datetime, terms: Qu
     return End(
         RunOutcome.NO_WINDOW,
         f"{said}the hours are quiet by the past writes, but by those of the last ten minutes it would cost "
-        f"{loss.text()}, and the limit is {terms.limit:g}",
+        f"{loss.text()}, and the limit is {limit:g}",
         _HINT,
     )
 

@@ -30,7 +30,6 @@ from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow, shares_window
 from tablectl.applying.stopped_streams import Positions, StreamWait, continued_streams, positions_of
 from tablectl.applying.waits import KEEP, Awaited, End, Later, Wait, first_answer
-from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease, LeaseLost
@@ -39,8 +38,6 @@ from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.run_report import CanaryRun, RunOutcome, RunReport, TableRun
 from tablectl.model.safe_text import minutes_text
 from tablectl.storage.mounts import real_place
-from tablectl.storage.records import RecordStore
-from tablectl.support.frozen import frozen
 
 WAITS: tuple[Callable[[TableJob], Wait], ...] = (QuietWait, StreamWait, CalendarWait, Preflight)
 """What tables wait for before their leases are taken, in this order. A new kind of wait is one more entry."""
@@ -56,48 +53,39 @@ Runs = Mapping[str, TableRun]
 """The runs of a job's tables by name."""
 
 
-@frozen
-class Schedule:
-    """How tables are scheduled: how many at a time, for which claim, and where their lease records are."""
-
-    parallel: int
-    claim: Claim
-    records: Callable[[str], RecordStore]
-    """Returns the record store of a table by its location."""
-    together: tuple[str, ...] = ()
-    """Names (globs) and tags of the tables that share one window."""
-    drivers: tuple[Driver, ...] = ()
-    """The drivers of the run, if it has several; each takes ``parallel`` tables at a time."""
-
-
-def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequence[OwedHookTable] = ()) -> RunReport:
+def run_plan(
+    window: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable] = (), drivers: Sequence[Driver] = ()
+) -> RunReport:
     """Apply a plan. A failure on one table does not stop the others; all leases are released on every exit path.
 
     What a run that died owes is run first, on all tables: those that are applied, those that cannot be, and
-    ``unchanged``, those without changes.
+    ``unchanged``, those without changes. ``drivers`` are those of the run, if it has several; each takes
+    ``window.parallel`` tables at a time.
     """
-    applying = APPLYING.set(schedule.claim.run)
+    applying = APPLYING.set(window.claim.run)
     try:
-        return _run_plan(window, schedule, plan, unchanged)
+        return _run_plan(window, plan, unchanged, drivers)
     finally:
         APPLYING.reset(applying)
 
 
-def _run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequence[OwedHookTable]) -> RunReport:
+def _run_plan(
+    window: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable], drivers: Sequence[Driver]
+) -> RunReport:
     at, began = milliseconds(window.clock.utc()), window.clock.monotonic()
     planned = [table for table in plan.tables if table.applies]
     looks = {table.name: of_table(table.name, partial(_first_look, window, table)) for table in planned}
     failed = {name: _failed(name, found) for name, found in looks.items() if isinstance(found, TablectlError)}
     known = {name: found for name, found in looks.items() if not isinstance(found, TablectlError)}
     check_places([(table, known[table.name][0]) for table in planned if table.name in known])
-    unsafe, notes = check_commit_drivers(window, schedule.drivers, [each for each in planned if each.name in known])
+    unsafe, notes = check_commit_drivers(window, drivers, [each for each in planned if each.name in known])
     barred = {name: end.run(name) for name, end in unsafe.items()} | failed
-    barred |= _barred_together(schedule, plan.tables, barred)
+    barred |= _barred_together(window.config.together, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
     positions = {table.name: known[table.name][1] for table in todo}
-    owing = with_shared_windows([*map(_with_owed_hooks, plan.tables), *unchanged], schedule.together)
-    settled = run_owed_hooks(window, schedule.claim, schedule.records, owing, schedule.parallel)
-    runs, canary = _run_in_stages(window, schedule, todo)
+    owing = with_shared_windows([*map(_with_owed_hooks, plan.tables), *unchanged], window.config.together)
+    settled = run_owed_hooks(window, owing)
+    runs, canary = _run_in_stages(window, drivers, todo)
     runs |= continued_streams(window, todo, runs, positions)
     runs |= barred | {table.name: _left_out(table) for table in plan.tables if table.refusals}
     runs = settled | {name: _after_settled(run, settled.get(name)) for name, run in runs.items()}
@@ -138,9 +126,9 @@ def _first_look(window: RunContext, table: TablePlan) -> tuple[str, Positions]:
     return real_place(table.location), positions_of(window, table)
 
 
-def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Runs) -> dict[str, TableRun]:
+def _barred_together(together: Sequence[str], tables: Sequence[TablePlan], barred: Runs) -> dict[str, TableRun]:
     """Tables that share a window with a table that cannot be changed: all of them are changed, or none."""
-    group = [table for table in tables if shares_window(table.table, table.tags, schedule.together)]
+    group = [table for table in tables if shares_window(table.table, table.tags, together)]
     out = next((table.name for table in group if table.refusals or table.name in barred), "")
     others = [table for table in group if table.applies and table.name not in barred]
     if len(others) > MOST_TOGETHER:
@@ -164,52 +152,49 @@ def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Ru
 
 
 def _run_in_stages(
-    window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
+    window: RunContext, drivers: Sequence[Driver], tables: Sequence[TablePlan]
 ) -> tuple[dict[str, TableRun], CanaryRun | None]:
     """All tables at once; or with ``--canary`` some first, and the others if these show no failure for a while.
 
     Nothing is held in between: neither a lease nor a gate nor a worker.
     """
-    terms = window.terms.canary
-    if terms is None or not tables:
-        return _run_all(window, schedule, tables), None
-    group = frozenset(table.name for table in tables if shares_window(table.table, table.tags, schedule.together))
-    chosen = choose(tables, terms, group)
+    config = window.config
+    if not config.canary or not tables:
+        return _run_all(window, drivers, tables), None
+    group = frozenset(table.name for table in tables if shares_window(table.table, table.tags, config.together))
+    chosen = choose(tables, config.canary, window.table_groups, group)
     first = [table for table in tables if table.name in chosen.names]
     rest = [table for table in tables if table.name not in chosen.names]
-    runs = _run_all(window, schedule, first)
-    canary = soak(window, terms, first, runs, rest)
+    runs = _run_all(window, drivers, first)
+    canary = soak(window, first, runs, rest)
     canary = replace(canary, notes=(*chosen.notes, *canary.notes))
     if not canary.reason:
-        return runs | _run_all(window, schedule, rest), canary
+        return runs | _run_all(window, drivers, rest), canary
     end = End(RunOutcome.NO_WINDOW, canary.reason, STOPPED_HINT)
     return runs | {table.name: end.run(table.name) for table in rest}, canary
 
 
-def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
+def _run_all(window: RunContext, drivers: Sequence[Driver], tables: Sequence[TablePlan]) -> dict[str, TableRun]:
     group = sorted(
-        (table for table in tables if shares_window(table.table, table.tags, schedule.together)), key=table_key
+        (table for table in tables if shares_window(table.table, table.tags, window.config.together)), key=table_key
     )
     alone = [(table,) for table in tables if table not in group]
     tally = Tally(window.notify, window.clock.monotonic)
     window = replace(window, notify=tally)
     groups = {table_key(some[0]): some for some in (tuple(group), *alone) if some}
     placement = Placement(
-        schedule.drivers or (Driver(window.driver, window.engine),),
+        drivers or (Driver(window.driver, window.engine),),
         {key: expected_work(some) for key, some in groups.items()},
     )
     began = window.clock.monotonic()
-    tasks = {
-        key: _Task(TableJob(window, some, schedule.claim, schedule.records, began), placement, key)
-        for key, some in groups.items()
-    }
+    tasks = {key: _Task(TableJob(window, some, began), placement, key) for key, some in groups.items()}
     rules: Rules[Runs] = Rules(
         left_out=lambda job, later, reason: tasks[job.key].left_out(later, reason),
         on_wait=lambda job, later, since: tasks[job.key].tell_wait(later, since),
         on_progress=tally.tell,
         rewrote=lambda job: job.size > 0 and tasks[job.key].sent,
     )
-    scheduler = Scheduler(window.clock, schedule.parallel, window.stop, rules, window.pace)
+    scheduler = Scheduler(window.clock, window.config.parallel, window.stop, rules, window.pace)
     queue = [
         QueuedJob(key, driver=placement.driver_of(key).name, size=_size(some, window.pace.limit))
         for key, some in groups.items()

@@ -21,7 +21,6 @@ from tablectl.delta.names import TableName
 from tablectl.engine.interface import Engine
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock
-from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.commit import Commit
 from tablectl.model.errors import TablectlError
@@ -30,6 +29,7 @@ from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.stream_progress import StreamState
 from tablectl.model.table import WITH_HISTORY, Depth, LiveTable
+from tablectl.policies.config import WindowConfig
 from tablectl.storage.records import RecordStore
 from tablectl.storage.table_log import DataFile
 from tablectl.support.frozen import frozen
@@ -125,67 +125,6 @@ class LiveReader(Protocol):
         ...
 
 
-@frozen
-class QuietTerms:
-    """What ``--when quiet`` asks for."""
-
-    within: float
-    """Seconds from the start of the run in which a table must be started."""
-    limit: float = 0.1
-    """The expected number of failed writes below which a moment is quiet."""
-
-
-@frozen
-class CanaryTerms:
-    """What ``--canary`` asks for."""
-
-    tables: int
-    """How many tables are changed first."""
-    soak: float
-    """Seconds for which their logs are watched before the other tables start."""
-    stop_if_failed: int = 1
-    """Tables that were not changed as planned, or on which something failed since, from which on no further table
-    starts. 0 is no limit, also below.
-    """
-    stop_if_silent: int = 0
-    """The same for writers and streams that have not committed for twice their usual gap."""
-    groups: tuple[tuple[str, ...], ...] = ()
-    """The names of the plan's tables in groups of equal changes, the most important group first."""
-
-
-@frozen
-class WindowSettings:
-    """How a run treats the writers of its tables."""
-
-    drain: float = 300.0
-    """Seconds that writers get to finish each time the gate tightens."""
-    before: tuple[tuple[str, ...], ...] = ()
-    """Commands that run before the first gate that stops more than schema changes."""
-    after: tuple[tuple[str, ...], ...] = ()
-    """Commands that run once the gate is open again, on every exit path."""
-    run_hook: RunHook = run_nothing
-    calendar: Calendar = ALWAYS
-    quiet: QuietTerms | None = None
-    """When each table may start; ``None`` to start at once."""
-    exclusive_commits: bool = False
-    """Whether the configuration states that concurrent commits of several drivers exclude each other."""
-    cutover: float = 30.0
-    """Seconds of work behind the closed gate that a copy beside a table may leave."""
-    wait: float = 0.0
-    """Seconds for which tables whose window could not be opened are retried."""
-    canary: CanaryTerms | None = None
-    """The tables that are changed first; ``None`` to start all alike."""
-    upkeep: float = 120.0
-    """Seconds for which a guarded writer waits at most for upkeep."""
-    quiet_limit: float = 0.1
-    """The expected number of failed writes below which upkeep runs although writers have no guard."""
-
-    def drain_of(self, table: TablePlan) -> float:
-        """Seconds that the writers of a table get: its own ``window.drain``, or that of the configuration."""
-        own = table.window.drain if table.window else None
-        return self.drain if own is None else float(own)
-
-
 Approve = Callable[[TablePlan], None]
 """Checks under a table's lease, before any statement is sent, whether its plan may run. Raises ``StopTableError``."""
 
@@ -213,9 +152,25 @@ class RunContext:
     stop: Flag
     """Set to end the run: no further statement starts."""
     notify: Notify
-    budget: float
-    """Seconds for which a lease must remain valid when a statement starts."""
-    terms: WindowSettings = WindowSettings()
+    claim: Claim
+    """What the run writes into the leases of its tables."""
+    records: Callable[[str], RecordStore]
+    """Returns the record store of a table by its location."""
+    config: WindowConfig = WindowConfig()
+    """The configuration of the window, with what the caller says instead."""
+    run_hook: RunHook = run_nothing
+    exclusive_commits: bool = False
+    """Whether the configuration states that concurrent commits of several drivers exclude each other."""
+    wait: float = 0.0
+    """Seconds for which tables whose window could not be opened are retried."""
+    within: float | None = None
+    """Seconds from the start of the run in which each table must be started at a quiet moment; ``None`` to start it at
+    once.
+    """
+    table_groups: tuple[tuple[str, ...], ...] = ()
+    """The names of the plan's tables in groups of equal changes, the most important group first. For ``--canary``
+    alone.
+    """
     turns: Turns = field(default_factory=Turns)
     """The queue in which closed statements run, per driver."""
     pace: Pace = field(default_factory=lambda: Pace(None))
@@ -235,6 +190,16 @@ class RunContext:
     """The tags of statements of this run that cannot commit any more, although a lease record may name them."""
     resumed: bool = False
     """Whether an earlier attempt of this run, whose driver stopped answering, may have committed."""
+
+    @property
+    def budget(self) -> float:
+        """Seconds for which a lease must remain valid when a statement starts."""
+        return self.config.ttl / 4
+
+    def drain_of(self, table: TablePlan) -> float:
+        """Seconds that the writers of a table get: its own ``window.drain``, or that of the configuration."""
+        own = table.window.drain if table.window else None
+        return float(self.config.drain if own is None else own)
 
     def where(self, table: TableName) -> str:
         """The location that a catalog table's name leads to now. Raises as ``Engine.location``."""
@@ -290,9 +255,6 @@ class TableJob:
     window: RunContext
     """With the engine of the driver that runs them now."""
     tables: tuple[TablePlan, ...]
-    claim: Claim
-    records: Callable[[str], RecordStore]
-    """Returns the record store of a table by its location."""
     began: float = 0.0
     """When the run began, on the clock's ``monotonic``."""
     tried_since: float | None = None
@@ -301,7 +263,7 @@ class TableJob:
     def left(self, now: float) -> float:
         """Seconds for which they are tried again."""
         self.tried_since = now if self.tried_since is None else self.tried_since
-        return self.window.terms.wait - (now - self.tried_since)
+        return self.window.wait - (now - self.tried_since)
 
 
 def table_key(table: TablePlan) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from tablectl.applying.quiet_moment import decide, forecast_of
 from tablectl.applying.remaining_statements import error_text
-from tablectl.applying.run_context import QuietTerms, StopTableError, check_answers, interrupted
+from tablectl.applying.run_context import StopTableError, check_answers, interrupted
 from tablectl.applying.statement import (
     Landed,
     LandedElsewhere,
@@ -166,7 +166,7 @@ def _told(progress: _Progress) -> str:
 
 def _optimize_slice(session: TableSession, statement: Statement, progress: _Progress) -> bool:
     """One slice. Returns whether nothing is left to do now, because all is done or because the rest has to wait."""
-    window, bound = session.window, session.window.terms.upkeep
+    window, bound = session.window, session.window.config.upkeep
     try:
         _check_may_run(session)
     except StopTableError as stop:  # the calendar closes after the first slices
@@ -357,9 +357,9 @@ def _why_not_quiet(session: TableSession, statement: Statement) -> str:
     if not statement.fails:
         return ""
     window = session.window
-    now, terms = window.clock.utc(), QuietTerms(0, window.terms.quiet_limit)
+    now = window.clock.utc()
     forecast = forecast_of(window, session.plan, session.lease.store)
-    answer = decide((forecast,), now, now, terms, lambda moment: moment)
+    answer = decide((forecast,), now, now, 0, window.config.quiet, lambda moment: moment)
     if isinstance(answer, Go):
         return ""
     expected = forecast.unknown or forecast.now(now).text()

@@ -78,7 +78,7 @@ class StreamWait(Wait):
         behind = next((words for target in self._targets if (words := target.behind(window))), "")
         if not behind:
             return GO
-        limit = max(window.terms.wait, *map(window.terms.drain_of, tables))
+        limit = max(window.wait, *map(window.drain_of, tables))
         left = self._since + limit - now
         if left <= 0:
             hint = "start the stream, wait longer (`--wait`), or go on without it (`--proceed REASON`)"

@@ -14,16 +14,8 @@ from tablectl.applying.approval import Approval, check_declared, check_engine
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, RunEvent, no_progress
 from tablectl.applying.hooks import OwedHookTable
-from tablectl.applying.run import Schedule, run_plan
-from tablectl.applying.run_context import (
-    Approve,
-    CanaryTerms,
-    QuietTerms,
-    RunContext,
-    WindowSettings,
-    approve_all,
-    hook_runner,
-)
+from tablectl.applying.run import run_plan
+from tablectl.applying.run_context import Approve, RunContext, approve_all, hook_runner
 from tablectl.applying.scheduler import Pace
 from tablectl.commands.project import Project, RunEngines
 from tablectl.delta.dialects import dialect_of
@@ -216,7 +208,7 @@ def run(
     plan without work starts no engine. Raises ``PlanFileError`` if the engine's dialect is not the plan's, and
     ``UsageError`` if nothing that is seen of the first tables would stop the others.
     """
-    canary = _canary(project.config.window, plan)
+    groups = _canary_groups(project.config.window, plan)
     by = str(current_owner(project.environ, __version__))
     stamp = Stamp(uuid4().hex[:12], digest_of(plan), options.proceed, options.override, by)
     # A run that was killed can have unfinished hooks on tables that now match their policies.
@@ -236,13 +228,11 @@ def run(
             )
         for note in opened.notes:
             control.notify(RunEvent("", "note", note))
-        terms = _terms(project, options, canary)
-        context = replace(_context(project, engine, stamp, control, terms), approve=approve)
-        schedule = replace(_schedule(project, stamp), drivers=drivers)
+        context = replace(_context(project, engine, stamp, control, options), table_groups=groups, approve=approve)
         if any(isinstance(table, UpkeepTable) for table in plan.tables):
             # Sizes of files are settings of the session, which all tables of a driver share.
-            schedule = replace(schedule, parallel=1, together=())
-        report = run_plan(context, schedule, plan, tuple(_places(project, asked, context)))
+            context = replace(context, config=replace(context.config, parallel=1, together=()))
+        report = run_plan(context, plan, tuple(_places(project, asked, context)), drivers)
         return replace(report, notes=(*opened.notes, *report.notes))
     finally:
         opened.close()
@@ -287,7 +277,9 @@ def _tags_of(spec: Callable[[], TableSpec | None]) -> tuple[str, ...]:
     return found.tags if found else ()
 
 
-def _context(project: Project, engine: Engine, stamp: Stamp, control: Control, terms: WindowSettings) -> RunContext:
+def _context(project: Project, engine: Engine, stamp: Stamp, control: Control, options: RunOptions) -> RunContext:
+    window = project.config.window
+    owner = current_owner(project.environ, __version__)
     return RunContext(
         engine=engine,
         reader=LogReader(project.stores, engine=engine),
@@ -295,39 +287,26 @@ def _context(project: Project, engine: Engine, stamp: Stamp, control: Control, t
         stamp=stamp,
         stop=control.stop,
         notify=control.notify,
-        budget=project.config.window.ttl / 4,
-        terms=terms,
-        pace=Pace(project.config.window.max_bytes_per_hour),
+        claim=Claim(owner=owner, run=stamp.run, digest=stamp.plan, ttl=float(window.ttl)),
+        records=project.records,
+        config=window,
+        run_hook=hook_runner(project.directory, float(window.hook_timeout)),
+        exclusive_commits=project.config.engine.exclusive_commits,
+        wait=options.wait * 60,
+        within=options.quiet,
+        pace=Pace(window.max_bytes_per_hour),
         resolve=partial(_resolve, project, engine),
         resolves=partial(_resolves, project, engine),
     )
 
 
-def _terms(project: Project, options: RunOptions, canary: CanaryTerms | None) -> WindowSettings:
-    window = project.config.window
-    return WindowSettings(
-        drain=float(window.drain),
-        cutover=float(window.cutover),
-        before=window.before,
-        after=window.after,
-        run_hook=hook_runner(project.directory, float(window.hook_timeout)),
-        calendar=window.calendar,
-        exclusive_commits=project.config.engine.exclusive_commits,
-        wait=options.wait * 60,
-        quiet=None if options.quiet is None else QuietTerms(options.quiet, window.quiet),
-        canary=canary,
-        upkeep=window.upkeep,
-        quiet_limit=window.quiet,
-    )
-
-
-def _canary(window: WindowConfig, plan: Plan) -> CanaryTerms | None:
+def _canary_groups(window: WindowConfig, plan: Plan) -> tuple[tuple[str, ...], ...]:
+    """The tables from which ``--canary`` chooses, in groups of equal changes; none without it."""
     if not window.canary:
-        return None
+        return ()
     if not window.stop_if_failed and not window.stop_if_silent:
         raise UsageError("nothing would stop the other tables", "give --stop-if-failed or --stop-if-silent above 0")
-    groups = tuple(group.names for group in plan_groups(plan))
-    return CanaryTerms(window.canary, window.soak * 60, window.stop_if_failed, window.stop_if_silent, groups)
+    return tuple(group.names for group in plan_groups(plan))
 
 
 def _resolves(project: Project, engine: Engine, table: TableName) -> bool:
@@ -339,18 +318,6 @@ def _resolves(project: Project, engine: Engine, table: TableName) -> bool:
 def _resolve(project: Project, engine: Engine, table: TableName) -> str | None:
     catalogs = project.catalogs
     return catalogs.location(table) if catalogs is not None and _resolves(project, engine, table) else None
-
-
-def _schedule(project: Project, stamp: Stamp) -> Schedule:
-    config = project.config
-    owner = current_owner(project.environ, __version__)
-    claim = Claim(owner=owner, run=stamp.run, digest=stamp.plan, ttl=float(config.window.ttl))
-    return Schedule(
-        parallel=config.window.parallel,
-        claim=claim,
-        records=project.records,
-        together=config.window.together,
-    )
 
 
 @frozen

@@ -10,8 +10,8 @@ from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.hooks import OwedHookTable
-from tablectl.applying.run import Schedule, run_plan
-from tablectl.applying.run_context import RunContext, WindowSettings
+from tablectl.applying.run import run_plan
+from tablectl.applying.run_context import RunContext, RunHook, run_nothing
 from tablectl.applying.scheduler import Pace
 from tablectl.attributes.policy import Policy
 from tablectl.leases.lease import Lease
@@ -20,6 +20,7 @@ from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.run_report import RunReport, TableRun
 from tablectl.model.stamp import Stamp
 from tablectl.planning.plan_table import plan_table
+from tablectl.policies.config import WindowConfig
 from tablectl.storage.records import RecordStore
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable
 from tests.leases.lease_fakes import FakeClock, MemoryRecords, claim, try_acquire
@@ -39,7 +40,13 @@ class Run:
     steps: list[tuple[str, str]] = field(default_factory=list)
     engine: FakeEngine = field(init=False)
     failures: tuple[TableFailure, ...] = ()
-    terms: WindowSettings = field(default_factory=WindowSettings)
+    config: WindowConfig = field(default_factory=WindowConfig)
+    """Without ``parallel`` and ``together``."""
+    run_hook: RunHook = run_nothing
+    exclusive_commits: bool = False
+    wait: float = 0
+    within: float | None = None
+    table_groups: tuple[tuple[str, ...], ...] = ()
     proceed: str = ""
     override: str = ""
     told: list[Told] = field(default_factory=list)
@@ -68,14 +75,27 @@ class Run:
 
     def context(self) -> RunContext:
         engine = next(iter(self.more.values()), self.engine)
-        window = RunContext(engine, self.lake, self.clock, engine.stamp, self.stop, self._told, 15, self.terms)
-        return replace(window, pace=Pace(self.max_bytes_per_hour))
+        return RunContext(
+            engine=engine,
+            reader=self.lake,
+            clock=self.clock,
+            stamp=engine.stamp,
+            stop=self.stop,
+            notify=self._told,
+            claim=claim("ann"),
+            records=self._records,
+            config=replace(self.config, parallel=self.parallel, together=self.together),
+            run_hook=self.run_hook,
+            exclusive_commits=self.exclusive_commits,
+            wait=self.wait,
+            within=self.within,
+            table_groups=self.table_groups,
+            pace=Pace(self.max_bytes_per_hour),
+        )
 
     def apply(self, plan: Plan | None = None, unchanged: tuple[OwedHookTable, ...] = ()) -> RunReport:
-        window = self.context()
         drivers = tuple(Driver(name, engine) for name, engine in self.more.items())
-        schedule = Schedule(self.parallel, claim("ann"), self._records, self.together, drivers)
-        return run_plan(window, schedule, plan or self.plan(), unchanged)
+        return run_plan(self.context(), plan or self.plan(), unchanged, drivers)
 
     def drivers(self, *names: str) -> Run:
         """Gives the run several drivers, whose statements may run for 400 seconds without their client."""

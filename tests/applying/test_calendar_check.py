@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from tablectl.applying.run_context import WindowSettings
 from tablectl.leases.lease_records import Gate, tail
-from tablectl.model.calendar import Calendar, Rule, TableWindow
+from tablectl.model.calendar import Rule, TableWindow
 from tablectl.model.errors import EngineError
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import read_stamp
+from tablectl.policies.config import WindowConfig
 from tests.applying.fake_lake import FakeTable, at
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.applying.world import WITH_VECTORS, World
@@ -23,12 +23,12 @@ MORNING = Rule(cron="0 10 * * *", duration=timedelta(hours=1))
 FREEZE = Rule(cron="0 0 22 8 *", duration=timedelta(days=3))
 
 
-def rules(*allow: Rule, deny: tuple[Rule, ...] = ()) -> WindowSettings:
-    return WindowSettings(calendar=Calendar(allow=allow, deny=deny))
+def rules(*allow: Rule, deny: tuple[Rule, ...] = ()) -> WindowConfig:
+    return WindowConfig(allow=allow, deny=deny)
 
 
 def test_outside_nothing_is_taken_and_the_next_window_named() -> None:
-    run = Run(terms=rules(NIGHTS)).tables("a")
+    run = Run(config=rules(NIGHTS)).tables("a")
     report = run.apply()
     assert (outcomes(report), report.exit_code, run.kinds("a")) == ({"a": "no window"}, 4, [])
     assert only(report, "a").message == (
@@ -38,29 +38,29 @@ def test_outside_nothing_is_taken_and_the_next_window_named() -> None:
 
 
 def test_inside_it_runs() -> None:
-    run = Run(terms=rules(MORNING)).tables("a")
+    run = Run(config=rules(MORNING)).tables("a")
     assert outcomes(run.apply()) == {"a": "applied"}
 
 
 def test_deny_wins() -> None:
-    run = Run(terms=rules(MORNING, deny=(FREEZE,))).tables("a")
+    run = Run(config=rules(MORNING, deny=(FREEZE,))).tables("a")
     report = run.apply()
     assert outcomes(report) == {"a": "no window"}
     assert only(report, "a").message.endswith("the next one begins at 2026-08-25 10:00 UTC")
 
 
 def test_a_calendar_that_never_opens_says_so() -> None:
-    run = Run(terms=rules(deny=(Rule(cron="* * * * *", duration=timedelta(hours=1)),))).tables("a")
+    run = Run(config=rules(deny=(Rule(cron="* * * * *", duration=timedelta(hours=1)),))).tables("a")
     assert only(run.apply(), "a").message == "the calendar does not allow it now; there is none within a year"
 
 
 def test_a_table_has_hours_of_its_own_and_no_way_around_a_freeze() -> None:
     own = TableWindow(allow=(MORNING.text,))
-    run = Run(terms=rules(NIGHTS)).tables("ab")
+    run = Run(config=rules(NIGHTS)).tables("ab")
     first, second = run.plan().tables
     report = run.apply(plan_of(replace(first, window=own), second))
     assert outcomes(report) == {"a": "applied", "b": "no window"}
-    frozen = Run(terms=rules(NIGHTS, deny=(FREEZE,))).tables("a")
+    frozen = Run(config=rules(NIGHTS, deny=(FREEZE,))).tables("a")
     (table,) = frozen.plan().tables
     assert outcomes(frozen.apply(plan_of(replace(table, window=own)))) == {"a": "no window"}
 
@@ -70,14 +70,14 @@ def test_rules_are_about_tables_and_tags() -> None:
         Rule(cron="0 0 22 8 *", duration=timedelta(days=1), tags=("ledger",)),
         Rule(cron="0 0 22 8 *", duration=timedelta(days=1), tables=("/lake/c",)),
     )
-    run = Run(terms=rules(deny=deny), tags={"b": ("ledger",)}).tables("abc")
+    run = Run(config=rules(deny=deny), tags={"b": ("ledger",)}).tables("abc")
     report = run.apply()
     assert outcomes(report) == {"a": "applied", "b": "no window", "c": "no window"}
     assert report.exit_code == 5
 
 
 def test_an_operator_overrides_it_and_every_commit_says_why() -> None:
-    run = Run(terms=rules(NIGHTS), override="the year is closing").tables("a")
+    run = Run(config=rules(NIGHTS), override="the year is closing").tables("a")
     report = run.apply()
     assert (outcomes(report), report.override) == ({"a": "applied"}, "the year is closing")
     stamps = {read_stamp(commit.user_metadata) for commit in run.lake.tables["/lake/a"].stamped}
@@ -89,7 +89,7 @@ def test_an_operator_overrides_it_and_every_commit_says_why() -> None:
 
 @pytest.fixture
 def world() -> World:
-    made = World(terms=rules(MORNING))
+    made = World(config=rules(MORNING))
     made.lake.add(**{**WITH_VECTORS, "clustering": (("id",),), "properties": {**WITH_VECTORS["properties"], "x": "1"}})
     return made
 
@@ -145,7 +145,7 @@ def test_time_that_runs_out_while_writers_are_waited_for_starts_nothing(world: W
 
 def test_a_clock_on_the_wall_that_jumps_decides_nothing_else(world: World) -> None:
     """Expiry and drains go by the monotonic clock alone."""
-    world.terms = WindowSettings()
+    world.config = WindowConfig()
     plan = world.plan(isolation="Serializable")
     world.tick = lambda _event: setattr(world.clock, "wall", world.clock.wall - timedelta(days=365))
     assert world.run(plan).outcome is RunOutcome.APPLIED

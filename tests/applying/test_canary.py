@@ -8,12 +8,12 @@ import pytest
 
 from tablectl.applying.canary import choose
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_context import CanaryTerms, WindowSettings
 from tablectl.model.commit import AppTransaction
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import CanaryRun, CanaryTable, RunReport
 from tablectl.model.stream_progress import StreamPosition, StreamWriter, UnknownStream
+from tablectl.policies.config import WindowConfig
 from tablectl.storage.table_log import DataFile
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, outcomes
@@ -22,15 +22,18 @@ MINUTE = 60
 NAMES = {name: f"delta.`/lake/{name}`" for name in "abcdef"}
 
 
-def terms(tables: int = 1, minutes: float = 30, failed: int = 1, silent: int = 0, groups: str = "abc") -> CanaryTerms:
-    named = tuple(tuple(NAMES[name] for name in group) for group in groups.split())
-    return CanaryTerms(tables, minutes * MINUTE, failed, silent, named)
+def config(tables: int = 1, minutes: float = 30, failed: int = 1, silent: int = 0) -> WindowConfig:
+    return WindowConfig(canary=tables, soak=minutes, stop_if_failed=failed, stop_if_silent=silent)
+
+
+def grouped(groups: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(NAMES[name] for name in group) for group in groups.split())
 
 
 @pytest.fixture
 def run() -> Run:
     """Three tables with equal changes, each written every five minutes by a job; the table ``a`` is the first."""
-    made = Run(terms=WindowSettings(canary=terms())).tables("abc")
+    made = Run(config=config(), table_groups=grouped("abc")).tables("abc")
     for table in made.lake.tables.values():
         wall = made.clock.utc().timestamp()
         past = [wall - (6 - number) * 5 * MINUTE for number in range(6)]
@@ -109,7 +112,7 @@ def test_a_writer_that_does_not_come_back_stops_the_others(run: Run) -> None:
 def test_a_stream_that_does_not_come_back_has_stopped(run: Run) -> None:
     for number, commit in enumerate(table(run, "a").history[1:], 1):
         table(run, "a").history[number] = replace(commit, transactions=(AppTransaction("query", number),))
-    run.terms = WindowSettings(canary=terms(failed=0, silent=1))
+    run.config = config(failed=0, silent=1)
     report = run.apply()
     assert canary(report).tables[0].stopped == ("WRITE of query",)
     assert canary(report).tables[0].silent == ()
@@ -117,7 +120,7 @@ def test_a_stream_that_does_not_come_back_has_stopped(run: Run) -> None:
 
 
 def test_a_table_that_nothing_writes_is_not_called_well() -> None:
-    run = Run(terms=WindowSettings(canary=terms())).tables("abc")
+    run = Run(config=config(), table_groups=grouped("abc")).tables("abc")
     report = run.apply()
     (seen,) = canary(report).tables
     assert seen.notes == ("nothing observed: no write was committed since the change",)
@@ -152,7 +155,7 @@ def test_what_cannot_be_listed_is_unknown_and_stops_the_others_at_the_end(run: R
 
 @pytest.mark.parametrize("ahead", [-700, 0, 3600])
 def test_a_wrong_clock_of_the_log_neither_shortens_the_soak_nor_hides_files(ahead: float) -> None:
-    run = Run(terms=WindowSettings(canary=terms(minutes=10))).tables("abc")
+    run = Run(config=config(minutes=10), table_groups=grouped("abc")).tables("abc")
     for each in run.lake.tables.values():
         each.at = lambda _version: round(1000 * (now(run) + ahead))
     run.clock.later(120, lambda: table(run, "a").unnamed.append(DataFile("part-1.parquet", 10, now(run))))
@@ -187,7 +190,7 @@ def test_a_log_that_cannot_be_read_at_first_is_looked_at_again(run: Run) -> None
 def test_a_condition_that_needs_no_listing_does_not_need_the_right_to_list(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     table(run, "a").unlisted = "access is denied"
-    run.terms = WindowSettings(canary=terms(failed=0, silent=1))
+    run.config = config(failed=0, silent=1)
     assert outcomes(run.apply())["b"] == "applied"
 
 
@@ -243,7 +246,7 @@ def test_the_same_command_stops_again_while_the_condition_holds(run: Run) -> Non
     assert outcomes(again) == {"a": "already", "b": "no window", "c": "no window"}
     assert canary(again).watched_ms == 0
     table(run, "a").unnamed.clear()
-    run.terms = WindowSettings(canary=terms(failed=0, silent=2))
+    run.config = config(failed=0, silent=2)
     assert outcomes(run.apply(plan)) == {"a": "already", "b": "applied", "c": "applied"}
 
 
@@ -279,7 +282,7 @@ def test_a_declared_stream_that_leaves_rows_unread_has_stopped(
 def test_a_declared_stream_that_writes_is_watched_by_its_commits(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     run.lake.positions["fraud"] = lambda place: StreamWriter("fraud", place, "q", 7, 5, 0)
-    run.terms = WindowSettings(canary=terms(failed=0, silent=1))
+    run.config = config(failed=0, silent=1)
     report = run.apply(declared(run))
     assert (canary(report).reason, canary(report).tables[0].unknown) == ("", ())
 
@@ -287,7 +290,7 @@ def test_a_declared_stream_that_writes_is_watched_by_its_commits(run: Run) -> No
 def test_a_declared_stream_that_cannot_be_read_is_unknown(run: Run) -> None:
     writes(run, "a", 5 * MINUTE, 30 * MINUTE)
     run.lake.positions["fraud"] = lambda place: UnknownStream("fraud", place, "access is denied")
-    run.terms = WindowSettings(canary=terms(failed=0, silent=1))
+    run.config = config(failed=0, silent=1)
     report = run.apply(declared(run))
     assert canary(report).reason.startswith("whether `--stop-if-silent 1` is reached is unknown: ")
 
@@ -295,24 +298,24 @@ def test_a_declared_stream_that_cannot_be_read_is_unknown(run: Run) -> None:
 # The choice
 
 
-def chosen(run: Run, asked: CanaryTerms, together: str = "") -> tuple[set[str], tuple[str, ...]]:
-    found = choose(run.plan().tables, asked, frozenset(NAMES[name] for name in together))
+def chosen(run: Run, asked: int, groups: str, together: str = "") -> tuple[set[str], tuple[str, ...]]:
+    found = choose(run.plan().tables, asked, grouped(groups), frozenset(NAMES[name] for name in together))
     return {name[-2] for name in found.names}, found.notes
 
 
 def test_each_group_of_equal_changes_has_a_table() -> None:
     run = Run().tables("abcdef")
-    assert chosen(run, terms(3, groups="abcd ef")) == ({"a", "e", "b"}, ())
+    assert chosen(run, 3, "abcd ef") == ({"a", "e", "b"}, ())
 
 
 def test_more_groups_than_tables_asked_for_raise_the_number() -> None:
-    names, notes = chosen(Run().tables("abcdef"), terms(1, groups="ab cd ef"))
+    names, notes = chosen(Run().tables("abcdef"), 1, "ab cd ef")
     assert names == {"a", "c", "e"}
     assert notes == ("3 tables are changed first instead of 1: one of each group of equal changes",)
 
 
 def test_more_than_all_tables_leave_none_to_stop(run: Run) -> None:
-    run.terms = WindowSettings(canary=terms(9))
+    run.config = config(9)
     report = run.apply()
     assert outcomes(report) == {"a": "applied", "b": "applied", "c": "applied"}
     assert canary(report).notes == ("all 3 tables are changed first, so no table is left to stop: nothing was watched",)
@@ -322,12 +325,12 @@ def test_more_than_all_tables_leave_none_to_stop(run: Run) -> None:
 
 def test_tables_of_one_window_are_chosen_all_or_none() -> None:
     run = Run().tables("abcdef")
-    assert chosen(run, terms(1, groups="abcdef"), together="ab") == ({"c"}, ())
-    names, notes = chosen(run, terms(2, groups="ab cdef"), together="ab")
+    assert chosen(run, 1, "abcdef", together="ab") == ({"c"}, ())
+    names, notes = chosen(run, 2, "ab cdef", together="ab")
     assert names == {"a", "b", "c"}
     assert notes == ("3 tables are changed first instead of 2: some share a window (`window.together`)",)
 
 
 def test_a_table_that_is_written_goes_before_one_that_is_not() -> None:
     run = Run().tables("a", clients=()).tables("b")
-    assert chosen(run, terms(1, groups="ab"))[0] == {"b"}
+    assert chosen(run, 1, "ab")[0] == {"b"}

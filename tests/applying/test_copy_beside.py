@@ -17,19 +17,20 @@ from tablectl.applying import run_table
 from tablectl.applying.copy_beside import BesideCopy, _grown, _outrun, _Round, _worth_another, cut_over
 from tablectl.applying.copy_records import CopiedPart, copy_text, delete_parts, save_part, saved_parts
 from tablectl.applying.row_sums import row_sums, unlike
-from tablectl.applying.run_context import StopTableError, WindowSettings
+from tablectl.applying.run_context import StopTableError
 from tablectl.applying.scheduler import Pace
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import parse_schema
 from tablectl.engine.interface import FollowedFile, FollowedTable, MaySend, always
 from tablectl.leases.lease_records import tail
-from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.calendar import Rule
 from tablectl.model.commit import Commit
 from tablectl.model.errors import WindowError
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_table import plan_table
+from tablectl.policies.config import WindowConfig
 from tablectl.storage.records import RecordStore, open_records
 from tests.applying.fake_lake import FakeEngine, LakeCopy, fails
 from tests.applying.lake_run import Run, only, outcomes, plan_of
@@ -432,7 +433,7 @@ def test_a_copy_that_starts_again_behind_the_gate_gives_up() -> None:
     list(copy.copy_missing())
     copy.rounds = [_Round(3_000_000_000, 600.0)]
     table.layout = "two"
-    copy.window.terms, copy.window.clock = WindowSettings(), FakeClock()  # type: ignore[misc]
+    copy.window.config, copy.window.clock = WindowConfig(), FakeClock()  # type: ignore[misc]
     with pytest.raises(StopTableError) as stop:
         cut_over(copy, always)
     assert (stop.value.outcome, len(table.written)) == (RunOutcome.NO_WINDOW, 1)
@@ -449,7 +450,7 @@ def test_a_copy_that_a_killed_run_had_finished_does_not_follow_any_amount_behind
     copy.follow()
     assert not copy.missing
     table.files["b"] = 3_000_000_000
-    copy.window.terms, copy.window.clock = WindowSettings(), FakeClock()  # type: ignore[misc]
+    copy.window.config, copy.window.clock = WindowConfig(), FakeClock()  # type: ignore[misc]
     with pytest.raises(StopTableError) as stop:
         cut_over(copy, always)
     assert (stop.value.outcome, len(table.written)) == (RunOutcome.NO_WINDOW, 1)
@@ -458,8 +459,8 @@ def test_a_copy_that_a_killed_run_had_finished_does_not_follow_any_amount_behind
 def test_a_copy_that_outlasts_the_calendar_waits_for_its_next_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """A statement before the copy had its own window, which has ended: the cut-over is not the rest of it."""
     morning = Rule(cron="0 10 * * *", duration=timedelta(hours=1))  # the clock starts at 10:16
-    terms = WindowSettings(calendar=Calendar(allow=(morning,), deny=()))
-    world = World(options=TableOptions(rewrite="copy"), engine=CopyingEngine, terms=terms)
+    config = WindowConfig(allow=(morning,))
+    world = World(options=TableOptions(rewrite="copy"), engine=CopyingEngine, config=config)
     world.lake.add(properties=APPEND_ONLY)
     plan = world.plan(partitioning=("day",), properties={"delta.appendOnly": None})
 

@@ -12,7 +12,6 @@ from tablectl.model.errors import EngineError
 from tablectl.model.run_report import RunReport
 from tests.applying.fake_lake import FakeEngine, FakeTable, at, parse_sql
 from tests.applying.lake_run import Run, only, outcomes
-from tests.leases.lease_fakes import claim
 
 BOUND = 400 * PATIENCE
 
@@ -223,7 +222,7 @@ def test_equal_tables_are_spread_evenly(count: int) -> None:
 def pair() -> tuple[FakeEngine, FakeEngine, DriverWait]:
     run = Run()
     one, two = (FakeEngine(run.lake, run.engine.stamp, address=name) for name in ("at one", "at two"))
-    job = TableJob(run.context(), (), claim("ann"), run.stores.__getitem__)
+    job = TableJob(run.context(), ())
     return one, two, DriverWait(job, Placement([Driver("one", one), Driver("two", two)], {"t": 1}), "t")
 
 

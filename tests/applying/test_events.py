@@ -14,7 +14,6 @@ from tablectl.applying.events import (
     seconds_left,
     standing_of,
 )
-from tablectl.applying.run_context import WindowSettings
 from tablectl.model.errors import ExitCode
 from tablectl.model.run_report import RunOutcome
 from tests.applying.lake_run import Run
@@ -102,7 +101,7 @@ def test_a_run_whose_engine_died_does_not_wait_for_leases() -> None:
     for name in "ab":
         run.hold(name)
     run.engine.is_alive = False
-    run.terms = WindowSettings(wait=3600)
+    run.wait = 3600
     started = run.clock.now
     report = run.apply()
     assert [table.outcome for table in report.tables] == [RunOutcome.NO_WINDOW] * 2

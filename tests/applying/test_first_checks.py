@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.applying.first_checks import ON_DISK, check_commits, check_scheme
-from tablectl.applying.run_context import StopTableError, WindowSettings
+from tablectl.applying.run_context import StopTableError
 from tablectl.model.errors import EngineError
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp
@@ -138,7 +138,7 @@ def test_a_rewrite_goes_to_the_scheme_of_the_catalog() -> None:
 
 
 def test_what_the_configuration_states_is_believed() -> None:
-    run = Run(terms=WindowSettings(exclusive_commits=True)).tables("a")
+    run = Run(exclusive_commits=True).tables("a")
     run.engine.shared = False
     assert run.apply().notes == ()
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.run_context import WindowSettings
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.leases.guards import HERE, GuardMode, GuardRecord
@@ -19,6 +18,7 @@ from tablectl.model.errors import WindowError
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.stamp import Stamp, read_stamp
 from tablectl.model.table import CatalogFacts
+from tablectl.policies.config import WindowConfig
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
 from tests.applying.fake_lake import COLUMNS, FakeEngine, FakeTable, at, contended, fails, parse_sql
 from tests.applying.world import DIGEST, WITH_VECTORS, Kill, World, settle
@@ -263,7 +263,7 @@ def test_a_writer_that_ends_in_time_is_not_named(world: World) -> None:
 
 
 def test_with_proceed_the_dead_are_in_the_log_before_the_statement_too(world: World) -> None:
-    world.terms, world.proceed = WindowSettings(drain=50), "the load is stuck"
+    world.config, world.proceed = WindowConfig(drain=50), "the load is stuck"
     dead = guard(world, "paused", GuardMode.APPEND, ttl=30)
     alive(world, guard(world, "nightly load", GuardMode.APPEND))
     known: list[LeaseRecord | None] = []
@@ -393,14 +393,14 @@ def test_not_drained_in_time_opens_the_gate_and_leaves_the_table(world: World) -
 
 
 def test_the_limit_is_the_users(world: World) -> None:
-    world.terms = WindowSettings(drain=20)
+    world.config = WindowConfig(drain=20)
     alive(world, guard(world))
     run = world.run(world.plan(**settle()))
     assert (run.outcome, round(run.drain_ms, -3)) == (RunOutcome.NO_WINDOW, 20_000)
 
 
 def test_a_table_has_a_limit_of_its_own(world: World) -> None:
-    world.terms = WindowSettings(drain=300)
+    world.config = WindowConfig(drain=300)
     alive(world, guard(world))
     run = world.run(replace(world.plan(**settle()), window=TableWindow(drain=20)))
     assert (run.outcome, round(run.drain_ms, -3)) == (RunOutcome.NO_WINDOW, 20_000)
@@ -443,7 +443,7 @@ def test_a_store_that_goes_away_while_writers_are_waited_for_loses_the_lease(wor
 
 
 def test_proceed_names_the_writers_that_may_fail_and_goes_on(world: World) -> None:
-    world.terms, world.proceed = WindowSettings(drain=20), "the load hangs since Monday"
+    world.config, world.proceed = WindowConfig(drain=20), "the load hangs since Monday"
     alive(world, guard(world, "nightly load"), guard(world, "etl", GuardMode.APPEND))
     plan = world.plan(**settle())
     run = world.run(plan)
@@ -460,7 +460,7 @@ def test_proceed_names_the_writers_that_may_fail_and_goes_on(world: World) -> No
 
 
 def test_who_was_given_up_is_not_waited_for_at_the_next_gate(world: World) -> None:
-    world.terms, world.proceed = WindowSettings(drain=20), "hangs"
+    world.config, world.proceed = WindowConfig(drain=20), "hangs"
     alive(world, guard(world, "hung"))
     run = world.run(world.plan(**PHASES))
     assert run.outcome is RunOutcome.APPLIED
@@ -473,7 +473,7 @@ def test_who_was_given_up_is_not_waited_for_at_the_next_gate(world: World) -> No
 
 
 def test_guards_that_cannot_be_read_may_be_anybodys(world: World) -> None:
-    world.terms, world.proceed = WindowSettings(drain=5), "the store is broken"
+    world.config, world.proceed = WindowConfig(drain=5), "the store is broken"
     plan, lease = world.plan(isolation="Serializable"), world.lease()
     names = world.store.names
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.run_context import WindowSettings
 from tablectl.leases.acquire import break_lease
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.run_report import RunOutcome
+from tablectl.policies.config import WindowConfig
 from tests.applying.fake_lake import FakeTable, at, fails
 from tests.applying.world import WITH_VECTORS, Kill, World
 from tests.applying.writers import FakeGuard
@@ -32,7 +32,8 @@ class Hooks:
         self.gates: list[Gate] = []
         self.fail: dict[str, str] = {}
         self.act: Callable[[str], object] = lambda _program: None
-        world.terms = WindowSettings(drain=20, before=tuple(before), after=tuple(after), run_hook=self)
+        world.config = WindowConfig(drain=20, before=tuple(before), after=tuple(after))
+        world.run_hook = self
 
     def __call__(
         self,

@@ -16,16 +16,17 @@ import pytest
 
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import OwedHookTable
-from tablectl.applying.run_context import TAG, WindowSettings
+from tablectl.applying.run_context import TAG
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import Gate, RunningStatement, tail
-from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.calendar import Rule
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import Plan, Refusal
 from tablectl.model.run_report import RunReport
 from tablectl.model.stamp import Stamp
+from tablectl.policies.config import WindowConfig
 from tablectl.storage.failures import missing_right
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
 from tests.applying.fake_lake import FakeEngine, FakeTable, Hook, parse_sql
@@ -65,8 +66,8 @@ class Orphan:
     """What happened at the moments at which the gate let appends in although the statement might still commit."""
 
     def __post_init__(self) -> None:
-        terms = WindowSettings(before=(("./pause.sh",),), after=(RESUME,), run_hook=self)
-        self.run = Run(terms=terms, notify=lambda event: self._look(event.step)).tables("a")
+        config = WindowConfig(before=(("./pause.sh",),), after=(RESUME,))
+        self.run = Run(config=config, run_hook=self, notify=lambda event: self._look(event.step)).tables("a")
         self.store = self.run.stores["/lake/a"] = Rights()
         self.run.engine.address = "connect host:1 s u"
         self.run.engine.running = {TAG_OF_THE_DEAD: None}
@@ -162,8 +163,8 @@ def with_a_statement_that_the_engine_does_not_end(case: Orphan, plan: Plan) -> P
 
 
 def outside_of_the_calendar(case: Orphan, plan: Plan) -> Plan:
-    closed = Calendar(allow=(Rule(cron="0 22 * * *", duration=timedelta(hours=1)),))
-    case.run.terms = replace(case.run.terms, calendar=closed)
+    nights = Rule(cron="0 22 * * *", duration=timedelta(hours=1))
+    case.run.config = replace(case.run.config, allow=(nights,))
     return plan
 
 
@@ -302,7 +303,7 @@ def test_a_table_that_is_not_applied_opens_its_gate_too(
     """Exit code 0 says that its writers may write."""
     case = Orphan(commits_after=90)
     if not hooks:
-        case.run.terms = WindowSettings()
+        case.run.config = WindowConfig()
     report = ended(end, case, owes=False, released=released)
     assert only(report, "a").shut == ""
     assert case.let_in == []

@@ -9,26 +9,26 @@ from datetime import timedelta
 import pytest
 
 from tablectl.applying.hooks import OwedHookTable
-from tablectl.applying.run_context import QuietTerms, WindowSettings
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
-from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.calendar import Rule
 from tablectl.model.plan import Refusal
+from tablectl.policies.config import WindowConfig
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.leases.lease_fakes import claim, try_acquire
 
-CLOSED = Calendar(allow=(Rule(cron="0 22 * * *", duration=timedelta(hours=1)),))
+NIGHTS = (Rule(cron="0 22 * * *", duration=timedelta(hours=1)),)
 
 
 class Settling:
     """A run over tables, on some of which a dead run owes a hook."""
 
-    def __init__(self, names: str, calendar: Calendar | None = None, after: tuple[str, ...] = ("./resume.sh",)) -> None:
+    def __init__(self, names: str, allow: tuple[Rule, ...] = (), after: tuple[str, ...] = ("./resume.sh",)) -> None:
         self.ran: list[tuple[str, str]] = []
         self.streams: list[str] = []
         self.fail = ""
-        terms = WindowSettings(after=(after,) if after else (), run_hook=self, calendar=calendar or Calendar())
-        self.run = Run(terms=terms).tables(names)
+        config = WindowConfig(after=(after,) if after else (), allow=allow)
+        self.run = Run(config=config, run_hook=self).tables(names)
 
     def __call__(
         self,
@@ -85,7 +85,7 @@ def test_a_table_that_is_as_declared_by_now_is_settled(dead: bool) -> None:
 
 
 def test_so_is_one_that_the_calendar_leaves_out() -> None:
-    case = Settling("a", CLOSED)
+    case = Settling("a", NIGHTS)
     case.owes("a", dead=True)
     report = case.run.apply()
     assert (outcomes(report), report.exit_code) == ({"a": "no window"}, 4)
@@ -108,7 +108,7 @@ def test_so_is_one_that_the_plan_refuses_and_the_report_says_what_it_still_owes(
 def test_so_is_one_that_is_never_quiet() -> None:
     case = Settling("a")
     case.owes("a", dead=False)
-    case.run.terms = replace(case.run.terms, quiet=QuietTerms(within=60, limit=-1))
+    case.run.config, case.run.within = replace(case.run.config, quiet=-1), 60
     assert outcomes(case.run.apply()) == {"a": "no window"}
     assert case.ran == [("/lake/a", "unfinished")]
 

@@ -18,15 +18,15 @@ from tablectl.applying.quiet_moment import (
     guarded_names,
     judged,
 )
-from tablectl.applying.run_context import QuietTerms, WindowSettings
 from tablectl.applying.waits import GO, End
 from tablectl.conflicts.past_writers import past_writers
 from tablectl.delta.protocol import Client
 from tablectl.leases.guards import GuardMode
-from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.calendar import Rule
 from tablectl.model.commit import Commit
 from tablectl.model.expected_loss import ExpectedLoss
 from tablectl.model.run_report import QuietStart, RunOutcome, TableRun
+from tablectl.policies.config import WindowConfig
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes
 from tests.applying.writers import FakeGuard
@@ -42,10 +42,10 @@ SPARK = Client("delta-spark", (4, 4, 0))
 
 
 def run(
-    names: str = "a", within: float = 6 * HOUR, limit: float = 0.1, calendar: Calendar | None = None, wait: float = 0
+    names: str = "a", within: float = 6 * HOUR, limit: float = 0.1, allow: tuple[Rule, ...] = (), wait: float = 0
 ) -> Run:
-    terms = WindowSettings(quiet=QuietTerms(within, limit), calendar=calendar or Calendar(), drain=0, wait=wait)
-    return Run(terms=terms).tables(names)
+    config = WindowConfig(quiet=limit, allow=allow, drain=0)
+    return Run(config=config, wait=wait, within=within).tables(names)
 
 
 def writes(table: FakeTable, starts: Callable[[int], bool], minutes: float = 30, days: int = 20) -> None:
@@ -226,8 +226,8 @@ def test_too_short_a_history_starts_once_nothing_was_written_for_ten_minutes() -
 
 
 def test_the_calendar_bounds_it() -> None:
-    nights = Calendar(allow=(Rule(cron="30 13 * * *", duration=timedelta(hours=2)),))
-    busy = run(calendar=nights)
+    nights = (Rule(cron="30 13 * * *", duration=timedelta(hours=2)),)
+    busy = run(allow=nights)
     writes(one(busy), daytime)
     times = started(busy)
     assert outcomes(busy.apply()) == {"a": "applied"}
@@ -235,15 +235,15 @@ def test_the_calendar_bounds_it() -> None:
 
 
 def test_a_calendar_that_never_meets_a_quiet_hour_ends_it() -> None:
-    mornings = Calendar(allow=(Rule(cron="0 7 * * *", duration=timedelta(hours=6)),))
-    busy = run(calendar=mornings, within=20 * HOUR)
+    mornings = (Rule(cron="0 7 * * *", duration=timedelta(hours=6)),)
+    busy = run(allow=mornings, within=20 * HOUR)
     writes(one(busy), daytime)
     assert outcomes(busy.apply()) == {"a": "no window"}
 
 
 def test_outside_the_calendar_it_waits_for_the_calendar() -> None:
-    nights = Calendar(allow=(Rule(cron="15 12 * * *", duration=timedelta(hours=2)),))
-    calm = run(calendar=nights)
+    nights = (Rule(cron="15 12 * * *", duration=timedelta(hours=2)),)
+    calm = run(allow=nights)
     writes(one(calm), lambda hour: hour == 2)
     times = started(calm)
     assert outcomes(calm.apply()) == {"a": "applied"}
@@ -251,8 +251,8 @@ def test_outside_the_calendar_it_waits_for_the_calendar() -> None:
 
 
 def test_a_calendar_that_does_not_open_in_time_is_said() -> None:
-    nights = Calendar(allow=(Rule(cron="0 22 * * *", duration=timedelta(hours=2)),))
-    table = only(run(calendar=nights, within=HOUR).apply(), "a")
+    nights = (Rule(cron="0 22 * * *", duration=timedelta(hours=2)),)
+    table = only(run(allow=nights, within=HOUR).apply(), "a")
     assert table.message == "no quiet moment within 1 h: the calendar permits none of them"
 
 
@@ -266,7 +266,7 @@ def test_statements_that_fail_no_write_start_at_once() -> None:
 
 def test_a_writer_with_a_guard_does_not_count() -> None:
     busy = run()
-    busy.terms = replace(busy.terms, drain=300)
+    busy.config = replace(busy.config, drain=300)
     writes(one(busy), daytime)
     guard = FakeGuard(busy.stores["/lake/a"], mode=GuardMode.REWRITE, writer="etl, host 7", ttl=60)
     busy.clock.later(1, guard.end)
@@ -328,7 +328,8 @@ def test_a_lease_that_is_held_for_a_moment_is_polled_without_asking_again() -> N
 
 # Decisions
 
-TERMS = QuietTerms(6 * HOUR, 0.1)
+WITHIN = 6 * HOUR
+LIMIT = 0.1
 UNTIL = NOW + timedelta(hours=6)
 
 
@@ -342,30 +343,30 @@ def week(busy: Callable[[int], bool], failed: float = 3.0) -> QuietForecast:
 
 
 def test_statements_without_harm_start_now() -> None:
-    assert decide([HARMLESS], NOW, UNTIL, TERMS, always) == GO
+    assert decide([HARMLESS], NOW, UNTIL, WITHIN, LIMIT, always) == GO
 
 
 def test_the_last_moment_counts_even_if_it_has_passed() -> None:
-    assert decide([HARMLESS], NOW, NOW - timedelta(minutes=5), TERMS, always) == GO
+    assert decide([HARMLESS], NOW, NOW - timedelta(minutes=5), WITHIN, LIMIT, always) == GO
 
 
 def test_the_first_quiet_hour_is_chosen_not_the_quietest() -> None:
     forecast = QuietForecast(
         tuple(ExpectedLoss({10: 3.0, 11: 0.05}.get(hour % 24, 0.0)) for hour in range(168)), ExpectedLoss()
     )
-    found = decide([forecast], NOW, UNTIL, TERMS, always)
+    found = decide([forecast], NOW, UNTIL, WITHIN, LIMIT, always)
     assert isinstance(found, WaitUntil)
     assert found.moment == datetime(2026, 8, 22, 11, tzinfo=UTC)
 
 
 def test_two_tables_below_the_limit_may_be_above_it_together() -> None:
     half = week(lambda _hour: True, failed=0.06)
-    assert decide([half], NOW, UNTIL, TERMS, always) == GO
-    assert isinstance(decide([half, half], NOW, UNTIL, TERMS, always), End)
+    assert decide([half], NOW, UNTIL, WITHIN, LIMIT, always) == GO
+    assert isinstance(decide([half, half], NOW, UNTIL, WITHIN, LIMIT, always), End)
 
 
 def test_a_moment_after_the_last_one_is_none() -> None:
-    found = decide([week(lambda hour: hour == 10)], NOW, NOW + timedelta(minutes=40), TERMS, always)
+    found = decide([week(lambda hour: hour == 10)], NOW, NOW + timedelta(minutes=40), WITHIN, LIMIT, always)
     assert isinstance(found, End)
     assert "3.0 failed writes, 60 s of work" in found.message
 
@@ -373,15 +374,15 @@ def test_a_moment_after_the_last_one_is_none() -> None:
 def test_writes_that_contradict_a_quiet_hour_are_told() -> None:
     burst = replace(week(lambda _hour: False), recent=ExpectedLoss(0.9, 60.0))
     until = NOW + timedelta(seconds=50)
-    assert isinstance(decide([burst], NOW, NOW + timedelta(minutes=5), TERMS, always), WaitUntil)
-    assert decide([burst], NOW, until, TERMS, always) == End(
+    assert isinstance(decide([burst], NOW, NOW + timedelta(minutes=5), WITHIN, LIMIT, always), WaitUntil)
+    assert decide([burst], NOW, until, WITHIN, LIMIT, always) == End(
         RunOutcome.NO_WINDOW,
         "no quiet moment within 6 h: the hours are quiet by the past writes, but by those of the last ten minutes it "
         "would cost 0.9 failed writes, 60 s of work, and the limit is 0.1",
         "wait longer (`--within`), set a higher `window.quiet`, or leave out `--when quiet`",
     )
     new = replace(HARMLESS, week=(), recent=ExpectedLoss(0.9, 60.0), unknown="3 writes in 30 days")
-    found = decide([new], NOW, until, TERMS, always)
+    found = decide([new], NOW, until, WITHIN, LIMIT, always)
     assert isinstance(found, End)
     assert found.message.endswith("there were always writes in the last ten minutes (3 writes in 30 days)")
 
@@ -394,7 +395,7 @@ def test_a_calendar_with_hours_that_are_not_quiet_names_the_best_of_them() -> No
     def opening(moment: datetime) -> datetime | None:
         return moment if moment.hour in {10, 11, 12} else None if moment.hour > 12 else moment.replace(hour=10)
 
-    found = decide([forecast], NOW, UNTIL, TERMS, opening)
+    found = decide([forecast], NOW, UNTIL, WITHIN, LIMIT, opening)
     assert isinstance(found, End)
     assert found.message.endswith("the best is Saturday 12:00–13:00 UTC with 0.2 failed writes, 9 s of work")
     assert found.hint.startswith("no hour of the week is below the limit: ")
@@ -428,7 +429,7 @@ def asked(history: Sequence[Commit], moment: datetime) -> object:
     commits = tuple(each for each in reversed(history) if each.timestamp <= moment.timestamp() * 1000)
     past = past_writers(commits, BASIS, "oss", moment.timestamp())
     forecast = judged(past, [SET], moment.timestamp(), frozenset())
-    return decide([forecast], moment, moment + timedelta(hours=24), QuietTerms(24 * HOUR, 0.1), always)
+    return decide([forecast], moment, moment + timedelta(hours=24), 24 * HOUR, LIMIT, always)
 
 
 def nightly_merge(runs: int, days: Collection[int] = range(7), hours: float = 4) -> list[Commit]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.run import Schedule, run_plan
-from tablectl.applying.run_context import RunContext, WindowSettings
+from tablectl.applying.run import run_plan
+from tablectl.applying.run_context import RunContext
 from tablectl.attributes.policy import Policy
 from tablectl.leases import acquire
 from tablectl.leases.clock import SystemClock
@@ -19,6 +19,7 @@ from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.model.stamp import Stamp
 from tablectl.planning.plan_table import plan_table
+from tablectl.policies.config import WindowConfig
 from tests.applying.fake_lake import FakeEngine, FakeLake
 from tests.applying.lake_run import plan_of
 from tests.leases.lease_fakes import MemoryRecords, claim
@@ -85,13 +86,20 @@ class Race:
             clock = SystemClock()
             stamp = Stamp(who, f"digest of {plan.tables[0].changes}")
             engine = FakeEngine(self.lake, stamp, before=self._owns(who))
-            terms = WindowSettings(wait=600)  # by itself a run waits for some seconds, and a busy machine needs more
-            window = RunContext(engine, self.lake, clock, stamp, threading.Event(), lambda _event: None, 15, terms)
-            schedule = Schedule(
-                self.seed.randint(1, 4), replace(claim(who), run=who), self.stores.__getitem__, together
+            window = RunContext(
+                engine=engine,
+                reader=self.lake,
+                clock=clock,
+                stamp=stamp,
+                stop=threading.Event(),
+                notify=lambda _event: None,
+                claim=replace(claim(who), run=who),
+                records=self.stores.__getitem__,
+                config=WindowConfig(parallel=self.seed.randint(1, 4), together=together),
+                wait=600,  # by itself a run waits for some seconds, and a busy machine needs more
             )
             start.wait()
-            self.reports[who] = run_plan(window, schedule, plan)
+            self.reports[who] = run_plan(window, plan)
 
         threads = [threading.Thread(target=apply, args=item) for item in plans.items()]
         for thread in threads:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tablectl.applying.run_context import WindowSettings
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.guards import GuardMode
-from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.calendar import Rule
 from tablectl.model.run_report import RunOutcome
+from tablectl.policies.config import WindowConfig
 from tests.applying.lake_run import Run, only, outcomes
 from tests.applying.writers import FakeGuard
 
 HOUR = 3600.0
 
 
-def run(names: str = "a", wait: float = HOUR, drain: float = 0, calendar: Calendar | None = None) -> Run:
-    return Run(terms=WindowSettings(drain=drain, wait=wait, calendar=calendar or Calendar())).tables(names)
+def run(names: str = "a", wait: float = HOUR, drain: int = 0, allow: tuple[Rule, ...] = ()) -> Run:
+    return Run(config=WindowConfig(drain=drain, allow=allow), wait=wait).tables(names)
 
 
 def leased(run: Run) -> list[float]:
@@ -82,8 +82,8 @@ def test_what_failed_is_not_tried_again() -> None:
 
 def test_outside_the_calendar_it_wakes_when_that_opens() -> None:
     """Rather than at the end of a pause. The tests' day begins at 10:16:40."""
-    noon = Calendar(allow=(Rule(cron="0 12 * * *", duration=timedelta(hours=1)),))
-    one = run(wait=3 * HOUR, calendar=noon)
+    noon = Rule(cron="0 12 * * *", duration=timedelta(hours=1))
+    one = run(wait=3 * HOUR, allow=(noon,))
     times = leased(one)
     report = one.apply()
     assert outcomes(report) == {"a": "applied"}
@@ -91,8 +91,8 @@ def test_outside_the_calendar_it_wakes_when_that_opens() -> None:
 
 
 def test_a_calendar_that_opens_too_late_is_not_waited_for() -> None:
-    noon = Calendar(allow=(Rule(cron="0 12 * * *", duration=timedelta(hours=1)),))
-    one = run(wait=HOUR, calendar=noon)
+    noon = Rule(cron="0 12 * * *", duration=timedelta(hours=1))
+    one = run(wait=HOUR, allow=(noon,))
     assert outcomes(one.apply()) == {"a": "no window"}
     assert one.clock.now == 1000
 
@@ -132,7 +132,7 @@ def test_a_waiting_run_names_what_it_waits_for() -> None:
 
 def test_the_report_tells_of_all_tries() -> None:
     """The first one made a commit that fails no one, and its writer ended only for the second."""
-    one = Run(terms=WindowSettings(drain=0, wait=HOUR)).tables("a", clustering=(("id",),))
+    one = Run(config=WindowConfig(drain=0), wait=HOUR).tables("a", clustering=(("id",),))
     writer = FakeGuard(one.stores["/lake/a"], mode=GuardMode.APPEND, ttl=80_000)
     one.clock.later(30, writer.end)
     one.clock.later(40, lambda: one.lake.tables["/lake/a"].commit("WRITE", "stream"))
@@ -145,7 +145,7 @@ def test_the_report_tells_of_all_tries() -> None:
 
 
 def test_a_second_try_that_finds_all_done_is_still_applied() -> None:
-    one = Run(terms=WindowSettings(drain=0, wait=HOUR)).tables("a", clustering=(("id",),))
+    one = Run(config=WindowConfig(drain=0), wait=HOUR).tables("a", clustering=(("id",),))
     FakeGuard(one.stores["/lake/a"], mode=GuardMode.APPEND, ttl=80_000)
     one.clock.later(30, lambda: one.lake.tables["/lake/a"].set_property("delta.isolationLevel", "Serializable"))
     table = only(one.apply(one.plan(clustering=("day",), isolation="Serializable")), "a")

@@ -557,7 +557,9 @@ def test_a_name_that_is_gone_fails_the_table() -> None:
     lease = world.lease()
     table.name = replace(table.name, parts=("sales", "old_orders"))
     engine = FakeEngine(world.lake, Stamp("ann", DIGEST))
-    window = RunContext(engine, world.lake, world.clock, engine.stamp, world.stop, lambda *_: None, budget=15)
+    window = RunContext(
+        engine, world.lake, world.clock, engine.stamp, world.stop, lambda *_: None, claim("ann"), lambda _: world.store
+    )
     run = run_table(window, plan, lease)
     assert (run.outcome, engine.sent) == (RunOutcome.FAILED, [])
     assert "does not exist" in run.message

@@ -144,7 +144,7 @@ def test_an_error_after_a_batch_leaves_the_rest_to_the_next_slice() -> None:
 
 def test_a_slice_is_interrupted_before_writers_have_waited_too_long() -> None:
     world = Upkeep()
-    world.terms = replace(world.terms, upkeep=0.2)
+    world.config = replace(world.config, upkeep=0.2)
     came = threading.Event()
 
     def interrupt(tag: str, address: str = "") -> bool:
@@ -182,7 +182,7 @@ def test_a_slice_in_which_nothing_ended_is_tried_with_smaller_parts() -> None:
     world, sizes = Upkeep(), list[int]()
     world.facts = UpkeepFacts(files=50, bytes=10**9, small_files=50, small_bytes=10**9, cut=True, commits=9)
     world.table.states[-1] = replace(world.table.live, upkeep=world.facts)
-    world.terms = replace(world.terms, upkeep=0.2)
+    world.config = replace(world.config, upkeep=0.2)
     came = threading.Event()
 
     def interrupt(tag: str, address: str = "") -> bool:

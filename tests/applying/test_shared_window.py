@@ -10,10 +10,10 @@ import pytest
 
 from tablectl.applying import shared_window as together_module
 from tablectl.applying.run import MOST_TOGETHER
-from tablectl.applying.run_context import WindowSettings
 from tablectl.leases.guards import GuardMode
-from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.calendar import Rule
 from tablectl.model.errors import EngineError, PlanFileError
+from tablectl.policies.config import WindowConfig
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes
 from tests.applying.writers import FakeGuard
@@ -93,7 +93,7 @@ def test_hooks_run_once_for_all_and_the_after_hooks_when_all_gates_are_open() ->
         ran.append((command[0], {name: run.gate(name) for name in "abc"}))
         return ""
 
-    run = group("abc", terms=WindowSettings(before=(("pause",),), after=(("unpause",),), run_hook=hook))
+    run = group("abc", config=WindowConfig(before=(("pause",),), after=(("unpause",),)), run_hook=hook)
     assert run.apply().exit_code == 0
     assert [command for command, _ in ran] == ["pause", "unpause"]
     assert "closed" not in ran[0][1].values()
@@ -121,7 +121,7 @@ def test_the_rest_stops_after_a_failure_and_every_gate_opens() -> None:
 
 
 def test_a_writer_that_does_not_end_leaves_all_of_them_as_they_are_and_others_alone() -> None:
-    run = group("abc", others="z", terms=WindowSettings(drain=5))
+    run = group("abc", others="z", config=WindowConfig(drain=5))
     FakeGuard(run.stores["/lake/b"], mode=GuardMode.APPEND, ttl=80_000)
     report = run.apply()
     assert outcomes(report) == {"a": "no window", "b": "no window", "c": "no window", "z": "applied"}
@@ -130,7 +130,7 @@ def test_a_writer_that_does_not_end_leaves_all_of_them_as_they_are_and_others_al
 
 
 def test_one_that_is_tried_again_is_tried_with_the_others() -> None:
-    run = group("ab", terms=WindowSettings(drain=0, wait=3600))
+    run = group("ab", config=WindowConfig(drain=0), wait=3600)
     run.clock.later(30, FakeGuard(run.stores["/lake/b"], mode=GuardMode.APPEND, ttl=80_000).end)
     report = run.apply()
     assert (outcomes(report), report.exit_code) == ({"a": "applied", "b": "applied"}, 0)
@@ -140,8 +140,8 @@ def test_one_that_is_tried_again_is_tried_with_the_others() -> None:
 def test_outside_the_calendar_of_one_none_is_begun() -> None:
     from datetime import timedelta
 
-    never = Calendar(deny=(Rule(cron="* * * * *", duration=timedelta(days=1), tables=("delta.`/lake/b`",)),))
-    run = group("ab", terms=WindowSettings(calendar=never))
+    never = Rule(cron="* * * * *", duration=timedelta(days=1), tables=("delta.`/lake/b`",))
+    run = group("ab", config=WindowConfig(deny=(never,)))
     report = run.apply()
     assert (set(outcomes(report).values()), report.exit_code) == ({"no window"}, 4)
     assert run.engine.sent == []

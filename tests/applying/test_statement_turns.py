@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tablectl.applying import statement_turns as turns_module
-from tablectl.applying.run_context import WindowSettings
 from tablectl.applying.statement_turns import LONGEST_WITH_SHUT_GATE, SHORT_DRAIN, Lane, Turn, Turns, lane_of
 from tablectl.applying.waits import Later
 from tablectl.engine.interface import MaySend, always
@@ -19,6 +18,7 @@ from tablectl.leases.guards import GuardMode
 from tablectl.model.commit import Commit
 from tablectl.model.plan import Statement
 from tablectl.model.run_report import RunOutcome
+from tablectl.policies.config import WindowConfig
 from tests.applying.fake_lake import FakeEngine, FakeTable
 from tests.applying.lake_run import Run, only, outcomes
 from tests.applying.writers import FakeGuard
@@ -221,7 +221,7 @@ def test_statements_that_rewrite_run_side_by_side() -> None:
 @pytest.mark.parametrize("parallel", [2, 3])
 def test_a_writer_that_does_not_end_delays_only_its_own_table(parallel: int) -> None:
     """Also with its gate shut first: the turn goes on to the others while it is waited for."""
-    run = Run(parallel=parallel, terms=WindowSettings(drain=300)).tables("abcdef")
+    run = Run(parallel=parallel, config=WindowConfig(drain=300)).tables("abcdef")
     FakeGuard(run.stores["/lake/a"], mode=GuardMode.APPEND, ttl=80_000, writer="endless")
     others = threading.Semaphore(0)
     slept = [False]

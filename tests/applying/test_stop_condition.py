@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tablectl.applying.canary import _stop_if, _why_rest_stays
-from tablectl.applying.run_context import CanaryTerms
 from tablectl.model.run_report import CanaryTable, RunOutcome, TableRun
+from tablectl.policies.config import RunSettings
 
 
-def terms(failed: int, silent: int = 0) -> CanaryTerms:
-    return CanaryTerms(tables=3, soak=60, stop_if_failed=failed, stop_if_silent=silent)
+def stop_if(failed: int, silent: int = 0) -> RunSettings:
+    return RunSettings(stop_if_failed=failed, stop_if_silent=silent)
 
 
 def why(failed: int, silent: int = 0, *, unknown: tuple[str, ...] = (), over: bool = True) -> str:
@@ -22,7 +22,7 @@ def why(failed: int, silent: int = 0, *, unknown: tuple[str, ...] = (), over: bo
         CanaryTable(table="c", writes=writes, unknown=unknown),
     ]
     runs = {each.table: TableRun(name=each.table, outcome=RunOutcome.APPLIED) for each in seen}
-    return _why_rest_stays(terms(failed, silent), seen, runs, over=over).split(":")[0]
+    return _why_rest_stays(stop_if(failed, silent), seen, runs, over=over).split(":")[0]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_an_unknown_count_neither_reaches_a_threshold_nor_stays_below_it() -> No
 
 
 def test_they_are_written_as_their_options_are() -> None:
-    assert (_stop_if(terms(1)), _stop_if(terms(0, 3)), _stop_if(terms(2, 3))) == (
+    assert (_stop_if(stop_if(1)), _stop_if(stop_if(0, 3)), _stop_if(stop_if(2, 3))) == (
         "failed 1",
         "silent 3",
         "failed 2 or silent 3",

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tablectl.applying.events import RunEvent
-from tablectl.applying.run_context import WindowSettings
 from tablectl.leases.lease import Lease
 from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import ExitCode
@@ -17,6 +16,7 @@ from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.run_report import RunReport, StreamRun
 from tablectl.model.stream_progress import StreamPosition, StreamState, StreamWriter, UnknownStream
 from tablectl.planning import derive_statements
+from tablectl.policies.config import WindowConfig
 from tests.applying.lake_run import Run, only, outcomes
 from tests.leases.lease_fakes import claim, try_acquire
 
@@ -26,7 +26,7 @@ STREAMS = (("fraud", "/checkpoints/fraud"),)
 @pytest.fixture
 def run() -> Run:
     """A table with three versions of data."""
-    made = Run(terms=WindowSettings(drain=300)).tables("a")
+    made = Run(config=WindowConfig(drain=300)).tables("a")
     for _ in range(3):
         made.lake.tables["/lake/a"].commit("WRITE", "etl")
     return made
@@ -110,7 +110,7 @@ def test_a_failed_look_at_the_table_is_not_the_last_one(run: Run, monkeypatch: p
 
 
 def test_a_stream_of_a_table_without_rows_need_not_read_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    empty = Run(terms=WindowSettings(drain=300)).tables("a")
+    empty = Run(config=WindowConfig(drain=300)).tables("a")
     reads(empty, None, batch=-1)
     assert outcomes(empty.apply(planned(empty, monkeypatch, stops=True))) == {"a": "applied"}
     assert empty.clock.now == 1000
@@ -186,9 +186,8 @@ def told_hooks(run: Run) -> list[str]:
         told.append(f"{environ['TABLECTL_HOOK']} {environ.get('TABLECTL_OUTCOME')} {environ['TABLECTL_STREAMS']}")
         return ""
 
-    run.terms = WindowSettings(
-        before=(("./streams.sh", "stop"),), after=(("./streams.sh", "start"),), run_hook=run_hook
-    )
+    run.config = WindowConfig(before=(("./streams.sh", "stop"),), after=(("./streams.sh", "start"),))
+    run.run_hook = run_hook
     return told
 
 

@@ -11,13 +11,14 @@ import pytest
 from tablectl.applying import run as run_module
 from tablectl.applying.events import PROGRESS, RunEvent
 from tablectl.applying.hooks import OwedHookTable
-from tablectl.applying.run_context import CanaryTerms, TableJob, WindowSettings
+from tablectl.applying.run_context import TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
 from tablectl.leases.acquire import Blocked, Sighting, acquire_all
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement, tail
-from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.calendar import Rule
 from tablectl.model.run_report import CommitRun, RunOutcome, TableRun
+from tablectl.policies.config import WindowConfig
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.applying.writers import FakeGuard
@@ -72,7 +73,7 @@ def test_a_stop_names_what_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_events_of_waits_under_a_lease_say_what_is_awaited_too() -> None:
-    run = Run(terms=WindowSettings(drain=60)).tables("a")
+    run = Run(config=WindowConfig(drain=60)).tables("a")
     FakeGuard(run.stores["/lake/a"], ttl=600)
     run.apply()
     told = [event for event in run.told if event.step == "draining"]
@@ -201,7 +202,7 @@ def test_owed_hooks_need_no_engine() -> None:
         ran.append(str(command))
         return ""
 
-    run = Run(terms=WindowSettings(after=(("./resume.sh",),), run_hook=hook)).tables("a")
+    run = Run(config=WindowConfig(after=(("./resume.sh",),)), run_hook=hook).tables("a")
     lease = try_acquire(run.stores["/lake/a"], claim("ben"), run.clock)
     assert isinstance(lease, Lease)
     lease.owe(("./resume.sh",))
@@ -260,7 +261,7 @@ def test_a_lease_lost_in_a_wait_is_reported_as_one_lost_at_work(done: bool) -> N
 
 
 def test_a_stop_during_a_second_try_reports_the_gate_that_stays_shut() -> None:
-    run = Run(terms=WindowSettings(drain=0, wait=3600)).tables("a")
+    run = Run(config=WindowConfig(drain=0), wait=3600).tables("a")
     guard = FakeGuard(run.stores["/lake/a"], ttl=600)
 
     def another_run_dies() -> None:
@@ -314,11 +315,11 @@ def test_what_ends_the_process_releases_its_lease_before_other_tables_end() -> N
 
 
 def test_no_wait_lasts_longer_than_the_bound_that_it_tells() -> None:
-    late = Calendar(allow=(Rule(cron="30 17 * * *", duration=timedelta(hours=1)),))
-    run = Run(terms=WindowSettings(drain=0, wait=8 * 3600, calendar=late)).tables("a")
+    late = Rule(cron="30 17 * * *", duration=timedelta(hours=1))
+    run = Run(config=WindowConfig(drain=0, allow=(late,)), wait=8 * 3600).tables("a")
     FakeGuard(run.stores["/lake/a"], ttl=80_000)
     run.apply()
-    soaks = Run(terms=WindowSettings(canary=CanaryTerms(1, 1800, groups=(("delta.`/lake/a`", "delta.`/lake/b`"),))))
+    soaks = Run(config=WindowConfig(canary=1, soak=30), table_groups=(("delta.`/lake/a`", "delta.`/lake/b`"),))
     soaks.tables("ab").apply()
     told = [event for event in (*run.told, *soaks.told) if event.most]
     assert {event.step for event in told} >= {"calendar", "again", "soak"}

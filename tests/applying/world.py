@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.lease_wait import DeadStatements, LeaseWait
-from tablectl.applying.run_context import RunContext, TableJob, WindowSettings
+from tablectl.applying.run_context import RunContext, RunHook, TableJob, run_nothing
 from tablectl.applying.run_table import run_table
 from tablectl.applying.scheduler import Pace
 from tablectl.applying.waits import End, wait_here
@@ -24,6 +24,7 @@ from tablectl.model.stamp import Stamp
 from tablectl.model.table import Depth, LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.plan_table import plan_table
+from tablectl.policies.config import WindowConfig
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, Hook
 from tests.builders import VECTORS
 from tests.leases.lease_fakes import FakeClock, MemoryRecords, acquire, claim
@@ -58,7 +59,8 @@ class World:
     store: MemoryRecords = field(default_factory=MemoryRecords)
     stop: Event = field(default_factory=Event)
     proceed: str = ""
-    terms: WindowSettings = field(default_factory=WindowSettings)
+    config: WindowConfig = field(default_factory=WindowConfig)
+    run_hook: RunHook = run_nothing
     options: TableOptions = NO_OPTIONS
     dialect: str = "oss"
     runtime: str = ""
@@ -115,9 +117,20 @@ class World:
             prove(budget)
 
         lease.prove = proven  # type: ignore[method-assign]
-        window = RunContext(engine, self.lake, self.clock, engine.stamp, self.stop, self._notify, 15, self.terms)
-        window = replace(window, pace=self.pace)
-        dead = _Inherited(TableJob(window, (plan,), claim(run), lambda _location: self.store), lease)
+        window = RunContext(
+            engine=engine,
+            reader=self.lake,
+            clock=self.clock,
+            stamp=engine.stamp,
+            stop=self.stop,
+            notify=self._notify,
+            claim=claim(run),
+            records=lambda _location: self.store,
+            config=self.config,
+            run_hook=self.run_hook,
+            pace=self.pace,
+        )
+        dead = _Inherited(TableJob(window, (plan,)), lease)
         end = wait_here(dead.check, self.clock, lambda later, waited: self._notify(later.event(plan.name, waited)))
         ended = end.run(plan.name) if isinstance(end, End) else run_table(window, plan, lease)
         return dead.note(ended)

@@ -8,10 +8,9 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from chaos.features import Feature
-from tablectl.applying.run_context import CanaryTerms, QuietTerms
 from tablectl.delta.names import TableName
 from tablectl.leases.guards import GuardRecord
-from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.calendar import Rule
 from tablectl.model.commit import Commit
 from tablectl.model.errors import EngineError, WindowError
 from tablectl.model.plan import Plan, TableFailure, TablePlan
@@ -81,14 +80,13 @@ def _together(scene: Scene) -> None:
 
 
 def _canary(scene: Scene) -> None:
-    groups = (tuple(table.name.text for table in scene.tables),)
-    terms = CanaryTerms(1, 120.0, groups=groups)
-    scene.run.terms = replace(scene.run.terms, canary=terms)
+    scene.run.config = replace(scene.run.config, canary=1, soak=2)
+    scene.run.table_groups = (tuple(table.name.text for table in scene.tables),)
 
 
 def _quiet(scene: Scene) -> None:
     """Each table has a MERGE of half an hour at each full hour but for three hours from noon on."""
-    scene.run.terms = replace(scene.run.terms, quiet=QuietTerms(12 * HOUR, 0.1))
+    scene.run.within = 12 * HOUR
     now = scene.run.clock.utc()
     first = now.replace(minute=0, second=0) - timedelta(days=20)
     took = MappingProxyType({"executionTimeMs": str(30 * 60_000)})
@@ -106,8 +104,8 @@ def _quiet(scene: Scene) -> None:
 
 def _calendar(scene: Scene) -> None:
     """Five minutes in ten. What began behind the gate is completed."""
-    calendar = Calendar(allow=(Rule(cron="*/10 * * * *", duration=timedelta(minutes=5)),))
-    scene.run.terms = replace(scene.run.terms, calendar=calendar)
+    scene.run.config = replace(scene.run.config, allow=(Rule(cron="*/10 * * * *", duration=timedelta(minutes=5)),))
+    calendar = scene.run.config.calendar
 
     def sent(_engine: FakeEngine, table: FakeTable) -> None:
         if not calendar.permits(scene.run.clock.utc()) and not scene.shut(table):

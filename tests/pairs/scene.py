@@ -299,7 +299,8 @@ class Scene:
 
     def _begin(self, plan: Plan) -> None:
         if self.hooks:
-            self.run.terms = replace(self.run.terms, before=(("./pause.sh",),), after=(AFTER,), run_hook=self._hook)
+            self.run.config = replace(self.run.config, before=(("./pause.sh",),), after=(AFTER,))
+            self.run.run_hook = self._hook
         for engine in self.engines():
             self._arrange(engine)
         first = next((each for each in plan.tables if each.applies), None)

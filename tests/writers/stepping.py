@@ -337,10 +337,11 @@ class Apply(Actor):
     def _apply(self, plan: TablePlan) -> None:
         stamp = Stamp(f"{self.name}-{next(self.world.ids)}", "d")
         owner = Owner(who=self.name, host="h", pid=1, ci="", tool="0.1.0")
+        claim = Claim(owner, stamp.run, "d", TTL)
         gates = {statement.sql: GATES[statement.phase] for statement in plan.statements}
         self.lease = None
         try:
-            got = acquire(Stepped(self), Claim(owner, stamp.run, "d", TTL), self)
+            got = acquire(Stepped(self), claim, self)
         except WindowError:
             return
         if isinstance(got, Held):
@@ -349,7 +350,16 @@ class Apply(Actor):
         engine = FakeEngine(self.world.lake, stamp)
         engine.before = lambda _table, sql: self._execute(gates[sql])
         engine.after = lambda _table, _sql: self._executed()
-        window = RunContext(engine, self.world.lake, self, stamp, threading.Event(), lambda _event: None, TTL / 4)
+        window = RunContext(
+            engine=engine,
+            reader=self.world.lake,
+            clock=self,
+            stamp=stamp,
+            stop=threading.Event(),
+            notify=lambda _event: None,
+            claim=claim,
+            records=lambda _location: Stepped(self),
+        )
         try:
             run = run_table(window, plan, got)
             self.runs.append(run)
