@@ -220,45 +220,43 @@ def _few(texts: Sequence[str]) -> str:
 
 
 @frozen
+class HookFacts:
+    """What hooks need to know of a table besides its name and location."""
+
+    streams: tuple[str, ...] = ()
+    """The names of its declared streams."""
+    tags: tuple[str, ...] = ()
+
+
+@frozen
 class OwedHookTable:
     """A table by name and location."""
 
     name: str
     location: str
-    streams: Callable[[], tuple[str, ...]] = tuple
-    """Returns the names of its declared streams. Called only if a table owes hooks."""
-    tags: Callable[[], tuple[str, ...]] = tuple
-    """Returns its tags. Called only if a table owes hooks."""
-    sharing: Callable[[], tuple[OwedHookTable, ...]] = tuple
-    """Returns the tables that share its window, itself included: the hooks of one are those of all. None by itself."""
+    facts: Callable[[], HookFacts] = HookFacts
+    """Called only if a table owes hooks: to look up all tables of a large repository in its policies takes seconds."""
     applied: bool = False
     """Whether the run applies it afterwards, which ends the statement that a run before may have left."""
 
 
-def with_shared_windows(places: Sequence[OwedHookTable], together: Sequence[str]) -> Sequence[OwedHookTable]:
-    """The tables, each with those that share its window. ``together`` has names (globs) and tags."""
+def _sharing(places: Sequence[OwedHookTable], together: Sequence[str]) -> Sequence[OwedHookTable]:
+    """The tables that share one window: the hooks of one are those of all. ``together`` has names (globs) and tags."""
     if not together:
-        return places
-
-    @cache
-    def group() -> tuple[OwedHookTable, ...]:
-        return tuple(each for each in places if shares_window(parse_table(each.name), each.tags(), together))
-
-    def sharing(place: OwedHookTable) -> tuple[OwedHookTable, ...]:
-        return group() if place in group() else ()
-
-    return [replace(place, sharing=partial(sharing, place)) for place in places]
+        return ()
+    return [each for each in places if shares_window(parse_table(each.name), each.facts().tags, together)]
 
 
-def run_owed_hooks(window: RunContext, places: Iterable[OwedHookTable]) -> dict[str, TableRun]:
+def run_owed_hooks(window: RunContext, places: Sequence[OwedHookTable]) -> dict[str, TableRun]:
     """Run what is owed on these tables, each under its lease. Returns a run by name for each table that owed hooks.
 
     A table that is not applied afterwards, and on which a run before left a statement, opens its gate here, too.
     A table that cannot be read, or that another apply holds, is left to the next apply. Waiting for a dead holder does
     not occupy a worker.
     """
+    sharing = cache(partial(_sharing, places, window.config.together))
     todo = {
-        place.name: _Settlement(TableJob(window, ()), place)
+        place.name: _Settlement(TableJob(window, ()), place, sharing)
         for place in places
         if window.config.after or not place.applied
     }
@@ -283,9 +281,11 @@ def run_owed_hooks(window: RunContext, places: Iterable[OwedHookTable]) -> dict[
 class _Settlement:
     """What a run before left on one table, and on those that share its window."""
 
-    def __init__(self, job: TableJob, place: OwedHookTable) -> None:
+    def __init__(self, job: TableJob, place: OwedHookTable, sharing: Callable[[], Sequence[OwedHookTable]]) -> None:
+        """``sharing`` returns the tables of the run that share one window."""
         self._job = job
         self._place = place
+        self._sharing = sharing
         self._group: Sequence[OwedHookTable] = ()
         self._left = ""
         self.leases = LeaseWait(job, from_dead=True)
@@ -313,7 +313,8 @@ class _Settlement:
         if last is None or not (last.owed or (last.statement_bound and not place.applied)):
             return False
         self._left = "owes its after-hooks" if last.owed else "left a statement that may still run"
-        self._group = place.sharing() or (place,)
+        sharing = self._sharing()
+        self._group = sharing if place in sharing else (place,)
         # The jobs stay paused while a statement may run on any of these tables.
         self.leases.places = [each for each in self._group if each.name == place.name or _runs(records(each.location))]
         return True
@@ -330,7 +331,7 @@ class _Settlement:
     def _run(self, end: StopTableError | TablectlError | None) -> TableRun:
         """Run the hooks unless something ended the work before, and release the leases."""
         place, lease = self._place, self.leases.of(self._place)
-        streams = HookStreams(declared=distinct(each.streams() for each in self._group))
+        streams = HookStreams(declared=distinct(each.facts().streams for each in self._group))
         hooks = TableHooks(self._job.window, place.name, place.location, lease, streams)
         applying = APPLYING.set(self._job.window.claim.run)
         try:

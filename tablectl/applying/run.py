@@ -21,7 +21,7 @@ from tablectl.applying.copy_beside import copies_beside
 from tablectl.applying.drivers import Driver, DriverWait, Placement, expected_work, paced_bytes
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.first_checks import Preflight, Rights, check_commit_drivers, check_places
-from tablectl.applying.hooks import OwedHookTable, run_owed_hooks, with_shared_windows
+from tablectl.applying.hooks import HookFacts, OwedHookTable, run_owed_hooks
 from tablectl.applying.lease_wait import STATEMENT_LEFT, DeadStatements, LeaseWait
 from tablectl.applying.quiet_moment import QuietWait
 from tablectl.applying.run_context import RunContext, TableJob, table_key
@@ -83,8 +83,7 @@ def _run_plan(
     barred |= _barred_together(window.config.together, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
     positions = {table.name: known[table.name][1] for table in todo}
-    owing = with_shared_windows([*map(_with_owed_hooks, plan.tables), *unchanged], window.config.together)
-    settled = run_owed_hooks(window, owing)
+    settled = run_owed_hooks(window, [*map(_with_owed_hooks, plan.tables), *unchanged])
     runs, canary = _run_in_stages(window, drivers, todo)
     runs |= continued_streams(window, todo, runs, positions)
     runs |= barred | {table.name: _left_out(table) for table in plan.tables if table.refusals}
@@ -105,8 +104,8 @@ def _run_plan(
 
 
 def _with_owed_hooks(table: TablePlan) -> OwedHookTable:
-    streams = partial(getattr, table.basis.options, "stream_names")
-    return OwedHookTable(table.name, table.location, streams, lambda: table.tags, applied=table.applies)
+    facts = HookFacts(table.basis.options.stream_names, table.tags)
+    return OwedHookTable(table.name, table.location, lambda: facts, applied=table.applies)
 
 
 def _after_settled(run: TableRun, settled: TableRun | None) -> TableRun:

@@ -13,7 +13,7 @@ from uuid import uuid4
 from tablectl.applying.approval import Approval, check_declared, check_engine
 from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, RunEvent, no_progress
-from tablectl.applying.hooks import OwedHookTable
+from tablectl.applying.hooks import HookFacts, OwedHookTable
 from tablectl.applying.run import run_plan
 from tablectl.applying.run_context import Approve, RunContext, approve_all, hook_runner
 from tablectl.applying.scheduler import Pace
@@ -41,7 +41,7 @@ from tablectl.planning.plan_file import digest_of
 from tablectl.planning.plan_upkeep import UpkeepTable
 from tablectl.policies.config import RunSettings, WindowConfig
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.declared_tables import Specs, TableSpec
+from tablectl.policies.declared_tables import Specs
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.field_types import Text, Word, duration, number
 from tablectl.reports.table_groups import plan_groups
@@ -255,26 +255,16 @@ def _places(project: Project, tables: Iterable[TableName], context: RunContext) 
     for table in tables:
         location = table.parts[0] if table.is_path else of_table(table.text, partial(context.where, table))
         if isinstance(location, str):  # these tables were not requested by name
-            spec = partial(_spec_of, policies, table)
-            yield OwedHookTable(table.text, location, partial(_streams_of, spec), partial(_tags_of, spec))
+            yield OwedHookTable(table.text, location, partial(_facts, policies, table))
 
 
-def _spec_of(policies: Callable[[], Specs], table: TableName) -> TableSpec | None:
-    """What the policies of now declare for a table; ``None`` if they cannot be read."""
+def _facts(policies: Callable[[], Specs], table: TableName) -> HookFacts:
+    """What the policies of now declare for a table; nothing if they cannot be read."""
     try:
-        return spec_for(policies(), table)
+        spec = spec_for(policies(), table)
     except TablectlError:
-        return None
-
-
-def _streams_of(spec: Callable[[], TableSpec | None]) -> tuple[str, ...]:
-    found = spec()
-    return found.options.stream_names if found else ()
-
-
-def _tags_of(spec: Callable[[], TableSpec | None]) -> tuple[str, ...]:
-    found = spec()
-    return found.tags if found else ()
+        return HookFacts()
+    return HookFacts(spec.options.stream_names, spec.tags) if spec else HookFacts()
 
 
 def _context(project: Project, engine: Engine, stamp: Stamp, control: Control, options: RunOptions) -> RunContext:

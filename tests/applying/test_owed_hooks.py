@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from tablectl.applying.hooks import OwedHookTable
+from tablectl.applying.hooks import HookFacts, OwedHookTable
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
 from tablectl.model.calendar import Rule
@@ -63,11 +63,11 @@ def test_its_hook_gets_every_declared_stream_because_any_may_be_stopped() -> Non
     asked: list[str] = []
 
     def place(name: str) -> OwedHookTable:
-        def streams() -> tuple[str, ...]:
+        def facts() -> HookFacts:
             asked.append(name)
-            return ("fraud", "ingest")
+            return HookFacts(streams=("fraud", "ingest"))
 
-        return OwedHookTable(f"delta.`/lake/{name}`", f"/lake/{name}", streams)
+        return OwedHookTable(f"delta.`/lake/{name}`", f"/lake/{name}", facts)
 
     case.run.apply(plan_of(), (place("a"), place("b")))
     assert case.streams == ["fraud ingest"]
@@ -119,9 +119,9 @@ def test_a_hook_that_is_owed_on_one_table_of_a_shared_window_gets_the_streams_of
     case.owes("b", dead=False)
     case.owes("c", dead=False)
     a, b, c = places("abc")
-    a = replace(a, streams=lambda: ("of-a",), tags=lambda: ("ledger",))
-    b = replace(b, streams=lambda: ("of-b",), tags=lambda: ("ledger",))
-    c = replace(c, streams=lambda: ("of-c",))
+    a = replace(a, facts=lambda: HookFacts(("of-a",), tags=("ledger",)))
+    b = replace(b, facts=lambda: HookFacts(("of-b",), tags=("ledger",)))
+    c = replace(c, facts=lambda: HookFacts(("of-c",)))
     case.run.apply(plan_of(), (a, b, c))
     assert sorted(case.streams) == ["of-a of-b", "of-c"]
 
