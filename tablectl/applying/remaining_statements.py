@@ -3,18 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from tablectl.applying.run_context import StopTableError, check_table_id
-from tablectl.attributes.policy import basis_of
+from tablectl.applying.run_context import RunContext, StopTableError, check_table_id
+from tablectl.attributes.policy import basis_of, changed_values, needs_of
 from tablectl.delta.names import TableName
-from tablectl.model.errors import EngineError
+from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.plan import Change, Phase, Refusal, Statement, TablePlan, strictest
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.safe_text import time_text
-from tablectl.model.table import LiveTable
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.derive_statements import derive_table, operations_for, refusals_for
 from tablectl.planning.diff import ChangeState, change_state, current, why_stale
 from tablectl.planning.locked_out_clients import protocol_refusals
+from tablectl.planning.plan_table import changes_depend_on_writers
+from tablectl.planning.plan_upkeep import UpkeepTable
+
+
+def read_planned(window: RunContext, plan: TablePlan, version: int | None = None) -> LiveTable:
+    """The live table, with the details that the planned changes need."""
+    options = plan.basis.options
+    needs = needs_of(changed_values(plan.changes), options)
+    depth = Depth(
+        LOOK_BACK,
+        counts=needs.rewrite or needs.vectors or (needs.size and options.max_bytes is not None),
+        truncation=needs.truncation,
+        marks=options.optimize if needs.clustering else None,
+        writers=partial(_writers_matter, plan, window.engine.dialect),
+        entry=needs.entry,
+    )
+    return window.reader.read(plan.table, plan.location, depth, version=version)
+
+
+def _writers_matter(plan: TablePlan, dialect: str, live: LiveTable) -> bool:
+    """Whether the phase of a missing statement depends on who else writes the table."""
+    pending = [each for each in plan.changes if change_state(each, live) is ChangeState.PENDING]
+    changes = [current(change, live) for change in pending]
+    return bool(changes) and changes_depend_on_writers(changes, live, dialect, plan.basis.options)
+
+
+def nothing_remains(window: RunContext, plan: TablePlan) -> bool:
+    """Whether a table is as planned already, so that no statement would be sent. A table that cannot be read, or that
+    no longer fits its plan, is not.
+    """
+    if isinstance(plan, UpkeepTable):
+        return False
+    try:
+        return not remaining_statements(plan, read_planned(window, plan), window.engine.dialect)
+    except (TablectlError, StopTableError):
+        return False
 
 
 def remaining_statements(

@@ -24,12 +24,13 @@ from tablectl.applying.first_checks import Preflight, Rights, check_commit_drive
 from tablectl.applying.hooks import HookFacts, OwedHookTable, run_owed_hooks
 from tablectl.applying.lease_wait import STATEMENT_LEFT, DeadStatements, LeaseWait
 from tablectl.applying.quiet_moment import QuietWait
+from tablectl.applying.remaining_statements import nothing_remains
 from tablectl.applying.run_context import RunContext, TableJob, table_key
 from tablectl.applying.run_table import run_table, unexpected
 from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow, shares_window
 from tablectl.applying.stopped_streams import Positions, StreamWait, continued_streams, positions_of
-from tablectl.applying.waits import KEEP, Awaited, End, Later, Wait, first_answer
+from tablectl.applying.waits import GO, KEEP, Answer, Awaited, End, Go, Later, Wait, first_answer
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease, LeaseLost
@@ -39,8 +40,6 @@ from tablectl.model.run_report import CanaryRun, RunOutcome, RunReport, TableRun
 from tablectl.model.safe_text import minutes_text
 from tablectl.storage.mounts import real_place
 
-WAITS: tuple[Callable[[TableJob], Wait], ...] = (QuietWait, StreamWait, CalendarWait, Preflight)
-"""What tables wait for before their leases are taken, in this order. A new kind of wait is one more entry."""
 PAUSES = (60.0, 300.0, 600.0, 1800.0, 3600.0)
 """Seconds between retries; the last one repeats. A window that fails to open also makes writers wait."""
 _ANOTHER_TRY = Awaited("again", "for another try")
@@ -51,6 +50,34 @@ MOST_TOGETHER = 64
 
 Runs = Mapping[str, TableRun]
 """The runs of a job's tables by name."""
+
+
+class StartMoment(Wait):
+    """When statements may start: at a quiet moment, after the streams that they stop, inside the calendar. Tables that
+    are as planned already, because a run of the same plan changed them before, wait for none of these.
+    """
+
+    def __init__(self, job: TableJob) -> None:
+        self._job = job
+        self._waits = (QuietWait(job), StreamWait(job), CalendarWait(job))
+
+    def check(self, now: float) -> Answer:  # each of the waits is asked about its own moment
+        """The answer of the first that does not say ``Go``."""
+        window = self._job.window
+        answer = first_answer(self._waits, window.clock)
+        if not isinstance(answer, Go) and all(nothing_remains(window, table) for table in self._job.tables):
+            return GO
+        return answer
+
+    def note(self, run: TableRun) -> TableRun:
+        """As in ``Wait``."""
+        for wait in self._waits:
+            run = wait.note(run)
+        return run
+
+
+WAITS: tuple[Callable[[TableJob], Wait], ...] = (StartMoment, Preflight)
+"""What tables wait for before their leases are taken, in this order. A new kind of wait is one more entry."""
 
 
 def run_plan(

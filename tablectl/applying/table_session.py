@@ -13,8 +13,8 @@ from tablectl.applying.events import RunEvent
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.hooks import HookStreams, TableHooks, distinct
 from tablectl.applying.observed_writers import name_of, possible_failures, writers_seen
+from tablectl.applying.remaining_statements import read_planned
 from tablectl.applying.run_context import RunContext, StopTableError
-from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.commit import Commit
@@ -23,10 +23,9 @@ from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.run_report import CommitRun, RunOutcome, StatementRun, TableRun
 from tablectl.model.safe_text import value_text
 from tablectl.model.stamp import read_stamp
-from tablectl.model.table import LOOK_BACK, Depth, LiveTable
+from tablectl.model.table import LOOK_BACK, LiveTable
 from tablectl.planning.derive_statements import stopped_streams
-from tablectl.planning.diff import ChangeState, change_state, current, found_value
-from tablectl.planning.plan_table import changes_depend_on_writers
+from tablectl.planning.diff import ChangeState, change_state, found_value
 
 _log = logging.getLogger(__name__)
 
@@ -108,26 +107,7 @@ class TableSession:
 
     def read(self, version: int | None = None) -> LiveTable:
         """The live table, with the details that the changes need."""
-        plan, options = self.plan, self.plan.basis.options
-        needs = needs_of(changed_values(plan.changes), options)
-        counts = needs.rewrite or needs.vectors or (needs.size and options.max_bytes is not None)
-        marks = options.optimize if needs.clustering else None
-        depth = Depth(
-            LOOK_BACK,
-            counts,
-            truncation=needs.truncation,
-            marks=marks,
-            writers=self._writers_matter,
-            entry=needs.entry,
-        )
-        return self.window.reader.read(plan.table, plan.location, depth, version=version)
-
-    def _writers_matter(self, live: LiveTable) -> bool:
-        """Whether the phase of a missing statement depends on who else writes the table."""
-        pending = [each for each in self.plan.changes if change_state(each, live) is ChangeState.PENDING]
-        changes = [current(change, live) for change in pending]
-        dialect, options = self.window.engine.dialect, self.plan.basis.options
-        return bool(changes) and changes_depend_on_writers(changes, live, dialect, options)
+        return read_planned(self.window, self.plan, version)
 
 
 def _done(plan: TablePlan, live: LiveTable) -> tuple[str, ...]:

@@ -42,6 +42,30 @@ def test_inside_it_runs() -> None:
     assert outcomes(run.apply()) == {"a": "applied"}
 
 
+def test_tables_that_are_as_planned_already_need_no_window() -> None:
+    run = Run(config=rules(NIGHTS)).tables("ab")
+    plan = run.plan()
+    run.lake.tables["/lake/a"].set_property("delta.isolationLevel", "Serializable")
+    assert outcomes(run.apply(plan)) == {"a": "already", "b": "no window"}
+    assert run.engine.sent == []
+
+
+def test_a_table_that_no_longer_fits_its_plan_is_not_looked_at_outside_the_calendar() -> None:
+    run = Run(config=rules(NIGHTS)).tables("a")
+    plan = run.plan()
+    run.lake.tables["/lake/a"].set_property("delta.isolationLevel", "SnapshotIsolation")
+    assert outcomes(run.apply(plan)) == {"a": "no window"}
+
+
+def test_tables_that_share_a_window_wait_for_it_until_all_are_as_planned() -> None:
+    run = Run(config=rules(NIGHTS), together=("/lake/*",)).tables("ab")
+    plan = run.plan()
+    run.lake.tables["/lake/a"].set_property("delta.isolationLevel", "Serializable")
+    assert outcomes(run.apply(plan)) == {"a": "no window", "b": "no window"}
+    run.lake.tables["/lake/b"].set_property("delta.isolationLevel", "Serializable")
+    assert outcomes(run.apply(plan)) == {"a": "already", "b": "already"}
+
+
 def test_deny_wins() -> None:
     run = Run(config=rules(MORNING, deny=(FREEZE,))).tables("a")
     report = run.apply()

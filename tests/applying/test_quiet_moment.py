@@ -285,6 +285,16 @@ def test_tables_that_share_a_window_wait_for_a_moment_that_is_quiet_for_all() ->
     assert set(times.values()) == {datetime(2026, 8, 22, 16, 20, tzinfo=UTC)}  # b is late
 
 
+def test_a_table_that_is_as_planned_already_waits_for_no_quiet_moment() -> None:
+    busy = run()
+    writes(one(busy), daytime)
+    plan = busy.plan()
+    one(busy).set_property("delta.isolationLevel", "Serializable")
+    began = busy.clock.now
+    assert outcomes(busy.apply(plan)) == {"a": "already"}
+    assert busy.clock.now - began < HOUR
+
+
 def test_a_stopped_run_changes_nothing() -> None:
     busy = run()
     writes(one(busy), daytime)
