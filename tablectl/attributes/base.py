@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
-from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.attributes.value_types import Declared, ValueType, folded, resolved
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, dialect_of
 from tablectl.delta.protocol import PROTECTION, TableFeature, dependents, find_feature
@@ -66,14 +66,18 @@ class ChangeTarget:
 
     def property(self, live: LiveTable, key: str) -> str | None:
         """The value of a property after the plan; ``None`` if it is not set."""
-        folded = key.lower()
-        return self.properties[folded] if folded in self.properties else live.property(key)
+        lowered = key.lower()
+        return self.properties[lowered] if lowered in self.properties else live.property(key)
+
+
+def set_or_unset(key: str, value: Value) -> Operation:
+    """The operation that gives a property a value, or unsets it for ``None``."""
+    return UnsetProperties((key,)) if value is None else SetProperties(((key, str(value)),))
 
 
 def put_back(key: str, basis: Basis) -> Operation:
     """The operation that restores the stored state of an attribute's property: its text, or not set."""
-    text = basis.stored_text(key)
-    return UnsetProperties((key,)) if text is None else SetProperties(((key, text),))
+    return set_or_unset(key, basis.stored_text(key))
 
 
 @frozen
@@ -136,13 +140,22 @@ class Attribute(ABC):
         """The value in the live table."""
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Whether a live value satisfies a declared one, by meaning and not by text."""
+        """Whether a live value satisfies a declared one, by meaning and not by text. By default, columns are compared
+        in order and without regard to case, and words as they are.
+        """
         del key
-        return found == declared
+        return folded(found) == folded(declared)
 
-    @abstractmethod
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        """The changes that a declaration requires; none if the table already agrees."""
+        """The changes that a declaration requires; none if the table already agrees. By default one for each key that
+        differs, by name, with columns in the table's spelling.
+        """
+        items = declared.items() if isinstance(declared, Mapping) else (("", declared),)
+        for key, value in sorted(items):
+            found = self.read(live, key)
+            if not self.agrees(found, value, key):
+                spelled, facts = resolved(value, live.schema)
+                yield Change(attribute=self.name, key=key, before=found, after=spelled, columns=facts)
 
     def normalized(self, declared: Declared, live: LiveTable, dialect: str) -> Declared:
         """The declaration with the spelling of the live table, where the dialect sees no difference between them."""

@@ -86,10 +86,6 @@ class Clustering(Attribute):
         same = isinstance(mine, tuple) and isinstance(theirs, tuple) and sorted(mine) == sorted(theirs)
         return names if same else declared
 
-    def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Compares the columns in order. Delta ignores the case of column names."""
-        return folded(found) == folded(declared)
-
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         """Yields at most one change of the columns, in the table's spelling, and one of ``data``."""
         found = self.read(live, "")

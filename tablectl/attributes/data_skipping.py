@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back
-from tablectl.attributes.value_types import Declared, ValueType, folded, has_order, has_statistics, no_column, resolved
+from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back, set_or_unset
+from tablectl.attributes.value_types import Declared, ValueType, folded, has_order, has_statistics, no_column
 from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath, column_text, fold_column, parse_column
 from tablectl.delta.properties import columns_text, split_columns
-from tablectl.model.operations import PARTITIONS, ClusterBy, Operation, Repartition, SetProperties, UnsetProperties
+from tablectl.model.operations import PARTITIONS, ClusterBy, Repartition
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 
@@ -49,12 +49,6 @@ class DataSkipping(Attribute):
         one, other = folded(found), folded(declared)
         return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else one == other
 
-    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        found = self.read(live, "")
-        if isinstance(declared, str | tuple) and not self.agrees(found, declared, ""):
-            spelled, facts = resolved(declared, live.schema)
-            yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
-
     def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
         """Refuses columns that Delta rejects, and a list that leaves clustering columns without statistics."""
         for reason, fix, condition in _problems(change, live, target):
@@ -62,9 +56,7 @@ class DataSkipping(Attribute):
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """Sets or unsets one property. Files are not read again."""
-        operation: Operation = UnsetProperties((keys.STATISTICS_COLUMNS,))
-        if isinstance(change.after, tuple):
-            operation = SetProperties(((keys.STATISTICS_COLUMNS, _stored(change.after)),))
+        operation = set_or_unset(keys.STATISTICS_COLUMNS, _stored(change.after))
         undo = put_back(keys.STATISTICS_COLUMNS, basis)
         return (PlannedOperation(change.id, operation, needs=(PARTITIONS,), undo=undo, undo_note=_STAYS),)
 
@@ -73,12 +65,12 @@ class DataSkipping(Attribute):
             yield "", self.read(live, "")
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
-        return {keys.STATISTICS_COLUMNS: _stored(declared) if isinstance(declared, tuple) else None}
+        return {keys.STATISTICS_COLUMNS: _stored(declared)}
 
 
-def _stored(columns: tuple[str, ...]) -> str:
-    """The text of the property."""
-    return columns_text(map(parse_column, columns))
+def _stored(value: Declared | None) -> str | None:
+    """The text of the property; ``None`` for ``default``."""
+    return columns_text(map(parse_column, value)) if isinstance(value, tuple) else None
 
 
 _Problem = tuple[str, str, str]

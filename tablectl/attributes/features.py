@@ -49,7 +49,9 @@ def _why_not(name: str, value: str) -> tuple[str, str]:
 
 
 class Features(Attribute):
-    """The attribute ``features``."""
+    """The attribute ``features``. Its changes are sorted by name: Delta drops a feature only after those that need it,
+    and they come first by name.
+    """
 
     name = "features"
     value_type = ValueType(
@@ -79,14 +81,6 @@ class Features(Attribute):
         """A table without a feature agrees with its drop."""
         del key
         return found == declared or (found, declared) == (_ABSENT, "dropped")
-
-    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        # Delta drops a feature only after those that need it, and they come first by name.
-        items = declared.items() if isinstance(declared, Mapping) else ()
-        for key, value in sorted(items):
-            found = self.read(live, key)
-            if not self.agrees(found, value, key):
-                yield Change(attribute=self.name, key=key, before=found, after=value)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Why the table, or the product, cannot take it."""

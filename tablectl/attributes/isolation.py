@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import ChangeTarget, PlannedOperation, WordAttribute, put_back
+from tablectl.attributes.base import ChangeTarget, PlannedOperation, WordAttribute, put_back, set_or_unset
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
-from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 
@@ -56,15 +55,8 @@ class Isolation(WordAttribute):
         return None
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
-        return (PlannedOperation(change.id, _operation(change.after), undo=put_back(keys.ISOLATION_LEVEL, basis)),)
+        operation = set_or_unset(keys.ISOLATION_LEVEL, None if change.after == "default" else change.after)
+        return (PlannedOperation(change.id, operation, undo=put_back(keys.ISOLATION_LEVEL, basis)),)
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
         return {keys.ISOLATION_LEVEL: None if declared == "default" else str(declared)}
-
-
-def _operation(level: Value) -> Operation:
-    return (
-        UnsetProperties((keys.ISOLATION_LEVEL,))
-        if level == "default"
-        else SetProperties(((keys.ISOLATION_LEVEL, str(level)),))
-    )

@@ -42,9 +42,8 @@ class Managed(Attribute):
         return UNKNOWN if managed is None else str(managed).lower()
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        found = self.read(live, "")
-        if isinstance(declared, str) and live.entry is not None and found != declared:
-            yield Change(attribute=self.name, before=found, after=declared)
+        """No change without an answer of a catalog: nothing is known then."""
+        return super().diff(declared, live) if live.entry is not None else ()
 
     def leaves_out(self, declared: Declared | None, live: LiveTable) -> bool:
         """What only managed tables have, until the table is one: it moves, so nothing can follow in the same run."""

@@ -1,4 +1,4 @@
-"""``partitioning``: the partition columns, in order.
+"""``partitioning``: the partition columns, in order, which determines the directories.
 
 No ALTER changes them (delta-1.5): one overwrite rewrites the whole table, and only if the policy says ``rewrite:
 allowed`` (docs/partitioning.md).
@@ -15,9 +15,9 @@ from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import NameSyntaxError, column_text, fold_column, parse_column
 from tablectl.delta.properties import parse_columns
-from tablectl.delta.schema import Column, Schema, columns_of
+from tablectl.delta.schema import Column, columns_of
 from tablectl.model.operations import ClusterBy, Operation, Repartition, ReplacePartitions
-from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
+from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
@@ -69,17 +69,6 @@ class Partitioning(Attribute):
 
     def read(self, live: LiveTable, key: str) -> Value:
         return tuple(column_text((column,)) for column in live.partition_columns) or "none"
-
-    def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Compares the columns in order, because the order determines the directories."""
-        return _folded(found) == _folded(declared)
-
-    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        found = self.read(live, "")
-        if not isinstance(declared, str | tuple) or self.agrees(found, declared, ""):
-            return
-        spelled, facts = _resolve(declared, live.schema)
-        yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
 
     def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
         for reason, fix, condition in _problems(change, live, target):
@@ -247,19 +236,3 @@ def _name(text: str) -> str:
     except NameSyntaxError:
         return text
     return path[0] if len(path) == 1 else text
-
-
-def _resolve(declared: str | tuple[str, ...], schema: Schema) -> tuple[Value, tuple[ColumnFact, ...]]:
-    if isinstance(declared, str):
-        return declared, ()
-    spelled, facts = [], []
-    for text in declared:
-        found = schema.find((_name(text),))
-        spelled.append(column_text(found[0]) if found else text)
-        if found:
-            facts.append(ColumnFact(column=spelled[-1], type=found[1].type))
-    return tuple(spelled), tuple(facts)
-
-
-def _folded(value: Value) -> object:
-    return tuple(name.casefold() for name in _names(value)) if isinstance(value, tuple) else value

@@ -50,9 +50,8 @@ class PredictiveOptimization(Attribute):
         return (live.entry.optimization if live.entry else "") or UNKNOWN
 
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        found = self.read(live, "")
-        if isinstance(declared, str) and live.entry is not None and found != declared:
-            yield Change(attribute=self.name, before=found, after=declared)
+        """No change without an answer of a catalog: nothing is known then."""
+        return super().diff(declared, live) if live.entry is not None else ()
 
     def leaves_out(self, declared: Declared | None, live: LiveTable) -> bool:
         """OPTIMIZE of a clustered table. A second one would cost without an effect."""

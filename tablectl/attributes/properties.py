@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tablectl.attributes.base import Attribute, ChangeTarget, Needs, PlannedOperation, is_true
+from tablectl.attributes.base import Attribute, ChangeTarget, Needs, PlannedOperation, is_true, set_or_unset
 from tablectl.attributes.deletion_vectors import BESIDE_MANIFEST
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.properties import find_anywhere
-from tablectl.model.operations import Operation, SetProperties, UnsetProperties
+from tablectl.model.operations import Operation, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.safe_text import cut
 from tablectl.model.table import LiveTable
@@ -42,14 +42,6 @@ class Properties(Attribute):
         readable = found == self.value_type.written(key, found)
         return found in {declared, cut(str(declared))} or (readable and _meaning(key, found) == _meaning(key, declared))
 
-    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        if not isinstance(declared, Mapping):
-            return
-        for key in sorted(declared):
-            found = self.read(live, key)
-            if not self.agrees(found, declared[key], key):
-                yield Change(attribute=self.name, key=key, before=found, after=declared[key])
-
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Symlink manifests exclude deletion vectors and mapped columns, and the change data feed needs its own column
         names (delta-1.3, delta-1.8).
@@ -67,10 +59,8 @@ class Properties(Attribute):
         note = ""
         if known and known.enables(change.after) and not basis.protocol.protocol().has(known.feature):
             note = f"the protocol feature {known.feature}"
-        step = PlannedOperation(
-            change.id, _operation(change.key, change.after), undo=_operation(change.key, change.before), undo_note=note
-        )
-        return (step,)
+        made, undo = set_or_unset(change.key, change.after), set_or_unset(change.key, change.before)
+        return (PlannedOperation(change.id, made, undo=undo, undo_note=note),)
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
         """The keys of Delta. User keys concern no other attribute."""
@@ -120,10 +110,6 @@ def _against_feed(change: Change, live: LiveTable) -> Refusal | None:
         fix=f"rename the column, or leave {keys.CHANGE_DATA_FEED} out",
         condition="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
     )
-
-
-def _operation(key: str, value: Value) -> Operation:
-    return UnsetProperties((key,)) if value is None else SetProperties(((key, str(value)),))
 
 
 def _meaning(key: str, value: Value) -> object:

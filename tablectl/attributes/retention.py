@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back
+from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back, set_or_unset
 from tablectl.attributes.value_types import Declared, FieldType, ValueType
 from tablectl.delta import keys
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
-from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
 
@@ -54,13 +53,6 @@ class Retention(Attribute):
         readable = found == self.value_type.written(key, found) and _micros(found) is not None
         return found == declared or (readable and _micros(found) == _micros(declared))
 
-    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
-        items = declared.items() if isinstance(declared, Mapping) else ()
-        for key, value in sorted(items):
-            found = self.read(live, key)
-            if not self.agrees(found, value, key):
-                yield Change(attribute=self.name, key=key, before=found, after=value)
-
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Refuses a log that is kept for a shorter time than deleted files. The key that is not declared counts with
         its live value.
@@ -89,8 +81,8 @@ class Retention(Attribute):
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """Sets or unsets one property. Nothing is deleted by the change itself."""
-        key, value = _KEYS[change.key], str(change.after)
-        operation: Operation = UnsetProperties((key,)) if value == DEFAULT else SetProperties(((key, value),))
+        key = _KEYS[change.key]
+        operation = set_or_unset(key, None if change.after == DEFAULT else change.after)
         note = f"the loss of {_LOST[change.key]} that was deleted in between"
         return (PlannedOperation(change.id, operation, undo=put_back(key, basis), undo_note=note),)
 

@@ -93,19 +93,6 @@ class ValueType:
         return written_text(stored, value) if key and isinstance(value, str) and not self.named else value
 
     @property
-    def takes(self) -> str:
-        """The permitted values, as a clause for messages."""
-        if self.keyed:
-            return "takes a map of keys to texts"
-        if self.named:
-            return f"takes a map of {self.named.takes}"
-        if self.fields:
-            return f"takes a map with {' and '.join(f'`{each.name}`' for each in self.fields)}"
-        if self.columns:
-            return " or ".join(("takes a list of columns", *(f"`{word}`" for word in self.words)))
-        return f"takes one of {', '.join(self.words)}"
-
-    @property
     def example(self) -> str:
         """A valid line, for hints."""
         if self.keyed:
@@ -142,7 +129,9 @@ class ValueType:
 
 
 def folded(value: Value) -> Value:
-    """A form in which lists that Delta does not distinguish are equal: it ignores the case of column names."""
+    """A form in which lists that Delta does not distinguish are equal: it ignores the case of column names. Texts stay
+    as they are.
+    """
     if not isinstance(value, tuple):
         return value
     try:
@@ -151,9 +140,11 @@ def folded(value: Value) -> Value:
         return value
 
 
-def resolved(declared: str | tuple[str, ...], schema: Schema) -> tuple[Value, tuple[ColumnFact, ...]]:
-    """The declared columns in the table's spelling, with the facts about those that the table has."""
-    if isinstance(declared, str):
+def resolved(declared: Value, schema: Schema) -> tuple[Value, tuple[ColumnFact, ...]]:
+    """The declared columns in the table's spelling, with the facts about those that the table has. Any other value is
+    returned as it is.
+    """
+    if not isinstance(declared, tuple):
         return declared, ()
     spelled, facts = [], []
     for text in declared:

@@ -44,11 +44,6 @@ def test_what_is_not(shape: ValueType, value: object) -> None:
 
 
 def test_in_words() -> None:
-    assert [shape.takes for shape in (WORDS, COLUMNS, KEYED)] == [
-        "takes one of low, high",
-        "takes a list of columns or `none`",
-        "takes a map of keys to texts",
-    ]
     assert [shape.example for shape in (WORDS, COLUMNS, KEYED)] == [
         "`level: low`",
         "`order: [customer_id, order_date]`",
