@@ -14,7 +14,7 @@ from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, dialect_of
 from tablectl.delta.protocol import PROTECTION, TableFeature, dependents, find_feature
 from tablectl.model.operations import DropFeature, Operation, SetOptimization, SetProperties, UnsetProperties
-from tablectl.model.plan import Basis, Change, Phase, Refusal, Rewrite, Value
+from tablectl.model.plan import Basis, Change, Phase, Reason, Rewrite, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.support.frozen import frozen
@@ -169,12 +169,12 @@ class Attribute(ABC):
         del declared, live
         return False
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """Why the change cannot be made on this table; ``None`` if it can."""
         del change, live, target
         return None
 
-    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Reason]:
         """Every reason why the change cannot be made on this table; by default at most the one of ``check``."""
         found = self.check(change, live, target)
         return () if found is None else (found,)
@@ -218,7 +218,7 @@ class Attribute(ABC):
         values = tuple((key, value) for key, value in self.planned(declared).items() if value is not None)
         return (SetProperties(values),) if values else ()
 
-    def birth_refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+    def birth_refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Reason]:
         """Why no new table can have the value: ``live`` is a table that has its columns, and nothing else."""
         return self.refusals(change, live, target)
 
@@ -278,42 +278,39 @@ UNKNOWN = "unknown"
 """The value of a setting that no catalog told. No policy can declare it."""
 
 
-def why_no_catalog_setting(change: Change, live: LiveTable, target: ChangeTarget, statement: str) -> Refusal | None:
+def why_no_catalog_setting(change: Change, live: LiveTable, target: ChangeTarget, statement: str) -> Reason | None:
     """Why a statement for managed tables of Unity Catalog cannot run on a table; ``None`` if nothing prevents it.
 
     What the catalog does not say prevents nothing.
     """
-    if wrong := why_no_dialect(change, target, statement):
+    if wrong := why_no_dialect(target, statement):
         return wrong
     entry = live.entry
     if entry is None or entry.managed is not False:
         return _without_optimization(change, live, target)
-    return Refusal(
-        change=change.id,
+    return Reason(
         reason=f"the catalog lists an external table, and {statement} needs a managed one",
         fix="declare `managed: true` too, and apply twice; or leave it out",
     )
 
 
-def _without_optimization(change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+def _without_optimization(change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
     """``CLUSTER BY AUTO`` needs predictive optimization."""
     off = live.entry is not None and live.entry.optimized is False
     if change.attribute != "clustering" or not off or SetOptimization("ENABLE") in target.operations:
         return None
-    return Refusal(
-        change=change.id,
+    return Reason(
         reason="predictive optimization is off for the table, and CLUSTER BY AUTO needs it",
         fix="declare `predictive_optimization: enabled` too, or name the columns",
     )
 
 
-def why_no_dialect(change: Change, target: ChangeTarget, statement: str) -> Refusal | None:
+def why_no_dialect(target: ChangeTarget, statement: str) -> Reason | None:
     """Why a product does not have a statement of Unity Catalog; ``None`` if it has."""
     dialect = dialect_of(target.dialect)
     if dialect.catalog_settings:
         return None
-    return Refusal(
-        change=change.id,
+    return Reason(
         reason=f"{dialect.title} has no {statement}",
         fix=f"leave it out, or set `engine.dialect: {DATABRICKS.name}` in tablectl.yaml",
     )
@@ -358,7 +355,7 @@ def _restored(feature: TableFeature, basis: Basis) -> tuple[tuple[str, str], ...
     return ((feature.support, "supported"), *used)
 
 
-def against_drop(change: Change, name: str, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
+def against_drop(name: str, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     """Why Delta refuses to drop a feature of this table. A feature that the plan drops, too, goes first."""
     going = {each.name for each in target.operations if isinstance(each, DropFeature)}
     others = tuple(each for each in dependents(name, live.protocol) if each not in going)
@@ -371,8 +368,7 @@ def against_drop(change: Change, name: str, live: LiveTable, target: ChangeTarge
             if stay
             else f"apply {_drops(others)} first: Delta drops one feature after the other"
         )
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason=f"the table has {names}, which needs {name}",
             fix=fix,
             condition="DELTA_FEATURE_DROP_DEPENDENT_FEATURE",

@@ -42,7 +42,7 @@ from tablectl.delta.names import (
 )
 from tablectl.model.file_layout import ClusteringState, FileGroup
 from tablectl.model.operations import PARTITIONS, ClusterBy, Operation, OptimizeData, Repartition, ReplacePartitions
-from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
+from tablectl.model.plan import Basis, Change, Reason, Rewrite, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
@@ -97,20 +97,19 @@ class Clustering(Attribute):
         if isinstance(spelled, tuple) and live.marks and _left(live, live.marks, spelled).files:
             yield Change(attribute=self.name, key=DATA, before="outdated", after="clustered", columns=facts)
 
-    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Reason]:
         if change.key != DATA and isinstance(change.after, tuple):
-            yield from filter(None, (_check_column(change, text, live, target) for text in change.after))
+            yield from filter(None, (_check_column(text, live, target) for text in change.after))
         yield from super().refusals(change, live, target)
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         if change.key == DATA:
             return _check_data(change, live, target)
         if change.after == AUTO and (wrong := why_no_catalog_setting(change, live, target, "CLUSTER BY AUTO")):
             return wrong
         if live.partition_columns and not _unpartitioned(target):
             columns = ", ".join(live.partition_columns)
-            return Refusal(
-                change=change.id,
+            return Reason(
                 reason=f"the table is partitioned by {columns}; Delta clusters only tables without partitions",
                 fix="drop `clustering`, or declare `partitioning: none`, which rewrites the table "
                 "(`rewrite: allowed`) or, on newer versions of Databricks Runtime, changes it in place",
@@ -170,14 +169,13 @@ def _unpartitioned(target: ChangeTarget) -> bool:
     return any(each == Repartition(()) or isinstance(each, ReplacePartitions) for each in target.operations)
 
 
-def _check_data(change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+def _check_data(change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
     """Refuses if the table's columns are no longer the declared ones, because the data would follow the wrong
     columns.
     """
     if change.attribute in target.changes or _names(live) == tuple(fact.column for fact in change.columns):
         return None
-    return Refusal(
-        change=change.id,
+    return Reason(
         reason=f"the table is clustered by other columns now: {', '.join(_names(live)) or 'none'}",
         fix="plan again",
     )
@@ -223,22 +221,19 @@ def _optimize(change: Change, basis: Basis) -> PlannedOperation:
     )
 
 
-def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+def _check_column(text: str, live: LiveTable, target: ChangeTarget) -> Reason | None:
     found = live.schema.find(parse_column(text))
     if found is None:
-        reason, fix, condition = no_column(text, live.schema)
-        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
+        return no_column(text, live.schema)
     path, field = found
     if not has_order(field):
-        return Refusal(
-            change=change.id,
+        return Reason(
             reason=f"column {text} is of type {field.type}, which has no order that clustering could use",
             fix="choose columns of a number, date, timestamp or string type; fields of a struct as `struct.field`",
             condition="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
         )
     if not has_statistics(path, live.schema, lambda key: target.property(live, key)):
-        return Refusal(
-            change=change.id,
+        return Reason(
             reason=f"Delta collects no statistics for column {text}, and clustering needs them",
             fix=f"name {text} in `data_skipping`, or declare a larger {keys.INDEXED_COLUMNS} under `properties`",
             condition="DELTA_CLUSTERING_COLUMN_MISSING_STATS",

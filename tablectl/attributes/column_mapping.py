@@ -28,7 +28,7 @@ from tablectl.delta.keys import MANIFEST
 from tablectl.delta.names import ColumnPath, column_text, parse_column
 from tablectl.delta.schema import Schema
 from tablectl.model.operations import ClusterBy, RemoveMapping, SetProperties
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
@@ -73,13 +73,13 @@ class ColumnMapping(WordAttribute):
         """A mapping is removed before the feature."""
         return (SUPPORTED,) if declared == "dropped" else ()
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        if change.after == "dropped" and (refusal := next(against_drop(change, _FEATURE, live, target), None)):
-            return refusal
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
+        if change.after == "dropped" and (reason := next(against_drop(_FEATURE, live, target), None)):
+            return reason
         if change.before == SUPPORTED and change.after == "dropped":
             return None
-        found = _against_mapping if change.after == "name" else _against_removal
-        return next(found(change, live, target), None)
+        found = _against_mapping(change, live, target) if change.after == "name" else _against_removal(live, target)
+        return next(found, None)
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         on = SetProperties(((keys.COLUMN_MAPPING, "name"),))
@@ -108,43 +108,38 @@ class ColumnMapping(WordAttribute):
         return NO_NEEDS if value == "name" else Needs(size=True, truncation=truncation)
 
 
-def _against_mapping(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
+def _against_mapping(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     if change.before not in {"none", SUPPORTED}:
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason=f"the table maps its columns by {change.before}, and Delta does not change that to `name`",
             fix="leave `column_mapping` out: columns can be renamed and dropped as they are; "
             "or apply `column_mapping: none` with `rewrite: allowed` first",
             condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
         )
     elif _MAPPING_METADATA in live.schema.text:
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason="columns of the table already have ids or physical names, although its columns are not mapped: "
             "an old version of Delta left them there, and mapping by them could read the wrong columns",
             fix="copy the table (CREATE TABLE … AS SELECT), or leave the mapping off",
             condition="DELTA_ENABLING_COLUMN_MAPPING_DISALLOWED_WHEN_COLUMN_MAPPING_METADATA_ALREADY_EXISTS",
         )
     if is_true(target.property(live, keys.MANIFEST)):
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason="the table writes symlink manifests, whose readers do not know the names in the data files",
             fix=f"declare {keys.MANIFEST}: false under `properties`, or leave the mapping off",
             condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
         )
 
 
-def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
+def _against_removal(live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     if any(is_true(target.property(live, key)) for key in keys.ICEBERG_COMPATS):
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason="the table is kept compatible with Iceberg, which needs its columns mapped",
             fix="declare `uniform: none` too, or leave the mapping on",
             condition="DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY",
         )
     if bad := why_needed(live.schema):
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason=bad,
             fix="rename the column (ALTER TABLE … RENAME COLUMN), or leave the mapping on",
             condition="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
@@ -162,7 +157,7 @@ def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> I
                 "that name for the clustering, and the table could not be optimized or clustered again"
             )
             fix = f"apply {first}`column_mapping: none`, then the clustering"
-            yield Refusal(change=change.id, reason=reason, fix=fix)
+            yield Reason(reason, fix)
             return
 
 

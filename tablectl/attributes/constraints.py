@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation
 from tablectl.attributes.value_types import Declared, NamedValues, ValueType, no_column
@@ -24,7 +25,7 @@ from tablectl.model.operations import (
     SetNotNull,
     SetProperties,
 )
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.safe_text import is_cut
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -93,23 +94,20 @@ class Constraints(Attribute):
                 via = (NONE, NULLABLE, NOT_NULL) if replaced else ()
                 yield Change(attribute=self.name, key=key, before=found, after=value, via=via)
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """A column that is missing, or that is named like a CHECK constraint of the table."""
         if change.after not in _OF_COLUMNS:
             return None if change.after == NONE else _missing_column(change, live)
         column = live.schema.find(parse_column(change.key))
         if column is None:
-            reason, fix, _ = no_column(change.key, live.schema)
-            return Refusal(change=change.id, reason=reason, fix=fix)
+            return replace(no_column(change.key, live.schema), condition="")
         if change.after == NOT_NULL and not dialect_of(target.dialect).sets_not_null:
-            return Refusal(
-                change=change.id,
+            return Reason(
                 reason="Spark refuses to make a column of an existing Delta table NOT NULL (delta-1.12)",
                 fix=f"declare a CHECK constraint, which does the same: `{column[0][-1]}_set: {change.key} IS NOT NULL`",
             )
         if _expression(live, change.key) is not None:
-            return Refusal(
-                change=change.id,
+            return Reason(
                 reason=f"{change.key} is a column, and the name of a CHECK constraint, too",
                 fix="give the constraint another name",
             )
@@ -186,15 +184,14 @@ def violated_by(change: Change) -> str:
     return f"NOT coalesce(({change.after}), false)"
 
 
-def _missing_column(change: Change, live: LiveTable) -> Refusal | None:
+def _missing_column(change: Change, live: LiveTable) -> Reason | None:
     """Fields are looked up within structs; what is inside arrays and maps, Spark checks when it adds the constraint."""
     for column in columns_in(str(change.after)):
         for length in range(1, len(column) + 1):
             above = live.schema.find(column[: length - 1])
             if (length == 1 or (above and above[1].fields)) and live.schema.find(column[:length]) is None:
-                reason, fix, condition = no_column(column_text(column), live.schema)
-                reason = f"{reason}, which the expression names"
-                return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
+                missing = no_column(column_text(column), live.schema)
+                return replace(missing, reason=f"{missing.reason}, which the expression names")
     return None
 
 

@@ -15,7 +15,7 @@ from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath, column_text, fold_column, parse_column
 from tablectl.delta.properties import columns_text, split_columns
 from tablectl.model.operations import PARTITIONS, ClusterBy, Repartition
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
 
 _STAYS = "the statistics of files written in between"
@@ -49,10 +49,9 @@ class DataSkipping(Attribute):
         one, other = folded(found), folded(declared)
         return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else one == other
 
-    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Reason]:
         """Refuses columns that Delta rejects, and a list that leaves clustering columns without statistics."""
-        for reason, fix, condition in _problems(change, live, target):
-            yield Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
+        return _problems(change, live, target)
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         """Sets or unsets one property. Files are not read again."""
@@ -73,11 +72,7 @@ def _stored(value: Declared | None) -> str | None:
     return columns_text(map(parse_column, value)) if isinstance(value, tuple) else None
 
 
-_Problem = tuple[str, str, str]
-"""Reason, fix, and the engine's error class."""
-
-
-def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
+def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     columns = change.after if isinstance(change.after, tuple) else ()
     partitions = {name.casefold() for name in _partitions(live, target)}
     seen: set[ColumnPath] = set()
@@ -88,11 +83,10 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
             yield no_column(text, live.schema)
             continue
         if len(path) == 1 and path[0].casefold() in partitions:
-            condition = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
-            yield (
-                f"{text} is a partition column, and Delta skips partitions without statistics",
-                _without(text),
-                condition,
+            yield Reason(
+                reason=f"{text} is a partition column, and Delta skips partitions without statistics",
+                fix=f"leave {text} out of `data_skipping`",
+                condition="DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
             )
         below = [(leaf, field) for leaf, field in live.schema.leaves() if leaf[: len(found[0])] == found[0]]
         for leaf, field in below:
@@ -101,16 +95,12 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
             if len(leaf) == 1 and not has_order(field):
                 reason = f"Delta keeps no statistics of {column_text(leaf)}, which is of type {field.type}"
                 fix = "name columns of a number, date, timestamp or string type"
-                yield reason, fix, "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
+                yield Reason(reason, fix, "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE")
             if fold_column(leaf) in seen:
                 reason = f"{column_text(leaf)} is named twice: by itself and by its struct"
-                yield reason, "name one of them", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"
+                yield Reason(reason, "name one of them", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS")
             seen.add(fold_column(leaf))
     yield from _clustering(live, target)
-
-
-def _without(column: str) -> str:
-    return f"leave {column} out of `data_skipping`"
 
 
 def _partitions(live: LiveTable, target: ChangeTarget) -> tuple[str, ...]:
@@ -118,15 +108,14 @@ def _partitions(live: LiveTable, target: ChangeTarget) -> tuple[str, ...]:
     return planned[-1] if planned else live.partition_columns
 
 
-def _clustering(live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
+def _clustering(live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     """Clustering columns need statistics, which Delta does not check. ``clustering`` checks those of the same plan."""
     if any(isinstance(each, ClusterBy) for each in target.operations):
         return
     for path in live.clustering or ():
         if not has_statistics(path, live.schema, lambda key: target.property(live, key)):
             text = column_text(path)
-            yield (
-                f"the table is clustered by {text}, which would be left without statistics",
-                f"add {text} to `data_skipping`, or change `clustering` too",
-                "",
+            yield Reason(
+                reason=f"the table is clustered by {text}, which would be left without statistics",
+                fix=f"add {text} to `data_skipping`, or change `clustering` too",
             )

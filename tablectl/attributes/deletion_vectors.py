@@ -26,7 +26,7 @@ from tablectl.delta import keys
 from tablectl.delta.keys import MANIFEST
 from tablectl.delta.protocol import PROTECTION
 from tablectl.model.operations import DropFeature, Purge, SetProperties
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
@@ -80,28 +80,25 @@ class DeletionVectors(WordAttribute):
             before = "disabled" if declared == "enabled" else found
             yield Change(attribute=self.name, before=before, after=declared, via=_on_the_way(before, declared, live))
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """Readers of symlink manifests and of Iceberg do not support vectors, so Delta rejects vectors there
         (delta-1.3).
         """
         if change.after == "enabled" and is_true(target.property(live, keys.MANIFEST)):
-            return Refusal(
-                change=change.id,
+            return Reason(
                 reason="the table writes symlink manifests, which cannot say that a row is deleted",
                 fix=f"declare {keys.MANIFEST}: false under `properties`, or leave deletion vectors off",
                 condition=BESIDE_MANIFEST,
             )
         if change.after == "enabled" and any(is_true(target.property(live, key)) for key in _ICEBERG_KEYS):
-            return Refusal(
-                change=change.id,
+            return Reason(
                 reason="the table is, or would be, readable as Iceberg, whose readers do not know deletion vectors",
                 fix="declare `uniform: none` too, or leave deletion vectors off",
                 condition="DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_SHOULD_BE_DISABLED",
             )
         formats = (target.property(live, keys.UNIFORM_FORMATS) or "").lower().split(",")
         if change.after == "enabled" and "hudi" in {each.strip() for each in formats}:
-            return Refusal(
-                change=change.id,
+            return Reason(
                 reason="the table is readable as Hudi, whose readers do not know deletion vectors",
                 fix=f"take hudi out of {keys.UNIFORM_FORMATS} yourself, or leave deletion vectors off",
                 condition="DELTA_UNIVERSAL_FORMAT_VIOLATION",

@@ -17,7 +17,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import FEATURES, PROTECTION, SUPPORT, TableFeature, find_feature, leaves, with_needed
 from tablectl.model.operations import DropConstraint, DropFeature, Operation, SetProperties
 from tablectl.model.operations.drop_feature import WIDENED
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.support.json_text import write_json
@@ -82,7 +82,7 @@ class Features(Attribute):
         del key
         return found == declared or (found, declared) == (_ABSENT, "dropped")
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """Why the table, or the product, cannot take it."""
         found = _against_drop(change, live, target) if change.after == "dropped" else _against_support(change, target)
         return next(found, None)
@@ -121,7 +121,7 @@ class Features(Attribute):
         values = tuple((each.support, "supported") for each in added if each)
         return (SetProperties(values),) if values else ()
 
-    def birth_refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+    def birth_refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Reason]:
         """A new table can have every feature: also catalog commits, which open-source Delta gives to no other."""
         return ()
 
@@ -158,11 +158,10 @@ def _is_on(feature: TableFeature, basis: Basis) -> bool:
     return switch is not None and (basis.stored_text(switch.key) or "").lower() == switch.on
 
 
-def _against_support(change: Change, target: ChangeTarget) -> Iterator[Refusal]:
+def _against_support(change: Change, target: ChangeTarget) -> Iterator[Reason]:
     if change.key == _CATALOG and not dialect_of(target.dialect).maintains_managed:
         known = capability("catalog_commits", "switch on an existing table")
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason="open-source Delta gives catalog commits to a new table only: Unity Catalog creates it with them "
             f"(delta-1.11). On Databricks, `{known.form}` needs runtime {known.first} ({known.cited})",
             fix="run it on Databricks (`engine.dialect: databricks`), or create the table again in Unity Catalog with "
@@ -171,30 +170,27 @@ def _against_support(change: Change, target: ChangeTarget) -> Iterator[Refusal]:
         )
 
 
-def _against_drop(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
+def _against_drop(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     name = change.key
     if name == _CATALOG and not dialect_of(target.dialect).maintains_managed:
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason="open-source Delta cannot take a table out of its catalog's commits (delta-1.11)",
             fix="run it on Databricks Runtime 18.0 or newer, or leave it out of the policy",
             condition="DELTA_FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE",
         )
     if name == PROTECTION and not target.options.truncate_history:
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason=f"Delta drops {name} only together with the history that it protects",
             fix="consent with `truncate_history: true`, or leave it in: it locks out no reader",
             condition="DELTA_FEATURE_CAN_ONLY_DROP_CHECKPOINT_PROTECTION_WITH_HISTORY_TRUNCATION",
         )
-    yield from against_drop(change, name, live, target)
+    yield from against_drop(name, live, target)
     if name == "checkConstraints":
         going = {each.name.lower() for each in target.operations if isinstance(each, DropConstraint)}
         named = (key[len(keys.CONSTRAINTS) :] for key in live.properties if key.lower().startswith(keys.CONSTRAINTS))
         left = sorted(each for each in named if each.lower() not in going)
         if left:
-            yield Refusal(
-                change=change.id,
+            yield Reason(
                 reason=f"the table has the CHECK constraint{'s' * (len(left) > 1)} {', '.join(left)}, and Delta drops "
                 "no constraint with the feature",
                 fix=f"declare `constraints: {{{', '.join(f'{_quoted(each)}: none' for each in left)}}}`",
@@ -203,8 +199,7 @@ def _against_drop(change: Change, live: LiveTable, target: ChangeTarget) -> Iter
     if name == "geospatial":
         bad = next((path for path, field in live.schema.every_field() if field.type.startswith(_GEO)), None)
         if bad:
-            yield Refusal(
-                change=change.id,
+            yield Reason(
                 reason=f"column {'.'.join(bad)} has a geospatial type, and Delta drops no column with the feature",
                 fix="drop the column yourself first, or leave the feature in",
                 condition="DELTA_CANNOT_DROP_GEOSPATIAL_FEATURE",

@@ -13,7 +13,7 @@ from tablectl.attributes.base import ChangeTarget, PlannedOperation, WordAttribu
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
 
 IsolationValue = Literal["Serializable", "WriteSerializable", "default"]
@@ -41,12 +41,11 @@ class Isolation(WordAttribute):
             (level for level in ("Serializable", "WriteSerializable") if level.lower() == stored.lower()), stored
         )
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """Open-source Delta honours a stored WriteSerializable but rejects setting it (delta-1.2)."""
         dialect = dialect_of(target.dialect)
         if change.after not in {*dialect.settable_levels, "default"}:
-            return Refusal(
-                change=change.id,
+            return Reason(
                 reason=f"{dialect.title} can set only the isolation level Serializable; "
                 f"it honours a {change.after} that another engine stored",
                 fix="declare `isolation: Serializable` or `default`; "

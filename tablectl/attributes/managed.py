@@ -16,7 +16,7 @@ from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS
 from tablectl.delta.protocol import Protocol
 from tablectl.model.operations import Operation, SetManaged, UnsetManaged
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
@@ -49,18 +49,15 @@ class Managed(Attribute):
         """What only managed tables have, until the table is one: it moves, so nothing can follow in the same run."""
         return declared == "true" and live.entry is not None and live.entry.managed is False
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """Refuses what the documentation excludes. The table moves, so that nothing after it could be verified: it is
         the last change of a table.
         """
         statement = "SET MANAGED" if change.after == "true" else "UNSET MANAGED"
-        if wrong := why_no_dialect(change, target, statement):
+        if wrong := why_no_dialect(target, statement):
             return wrong
         loses = not target.options.truncate_history and bool(target.property(live, keys.UNIFORM_FORMATS))
-        reason, fix, condition = next(_problems(change, live, loses=loses), ("", "", ""))
-        if not reason:
-            return None
-        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
+        return next(_problems(change, live, loses=loses), None)
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         if change.after == "true":
@@ -78,23 +75,23 @@ class Managed(Attribute):
         return Needs(entry=True)
 
 
-def _problems(change: Change, live: LiveTable, *, loses: bool) -> Iterator[tuple[str, str, str]]:
-    """Reason, fix, and the engine's error class. ``loses``: the history of Iceberg reads, without consent."""
+def _problems(change: Change, live: LiveTable, *, loses: bool) -> Iterator[Reason]:
+    """``loses``: the history of Iceberg reads, without consent."""
     if live.entry is not None and live.entry.foreign:
         statement = "SET MANAGED MOVE or COPY" if change.after == "true" else "SET EXTERNAL"
         fix = (
             f"stop the writers of its own catalog, and run `ALTER TABLE … {statement}` by hand (Runtime 17.3 or newer)"
         )
-        yield "another catalog owns the table, and its writers do not wait for this apply", fix, ""
+        yield Reason("another catalog owns the table, and its writers do not wait for this apply", fix)
     elif change.before == UNKNOWN:
         fix = "configure the catalog as `type: unity` in tablectl.yaml (docs/unity-catalog.md), or leave it out"
-        yield "no catalog tells whether the table is managed", fix, ""
+        yield Reason("no catalog tells whether the table is managed", fix)
     if change.after == "true" and _numbered_mapping(live.protocol):
         reason = "SET MANAGED fails on reader version 2 and writer version 7 with columnMapping"
-        yield reason, "raise the reader version to 3 first", "DELTA_TRUNCATED_TRANSACTION_LOG"
+        yield Reason(reason, "raise the reader version to 3 first", "DELTA_TRUNCATED_TRANSACTION_LOG")
     if change.after == "true" and loses:
         reason = "the table has UniForm, and SET MANAGED then gives up the history of Iceberg reads"
-        yield reason, "accept that with `truncate_history: true`, or end UniForm first", ""
+        yield Reason(reason, "accept that with `truncate_history: true`, or end UniForm first")
 
 
 def _numbered_mapping(protocol: Protocol) -> bool:

@@ -17,7 +17,7 @@ from tablectl.delta.names import NameSyntaxError, column_text, fold_column, pars
 from tablectl.delta.properties import parse_columns
 from tablectl.delta.schema import Column, columns_of
 from tablectl.model.operations import ClusterBy, Operation, Repartition, ReplacePartitions
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
@@ -70,9 +70,8 @@ class Partitioning(Attribute):
     def read(self, live: LiveTable, key: str) -> Value:
         return tuple(column_text((column,)) for column in live.partition_columns) or "none"
 
-    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
-        for reason, fix, condition in _problems(change, live, target):
-            yield Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
+    def refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Reason]:
+        return _problems(change, live, target)
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         back = Repartition(_names(change.before))
@@ -83,10 +82,9 @@ class Partitioning(Attribute):
         """The partition columns. Without them, a new table has no partitions."""
         return (Repartition(_names(declared)),) if isinstance(declared, tuple) else ()
 
-    def birth_refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Refusal]:
+    def birth_refusals(self, change: Change, live: LiveTable, target: ChangeTarget) -> Iterable[Reason]:
         """A new table has no data to rewrite: only its columns count."""
-        for reason, fix, condition in _bad_columns(change, live):
-            yield Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
+        return _bad_columns(change, live)
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
         if live.partition_columns:
@@ -99,11 +97,7 @@ class Partitioning(Attribute):
         return Needs(entry=not self.agrees(self.read(live, ""), value, ""))
 
 
-_Problem = tuple[str, str, str]
-"""Reason, fix, and the engine's error class."""
-
-
-def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
+def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     if any(isinstance(each, ReplacePartitions) for each in target.operations):
         return  # no data is rewritten
     if not dialect_of(target.dialect).rewrite_measured:
@@ -113,7 +107,7 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
     yield from _lost_by_rewrite(change, live, target)
 
 
-def _hidden_from_reader(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
+def _hidden_from_reader(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     """Rows and values that the rewrite would not read, and so would not write again.
 
     Row filters and column masks apply to whoever reads a table (docs.databricks.com, "Row filters and column masks").
@@ -122,16 +116,16 @@ def _hidden_from_reader(change: Change, live: LiveTable, target: ChangeTarget) -
     filtered = live.entry.filtered if live.entry else None
     if filtered is None:
         reason = f"no catalog tells whether the table has row filters or column masks, and {_STORES_SEEN}"
-        yield reason, f"configure its catalog as `type: unity`; {_in_place(change)}", ""
+        yield Reason(reason, f"configure its catalog as `type: unity`; {_in_place(change)}")
     if filtered:
-        yield f"the table has row filters or column masks, and {_STORES_SEEN}", _in_place(change), ""
+        yield Reason(f"the table has row filters or column masks, and {_STORES_SEEN}", _in_place(change))
     if _MASKED not in target.options.allow:
         reason = f"{_STORES_SEEN}, and policies of Unity Catalog for tags (ABAC) are not in a table's entry"
         consent = "if no such policy hides rows or values from the user of the apply, consent with"
-        yield reason, f"{consent} `allow: [{_MASKED}]`; {_in_place(change)}", ""
+        yield Reason(reason, f"{consent} `allow: [{_MASKED}]`; {_in_place(change)}")
 
 
-def _undocumented(live: LiveTable) -> Iterator[_Problem]:
+def _undocumented(live: LiveTable) -> Iterator[Reason]:
     """Columns of which no source says that an overwrite on Databricks keeps them."""
     try:
         described = columns_of(live.schema.text)
@@ -140,7 +134,8 @@ def _undocumented(live: LiveTable) -> Iterator[_Problem]:
     for column in described:
         if any(key.startswith(_COMPUTED) for key in column.metadata):
             name = column_text(column.path)
-            yield f"{name} is a generated or identity column, which Databricks may lose in a rewrite", _HARMLESS, ""
+            reason = f"{name} is a generated or identity column, which Databricks may lose in a rewrite"
+            yield Reason(reason, _HARMLESS)
 
 
 def _in_place(change: Change) -> str:
@@ -154,7 +149,7 @@ def _in_place(change: Change) -> str:
     )
 
 
-def _bad_columns(change: Change, live: LiveTable) -> Iterator[_Problem]:
+def _bad_columns(change: Change, live: LiveTable) -> Iterator[Reason]:
     names = _names(change.after)
     for name in names:
         found = live.schema.find((name,))
@@ -162,43 +157,47 @@ def _bad_columns(change: Change, live: LiveTable) -> Iterator[_Problem]:
             yield no_column(name, live.schema)
         elif not (found[1].type in _TYPES or found[1].type.startswith(("decimal", "char", "varchar"))):
             kind = found[1].type
-            yield f"Delta cannot partition by column {name} of type {kind}", "choose a column of a plain type", ""
+            yield Reason(f"Delta cannot partition by column {name} of type {kind}", "choose a column of a plain type")
     if len({name.casefold() for name in names}) < len(names):
-        yield "a column is named twice", "name each column once", ""
+        yield Reason("a column is named twice", "name each column once")
     if len(names) == len(live.schema.fields):
         condition = "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION"
-        yield "no column would remain besides the partition columns", "name fewer columns", condition
+        yield Reason("no column would remain besides the partition columns", "name fewer columns", condition)
 
 
-def _lost_by_rewrite(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
+def _lost_by_rewrite(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     """What the rewrite would lose or change although no policy declares it (docs/partitioning.md)."""
     if live.clustering and not any(isinstance(each, ClusterBy) for each in target.operations):
         columns = ", ".join(column_text(path) for path in live.clustering)
-        yield f"the table is clustered by {columns}, which a rewrite removes", "declare `clustering: none` too", ""
+        reason = f"the table is clustered by {columns}, which a rewrite removes"
+        yield Reason(reason, "declare `clustering: none` too")
     yield from _against_statistics(change, live)
     if (target.property(live, keys.APPEND_ONLY) or "").lower() == "true":
         condition = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
         if (live.property(keys.APPEND_ONLY) or "").lower() == "true":
             fix = f"declare {keys.APPEND_ONLY}: null under `properties`"
-            yield "the table is append-only: Delta takes no overwrite", fix, condition
+            yield Reason("the table is append-only: Delta takes no overwrite", fix, condition)
         else:
             fix = f"apply `partitioning` first, and declare {keys.APPEND_ONLY} after that"
-            yield "the same policy makes the table append-only: Delta takes no overwrite then", fix, condition
+            reason = "the same policy makes the table append-only: Delta takes no overwrite then"
+            yield Reason(reason, fix, condition)
     if (target.property(live, keys.ROW_TRACKING) or "").lower() == "true":
-        yield "row tracking is on, and the rewritten rows would get new row ids", "turn row tracking off first", ""
+        reason = "row tracking is on, and the rewritten rows would get new row ids"
+        yield Reason(reason, "turn row tracking off first")
     unknown = sorted((live.protocol.reader_features | live.protocol.writer_features) - _KEPT)
     if unknown:
-        yield f"it is unknown whether a rewrite preserves {unknown[0]}", f"{_HARMLESS}, or drop it first", ""
+        reason = f"it is unknown whether a rewrite preserves {unknown[0]}"
+        yield Reason(reason, f"{_HARMLESS}, or drop it first")
     try:
         described = columns_of(live.schema.text)
     except ValueError as error:
-        yield str(error), _HARMLESS, ""
+        yield Reason(str(error), _HARMLESS)
         return
     for column in described:
         yield from _lost_of(column)
 
 
-def _against_statistics(change: Change, live: LiveTable) -> Iterator[_Problem]:
+def _against_statistics(change: Change, live: LiveTable) -> Iterator[Reason]:
     """The overwrite runs before the list of columns with statistics changes, so the stored list counts."""
     try:
         named = parse_columns(live.property(keys.STATISTICS_COLUMNS) or "")
@@ -206,23 +205,23 @@ def _against_statistics(change: Change, live: LiveTable) -> Iterator[_Problem]:
         return
     for name in _names(change.after):
         if fold_column((name,)) in named:
-            yield (
-                f"{name} is among the columns with statistics, and Delta keeps none of a partition column",
-                f"leave {name} out of `data_skipping` and apply that first",
-                "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
+            yield Reason(
+                reason=f"{name} is among the columns with statistics, and Delta keeps none of a partition column",
+                fix=f"leave {name} out of `data_skipping` and apply that first",
+                condition="DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN",
             )
 
 
-def _lost_of(column: Column) -> Iterator[_Problem]:
+def _lost_of(column: Column) -> Iterator[Reason]:
     name = column_text(column.path)
     if not column.nullable and column.reachable:
         fix = f"DROP NOT NULL and add a constraint CHECK ({name} IS NOT NULL), which a rewrite keeps"
-        yield f"column {name} is NOT NULL, which Delta drops in a rewrite and cannot set again", fix, ""
+        yield Reason(f"column {name} is NOT NULL, which Delta drops in a rewrite and cannot set again", fix)
     elif not column.nullable:
-        yield f"{name} is NOT NULL by its type, which a rewrite drops", _HARMLESS, ""
+        yield Reason(f"{name} is NOT NULL by its type, which a rewrite drops", _HARMLESS)
     if "delta.identity.start" in column.metadata and column.metadata.get(_EXPLICIT) is not True:
         reason = f"column {name} is GENERATED ALWAYS AS IDENTITY: Delta does not allow writing its values again"
-        yield reason, _HARMLESS, "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
+        yield Reason(reason, _HARMLESS, "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED")
 
 
 def _names(value: Value) -> tuple[str, ...]:

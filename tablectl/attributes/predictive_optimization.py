@@ -23,7 +23,7 @@ from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta.dialects import DATABRICKS, dialect_of
 from tablectl.model.catalog_answers import CATALOG_FEATURES
 from tablectl.model.operations import Operation, OptimizationWord, SetOptimization
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
@@ -58,7 +58,7 @@ class PredictiveOptimization(Attribute):
         on = live.entry is not None and live.entry.optimized is True
         return declared != "disabled" and (declared == "enabled" or on)
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """Only managed tables of Unity Catalog have the setting, and its catalog must tell the value."""
         if wrong := why_no_catalog_setting(change, live, target, "predictive optimization"):
             return wrong
@@ -68,7 +68,7 @@ class PredictiveOptimization(Attribute):
         if live.entry is not None and live.entry.managed is not None:
             fix = "leave it out: the open-source server of Unity Catalog does not have the setting"
         reason = "no catalog tells whether predictive optimization is on"
-        return Refusal(change=change.id, reason=reason, fix=fix)
+        return Reason(reason, fix)
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         undo = SetOptimization(_WORDS[change.before]) if change.before in _WORDS else None

@@ -10,7 +10,7 @@ from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.properties import find_anywhere
 from tablectl.model.operations import Operation, SetProperties
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.safe_text import cut
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -42,16 +42,16 @@ class Properties(Attribute):
         readable = found == self.value_type.written(key, found)
         return found in {declared, cut(str(declared))} or (readable and _meaning(key, found) == _meaning(key, declared))
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """Symlink manifests exclude deletion vectors and mapped columns, and the change data feed needs its own column
         names (delta-1.3, delta-1.8).
         """
         if not is_true(None if change.after is None else str(change.after)):
             return None
         if change.key == keys.MANIFEST:
-            return _against_manifest(change, live, target)
+            return _against_manifest(live, target)
         if change.key == keys.CHANGE_DATA_FEED:
-            return _against_feed(change, live)
+            return _against_feed(live)
         return None
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
@@ -78,11 +78,10 @@ class Properties(Attribute):
         return Needs(vectors=key == keys.MANIFEST and str(value).lower() == "true")
 
 
-def _against_manifest(change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+def _against_manifest(live: LiveTable, target: ChangeTarget) -> Reason | None:
     wanted = is_true(target.property(live, keys.DELETION_VECTORS))
     if wanted or live.vectors:
-        return Refusal(
-            change=change.id,
+        return Reason(
             reason="symlink manifests cannot say that a row is deleted, "
             "and the table has or will have deletion vectors",
             fix="declare `deletion_vectors: purged` and apply that first",
@@ -90,8 +89,7 @@ def _against_manifest(change: Change, live: LiveTable, target: ChangeTarget) -> 
         )
     mode = (target.property(live, keys.COLUMN_MAPPING) or "none").lower()
     if mode != "none":
-        return Refusal(
-            change=change.id,
+        return Reason(
             reason=f"the table maps its columns by {mode}, and readers of symlink manifests do not know the names in "
             "the data files; Delta takes the property, and then every write fails after its commit",
             fix="declare `column_mapping: none` and apply that first, or leave the manifests off",
@@ -100,12 +98,11 @@ def _against_manifest(change: Change, live: LiveTable, target: ChangeTarget) -> 
     return None
 
 
-def _against_feed(change: Change, live: LiveTable) -> Refusal | None:
+def _against_feed(live: LiveTable) -> Reason | None:
     taken = [field.name for field in live.schema.fields if field.name in _FEED_COLUMNS]
     if not taken:
         return None
-    return Refusal(
-        change=change.id,
+    return Reason(
         reason=f"the table has a column {taken[0]}, a name that the change data feed needs for itself",
         fix=f"rename the column, or leave {keys.CHANGE_DATA_FEED} out",
         condition="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",

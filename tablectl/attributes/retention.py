@@ -15,7 +15,7 @@ from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, 
 from tablectl.attributes.value_types import Declared, FieldType, ValueType
 from tablectl.delta import keys
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
 
 DEFAULT = "default"
@@ -53,7 +53,7 @@ class Retention(Attribute):
         readable = found == self.value_type.written(key, found) and _micros(found) is not None
         return found == declared or (readable and _micros(found) == _micros(declared))
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """Refuses a log that is kept for a shorter time than deleted files. The key that is not declared counts with
         its live value.
         """
@@ -65,8 +65,7 @@ class Retention(Attribute):
             return None
         if log >= files:
             return None if planned or change.after == DEFAULT else _set_alone(change, other)
-        return Refusal(
-            change=change.id,
+        return Reason(
             reason=f"the log would be kept for {span_text(after['log'])} and deleted files for "
             f"{span_text(after['deleted_files'])}{'' if planned else f' (`{other}` is not changed)'}; "
             "no version needs those files, and Delta rejects it where its check of the two is on",
@@ -96,13 +95,12 @@ class Retention(Attribute):
         return {_KEYS[key]: None if value == DEFAULT else value for key, value in items}
 
 
-def _set_alone(change: Change, other: str) -> Refusal | None:
+def _set_alone(change: Change, other: str) -> Reason | None:
     """Delta compares a key that is set alone with the default of the other one, and not with its live value."""
     alone = {change.key: _micros(change.after), other: _micros(_DEFAULTS[other])}
     if (alone["log"] or 0) >= (alone["deleted_files"] or 0):
         return None
-    return Refusal(
-        change=change.id,
+    return Reason(
         reason=f"Delta compares `{change.key}` set alone with the default of `{other}`, {span_text(_DEFAULTS[other])}, "
         "and not with the table's value",
         fix="set both properties yourself in one ALTER TABLE, after which this policy holds",

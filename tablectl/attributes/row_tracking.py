@@ -27,7 +27,7 @@ from tablectl.attributes.base import (
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.model.operations import SetProperties, UnsetProperties
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 
@@ -72,13 +72,12 @@ class RowTracking(WordAttribute):
             return ("disabled", SUPPORTED)
         return ("suspended", SUPPORTED) if declared == "dropped" else ()
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """Iceberg compatibility V3 requires row tracking. Delta drops no feature that another one needs."""
-        if change.after == "dropped" and (refusal := next(against_drop(change, _FEATURE, live, target), None)):
-            return refusal
+        if change.after == "dropped" and (reason := next(against_drop(_FEATURE, live, target), None)):
+            return reason
         if change.after == "disabled" and is_true(target.property(live, keys.iceberg_compat(3))):
-            return Refusal(
-                change=change.id,
+            return Reason(
                 reason="the table is kept compatible with Iceberg V3, which needs row tracking; "
                 "Delta cannot turn that compatibility off again",
                 fix="declare `row_tracking: enabled`, or drop it from the policy",

@@ -24,7 +24,7 @@ from tablectl.model.operations import (
     UnsetProperties,
     UpgradeUniform,
 )
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.safe_text import value_text
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -86,7 +86,7 @@ class Uniform(WordAttribute):
         """V3 maps columns and turns row tracking on in its own statement: Delta refuses it after row tracking."""
         return declared == "iceberg_v3" and not is_true(live.property(keys.iceberg_compat(3)))
 
-    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         problems = _against_any(change, live) if change.after == "none" else _against_upgrade(change, live, target)
         return next(problems, None)
 
@@ -194,46 +194,41 @@ def _formats(live: LiveTable) -> set[str]:
     return {each.strip().lower() for each in (live.property(keys.UNIFORM_FORMATS) or "").split(",")} - {""}
 
 
-def _against_any(change: Change, live: LiveTable) -> Iterator[Refusal]:
+def _against_any(change: Change, live: LiveTable) -> Iterator[Reason]:
     if _version(change.before) == _NEWEST != _version(change.after):
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason="the table has Iceberg compatibility V3, which Delta does not turn off again",
             fix="leave `uniform` out of the policy",
         )
     others = sorted(_formats(live) - {"iceberg"})
     if others:
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason=f"the table is readable as {', '.join(others)} too, and Delta keeps all formats in one property",
             fix=f"change {keys.UNIFORM_FORMATS} yourself, or leave `uniform` out of the policy",
         )
 
 
-def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
+def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     yield from _against_any(change, live)
     version = _version(change.after)
     if version == _NEWEST:
         yield from _against_v3(change, live, target)
     elif (live.property(keys.COLUMN_MAPPING) or "").lower() == "id":
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason="the table maps its columns by id, and the upgrade would set `name`",
             fix=f"set {keys.iceberg_compat(version)} and {keys.UNIFORM_FORMATS} yourself; "
             "Iceberg takes the mapping by id as well",
             condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
         )
     if is_true(target.property(live, keys.MANIFEST)):
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason="the table writes symlink manifests, whose readers do not know the mapped names in the data files",
             fix=f"declare {keys.MANIFEST}: false under `properties`, or leave `uniform` out",
             condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
         )
     bad = next((each for each in live.schema.every_field() if not _readable(each[1].type, version)), None)
     if bad:
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason=f"column {column_text(bad[0])} is of type {bad[1].type}, which Iceberg compatibility V{version} "
             "does not take",
             fix="`uniform: iceberg_v2` takes arrays and maps" if version == 1 else "leave `uniform` out",
@@ -242,8 +237,7 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
     decimals = [field.name for field in live.schema.fields if field.type.startswith("decimal")]
     decimal = next((name for name in decimals if name in live.partition_columns), None)
     if decimal and version > 1 and dialect_of(target.dialect).iceberg_faults:
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason=f"the table is partitioned by the column {column_text((decimal,))} of type decimal, which Iceberg "
             f"compatibility V{version} of Delta 4.4.0 refuses",
             fix="leave `uniform` out",
@@ -251,8 +245,7 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
         )
     if version == 1 and live.vectors != 0:
         count = "an unknown number of" if live.vectors is None else str(live.vectors)
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason=f"the table has {count} deletion vectors: V1 rewrites no file, and readers of Iceberg would see "
             "the deleted rows; Delta 4.4 does not notice",
             fix="declare `deletion_vectors: purged` and apply that first; or `uniform: iceberg_v2`",
@@ -260,13 +253,12 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
         )
 
 
-def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
+def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     if _version(change.before) == _NEWEST:
         return
     variant = next((path for path, field in live.schema.every_field() if field.type == "variant"), None)
     if variant is not None and dialect_of(target.dialect).iceberg_faults:
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason=f"column {column_text(variant)} is of type variant: Delta 4.4.0 turns V3 on, and then fails every "
             "INSERT into the table with INVALID_FIELD_NAME",
             fix="leave `uniform` out",
@@ -275,22 +267,19 @@ def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterat
     computed = next((field for field in live.schema.fields if _CALL.search(_QUOTED.sub("", field.default))), None)
     if computed:
         column = column_text((computed.name,))
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason=f"column {column} has the default {value_text(computed.default)}, and Iceberg "
             "compatibility V3 takes only literals as defaults",
             fix=f"drop the default yourself first: ALTER TABLE … ALTER COLUMN {column} DROP DEFAULT",
             condition=f"{_VIOLATION}.UNSUPPORTED_DATA_TYPE",
         )
     if is_true(live.property(keys.ROW_TRACKING_SUSPENDED)):
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason="row tracking is suspended, as a drop of it that broke off leaves it, and V3 turns it on",
             fix=f"unset {keys.ROW_TRACKING_SUSPENDED} yourself first",
         )
     if is_true(live.property(keys.ROW_TRACKING)):
-        yield Refusal(
-            change=change.id,
+        yield Reason(
             reason="the table has row tracking, and Delta turns on Iceberg compatibility V3 only together with it",
             fix="apply `row_tracking: disabled` first: the rows get new ids then",
         )

@@ -14,7 +14,7 @@ from tablectl.delta.dialects import EVERY_DIALECT
 from tablectl.delta.names import ColumnPath, NameSyntaxError, column_text, fold_column, parse_column
 from tablectl.delta.properties import parse_columns, written_text
 from tablectl.delta.schema import Field, Schema
-from tablectl.model.plan import ColumnFact, Value
+from tablectl.model.plan import ColumnFact, Reason, Value
 from tablectl.support.frozen import frozen
 
 _Value = TypeVar("_Value")
@@ -160,14 +160,14 @@ _COMPARED = 200
 _SHOWN = 8
 
 
-def no_column(text: str, schema: Schema) -> tuple[str, str, str]:
-    """Why a name that the table does not have is refused, the name that is probably meant, and Delta's error class."""
+def no_column(text: str, schema: Schema) -> Reason:
+    """Why a name that the table does not have is refused, with the name that is probably meant."""
     every = {column_text(path).casefold(): column_text(path) for path, _ in islice(schema.every_field(), _COMPARED)}
     near = get_close_matches(text.casefold()[:_COMPARED], every, n=1)
     names = [field.name for field in islice(schema.fields, _SHOWN)]
     listed = f"name a column of the table ({', '.join(names)}{', …' if len(schema.fields) > _SHOWN else ''})"
     fix = f"did you mean {every[near[0]]}?" if near else listed
-    return f"the table has no column {text}", fix, "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"
+    return Reason(f"the table has no column {text}", fix, "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
 
 
 STATS_KEYS = (keys.INDEXED_COLUMNS, keys.STATISTICS_COLUMNS)

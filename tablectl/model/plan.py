@@ -213,6 +213,20 @@ class Statement:
     """The ids of the changes whose old value no statement brings back."""
 
 
+@frozen
+class Reason:
+    """Why a change cannot be made, and what to do instead."""
+
+    reason: str
+    fix: str
+    condition: str = ""
+    """As in ``Refusal.condition``."""
+
+    def about(self, change: str) -> Refusal:
+        """The refusal of the change with this id."""
+        return Refusal(change=change, reason=self.reason, fix=self.fix, condition=self.condition)
+
+
 @frozen(kw_only=True)
 class Refusal:
     """Why a change is not made. A table with a refusal is excluded from the apply as a whole."""

@@ -84,7 +84,7 @@ def refusals_for(
     target = ChangeTarget(dialect, _properties_after(planned), options, ids, tuple(each.operation for each in planned))
     found: list[Refusal] = []
     for change in changes:
-        found += attribute(change.attribute).refusals(change, live, target)
+        found += [each.about(change.id) for each in attribute(change.attribute).refusals(change, live, target)]
         consent = _rewrite_refusal([each for each in planned if each.change == change.id], basis)
         found += [consent] if consent else []
     return tuple(dict.fromkeys(found))

@@ -144,7 +144,9 @@ def _refusals(name: TableName, schema: str, policy: Policy, dialect: str, option
     ids = frozenset(change.id for change in changes)
     target = ChangeTarget(dialect, MappingProxyType(after), options, ids, tuple(each.operation for each in planned))
     found = tuple(
-        refusal for each in changes for refusal in attribute(each.attribute).birth_refusals(each, live, target)
+        reason.about(change.id)
+        for change in changes
+        for reason in attribute(change.attribute).birth_refusals(change, live, target)
     )
     derived = derive_table(changes, basis, name, dialect, planned)
     return found or (*brought_back(policy, derived), *protocol_refusals(derived))
