@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession  # noqa: TID251  # what the writers work in
 
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -65,7 +66,7 @@ def next_seed(path: Path) -> int:
 def small_spark() -> Iterator[Any]:
     """A local session for many small transactions."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # read when the session starts
-    engine = open_spark(SparkOptions(conf=_CONF))
+    engine = open_spark(EngineOptions(conf=_CONF))
     try:
         yield SparkSession.getActiveSession()
     finally:

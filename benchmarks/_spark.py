@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession  # noqa: TID251  # what is compared with
 
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 
 
 def main() -> None:
@@ -18,7 +19,7 @@ def main() -> None:
     # Few partitions: the defaults, made for clusters, would be slower still on one machine.
     conf = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "2"}
     conf |= {"spark.master": "local[2]", "spark.ui.enabled": "false"}
-    engine = open_spark(SparkOptions(conf=conf))
+    engine = open_spark(EngineOptions(conf=conf))
     spark = SparkSession.getActiveSession()
     assert spark is not None
     seconds, files = [], []

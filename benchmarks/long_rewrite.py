@@ -27,7 +27,8 @@ from _report import machine, say, table, time_text
 from pyspark.sql import SparkSession  # noqa: TID251  # what the writers work in
 
 import tablectl
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 from tablectl.writers.options import ModeName
 
 DAYS = 30
@@ -195,7 +196,7 @@ def main() -> int:
     asked = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # read when the session starts
     conf = {"spark.master": "local[4]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "3g"}
-    engine = open_spark(SparkOptions(conf=conf | {"spark.ui.enabled": "false"}))
+    engine = open_spark(EngineOptions(conf=conf | {"spark.ui.enabled": "false"}))
     spark = SparkSession.getActiveSession()
     say(f"{machine()}; {asked.files} files, {DAYS} days, four guarded writers; `window.cutover: {asked.cutover}`\n")
     with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as temporary:

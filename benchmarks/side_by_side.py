@@ -32,8 +32,9 @@ import tablectl
 from tablectl.applying.events import RunEvent
 from tablectl.commands.project import EngineSource, Project
 from tablectl.commands.run_plan import Control, run
+from tablectl.engine.interface import EngineOptions
 from tablectl.engine.local_spark import packages
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.spark import open_spark
 from tablectl.policies.config import Config, EngineConfig, WindowConfig
 
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -133,7 +134,7 @@ def apply(folder: Path, places: Sequence[Path], remote: str, parallel: int, valu
     times: dict[str, float] = {}
 
     def open_engine(stamp: str) -> Any:
-        engine = open_spark(SparkOptions(remote=remote, statement_bound=600), stamp)
+        engine = open_spark(EngineOptions(remote=remote, statement_bound=600), stamp)
         times["open"] = time.perf_counter()
         return engine
 

@@ -27,7 +27,8 @@ from _writers import CONFLICT, LONG, ROWS, Run, Writer
 from pyspark.sql import SparkSession  # noqa: TID251  # what the writers work in
 
 import tablectl
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 from tablectl.log.reader import read_commits
 
 OURS = re.compile(r"\b(SET TBLPROPERTIES|UNSET TBLPROPERTIES|CLUSTER BY|REORG|OPTIMIZE|DROP FEATURE|CHANGE COLUMN)\b")
@@ -189,7 +190,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # read when the session starts
-    engine = open_spark(SparkOptions(conf={"spark.master": "local[16]", "spark.sql.shuffle.partitions": "2"}))
+    engine = open_spark(EngineOptions(conf={"spark.master": "local[16]", "spark.sql.shuffle.partitions": "2"}))
     spark = SparkSession.getActiveSession()
     say(f"{machine()}; {ROWS} rows a transaction, every fourth writer holds its own for {LONG:g} s\n")
     cases = (

@@ -16,7 +16,8 @@ from typing import Any
 import tablectl
 from tablectl.applying.events import RunEvent
 from tablectl.commands.run_plan import Control
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 from tablectl.writers.options import ModeName
 
 ROWS, DAYS, FILES = 2000, 5, 40
@@ -113,7 +114,7 @@ def serve() -> None:
     """Answer the orders on standard input, one JSON line each."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     conf = {"spark.master": "local[4]", "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
-    open_spark(SparkOptions(conf=conf | {"spark.driver.memory": "2g"}))
+    open_spark(EngineOptions(conf=conf | {"spark.driver.memory": "2g"}))
     from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # what the writers work in
 
     spark: Any = SparkSession.getActiveSession()

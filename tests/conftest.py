@@ -16,8 +16,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from chaos.ports import free_port
+from tablectl.engine.interface import EngineOptions
 from tablectl.engine.local_spark import packages
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.spark import open_spark
 from tablectl.policies.read_config import REQUESTS
 from tests.s3 import Faults, S3Server, clean_environ
 
@@ -126,7 +127,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int, thrift_po
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.extraJavaOptions": f"{_JAVA} -Dderby.stream.error.file={home / 'derby.log'}",
     }
-    engine = open_spark(SparkOptions(conf=conf))
+    engine = open_spark(EngineOptions(conf=conf))
     session = pyspark.sql.SparkSession.getActiveSession()
     assert session is not None
     yield session

@@ -13,7 +13,7 @@ from tablectl.commands.project import EngineSource, Project
 from tablectl.conflicts.transactions import ConflictResult
 from tablectl.delta.names import parse_table
 from tablectl.engine import spark
-from tablectl.engine.spark import SparkOptions
+from tablectl.engine.interface import EngineOptions
 from tablectl.model.errors import EngineError, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config
@@ -148,7 +148,7 @@ def test_what_is_wrong_is_raised(root: Path) -> None:
 def test_a_session_handed_in_is_wrapped(root: Path, engines: list[LogEngine], monkeypatch: pytest.MonkeyPatch) -> None:
     wrapped: list[Any] = []
 
-    def wrap_spark(session: Any, dialect: str, stamp: str, options: SparkOptions, *, stated: bool) -> LogEngine:
+    def wrap_spark(session: Any, dialect: str, stamp: str, options: EngineOptions, *, stated: bool) -> LogEngine:
         wrapped.append((session, dialect, bool(stamp), options.dead_after, stated))
         return LogEngine(stamp, dialect)
 

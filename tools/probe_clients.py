@@ -23,7 +23,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 
 DATA = Path(__file__).parent.parent / "tablectl" / "delta" / "clients.json"
 PACKAGES: Mapping[str, Sequence[str]] = {
@@ -325,7 +326,7 @@ def main(arguments: Sequence[str]) -> int:
     named = parser.parse_args(arguments).clients
     if unknown := set(named) - set(PACKAGES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    engine = open_spark(SparkOptions(conf={"spark.master": "local[2]", "spark.sql.shuffle.partitions": "1"}))
+    engine = open_spark(EngineOptions(conf={"spark.master": "local[2]", "spark.sql.shuffle.partitions": "1"}))
     try:
         with tempfile.TemporaryDirectory(prefix="probe-clients-") as place:
             failed = _probe_all(named or list(PACKAGES), SparkSession.getActiveSession(), Path(place))

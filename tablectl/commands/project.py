@@ -19,12 +19,12 @@ from tablectl.delta.credentials import server_text
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
-from tablectl.engine.interface import Catalog, Engine, check_delta
+from tablectl.engine.interface import Catalog, Engine, EngineOptions, check_delta
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.plan_file import check_environment
-from tablectl.policies.config import THRIFT, WAREHOUSE, Config, EngineConfig, with_settings
+from tablectl.policies.config import THRIFT, WAREHOUSE, Config, with_settings
 from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import called, is_word, parse_name, spec_for
 from tablectl.policies.own_rules import OwnRule, own_rules
@@ -160,17 +160,18 @@ class Engines:
 
         check_merged(self._config.unmerged)
         engine = self._config.engine
-        bound = None if engine.statement_bound is None else float(engine.statement_bound)
-        options = spark.SparkOptions(
+        options = EngineOptions(
             engine.dialect,
             remote,
             connector_conf(engine.conf, self._config.catalogs, os.environ),
             float(engine.heartbeat),
             float(engine.dead_after),
-            bound,
+            None if engine.statement_bound is None else float(engine.statement_bound),
             stores=self._config.stores.families(),
             serverless=engine.runtime is not None and engine.runtime.version is None,
             cluster=engine.cluster,
+            thrift_login=engine.thrift_login,
+            thrift_tls=engine.thrift_tls,
         )
         session = self._source.spark
         if session is not None:
@@ -181,31 +182,15 @@ class Engines:
             self._source.on_start(what)
             self._told.add(what)
         if remote and remote.startswith((THRIFT, WAREHOUSE)):
-            return _open_endpoint(remote, engine, bound, stamp)
+            from tablectl.engine.sql_endpoint import open_endpoint  # noqa: PLC0415  # as above
+
+            return open_endpoint(remote, options, os.environ, stamp)
         return spark.open_spark(options, stamp)
 
     def close(self) -> None:
         """Closes the engine of the look-ups."""
         if self._lookup is not None:
             self._lookup.close()
-
-
-def _open_endpoint(address: str, engine: EngineConfig, bound: float | None, stamp: str) -> CatalogEngine:
-    from tablectl.engine import sql_endpoint  # noqa: PLC0415  # see the module docstring
-
-    options = sql_endpoint.EndpointOptions(
-        engine.dialect,
-        engine.thrift_login,
-        engine.thrift_tls,
-        bound,
-        float(engine.heartbeat),
-        float(engine.dead_after),
-    )
-    if engine.thrift:
-        endpoint = sql_endpoint.thrift(address.removeprefix(THRIFT), options, os.environ)
-    else:
-        endpoint = sql_endpoint.warehouse(address.removeprefix(WAREHOUSE), options)
-    return sql_endpoint.SqlEndpoint(endpoint, options, stamp).open()
 
 
 def _first_hint(failed: Mapping[str, EngineError]) -> str:

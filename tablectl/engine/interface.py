@@ -1,14 +1,19 @@
-"""The protocols of an engine: one runs statements, the other finds tables by name. Whether it knows Delta's SQL."""
+"""The protocols of an engine: one runs statements, the other finds tables by name. Its options, and whether it knows
+Delta's SQL.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
 
-from tablectl.delta.dialects import dialect_of
+from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
+from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.names import TableName
 from tablectl.model.errors import EngineError, TablectlError
+from tablectl.model.store_options import NO_STORES
 from tablectl.support.frozen import frozen
 
 SIMPLE_NAME = re.compile(r"[A-Za-z0-9_]+")
@@ -27,6 +32,35 @@ _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 def always() -> None:
     """A request may be sent at any time."""
+
+
+@frozen
+class EngineOptions:
+    """What the configuration says of an engine. Each kind of engine reads what concerns it."""
+
+    dialect: str = DEFAULT_DIALECT
+    remote: str | None = None
+    """An address of ``EngineConfig.servers``: ``sc://…``, ``databricks``, ``thrift://…``, ``warehouse://…``. ``None``
+    for a local session."""
+    conf: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    """The Spark settings of a local session."""
+    heartbeat: float = 5.0
+    """Seconds between two pings of a server."""
+    dead_after: float = 20.0
+    """Seconds without an answer after which it counts as dead."""
+    statement_bound: float | None = None
+    """Seconds for which the engine lets a statement run whose client is gone, and a SQL endpoint any statement;
+    ``None`` if not configured."""
+    stores: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: NO_STORES)
+    """The options of ``stores:`` by store kind, for a local session."""
+    serverless: bool = False
+    """Whether Databricks Connect uses serverless compute."""
+    cluster: str = ""
+    """The id of its cluster; empty for that of the login."""
+    thrift_login: str = "plain"
+    """How a Thrift server knows its clients: ``plain``, ``kerberos`` or ``none``."""
+    thrift_tls: bool = False
+    """Whether it is reached by TLS."""
 
 
 class CommitDriver(Protocol):

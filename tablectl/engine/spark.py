@@ -7,7 +7,6 @@ import socket
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
@@ -15,11 +14,10 @@ from urllib.parse import urlsplit
 
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
-from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.names import TableName, quote_name
 from tablectl.engine.describe import UNGUARDED, rows_of
 from tablectl.engine.errors import engine_error
-from tablectl.engine.interface import MaySend, RemoteWork, TableCopy, always
+from tablectl.engine.interface import EngineOptions, MaySend, RemoteWork, TableCopy, always
 from tablectl.engine.liveness import answer_of, watched
 from tablectl.engine.local_spark import INSTALL, OURS, start_local
 from tablectl.engine.spark_connect import (
@@ -35,7 +33,6 @@ from tablectl.engine.spark_executors import map_parts
 from tablectl.engine.sql_catalog import NEVER_INHERITED, SETTINGS, STAMP_KEY, SqlCatalog
 from tablectl.engine.table_copy import open_table_copy
 from tablectl.model.errors import EngineError, TablectlError
-from tablectl.model.store_options import NO_STORES
 from tablectl.support.frozen import frozen
 
 _T = TypeVar("_T")
@@ -50,28 +47,7 @@ stream after 2 minutes and an operation without a client after 5, and checks eve
 such time."""
 
 
-@frozen
-class SparkOptions:
-    """Where the session comes from: ``remote`` (``sc://…``, ``databricks``), else a local one with ``conf``."""
-
-    dialect: str = DEFAULT_DIALECT
-    remote: str | None = None
-    conf: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
-    heartbeat: float = 5.0
-    """Seconds between two pings of a Connect server."""
-    dead_after: float = 20.0
-    """Seconds without an answer after which it counts as dead."""
-    statement_bound: float | None = None
-    """Seconds for which the engine lets a statement run whose client is gone; ``None`` if not configured."""
-    stores: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: NO_STORES)
-    """The options of ``stores:`` by store kind, for a local session."""
-    serverless: bool = False
-    """Whether Databricks Connect uses serverless compute."""
-    cluster: str = ""
-    """The id of its cluster; empty for that of the login."""
-
-
-_DEFAULTS = SparkOptions()
+_DEFAULTS = EngineOptions()
 
 
 @frozen(kw_only=True)
@@ -272,7 +248,7 @@ def _tagged(session: Any, tag: str, work: Callable[[], _T]) -> _T:
         raise engine_error(error) from error
 
 
-def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
+def open_spark(options: EngineOptions, stamp: str = "") -> SparkEngine:
     """An engine on a new session.
 
     Raises ``EngineError`` with the install command if Spark is missing, and with one sentence if Java is.
@@ -302,7 +278,7 @@ def wrap_spark(
     session: Any,
     dialect: str = DEFAULT_DIALECT,
     stamp: str = "",
-    options: SparkOptions = _DEFAULTS,
+    options: EngineOptions = _DEFAULTS,
     *,
     stated: bool = False,
 ) -> SparkEngine:
@@ -363,7 +339,7 @@ def _register_errors(module: str) -> None:
         import_module(module)
 
 
-def _on_databricks(options: SparkOptions) -> Any:
+def _on_databricks(options: EngineOptions) -> Any:
     return open_databricks(options.remote or "", serverless=options.serverless, cluster=options.cluster)
 
 

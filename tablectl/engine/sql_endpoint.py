@@ -11,17 +11,15 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import TableName, quote_name, quote_text
 from tablectl.engine.databricks_warehouse import Warehouse
 from tablectl.engine.errors import engine_error
-from tablectl.engine.interface import MaySend, always, no_overwrite
+from tablectl.engine.interface import EngineOptions, MaySend, always, no_overwrite
 from tablectl.engine.liveness import Heartbeat, answer_of, watched
 from tablectl.engine.sql_catalog import SETTINGS, STAMP_KEY, SqlCatalog
-from tablectl.engine.thrift_server import PASSWORD, USER, ThriftOptions, ThriftServer
+from tablectl.engine.thrift_server import ThriftServer
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.stamp import Stamp, read_stamp
-from tablectl.support.frozen import frozen
 
 _T = TypeVar("_T")
 
@@ -114,40 +112,6 @@ class Endpoint(Protocol):
         ...
 
 
-@frozen
-class EndpointOptions:
-    """What the configuration says of an endpoint."""
-
-    dialect: str = DEFAULT_DIALECT
-    login: str = "plain"
-    tls: bool = False
-    bound: float | None = None
-    heartbeat: float = 5.0
-    dead_after: float = 20.0
-
-
-def thrift(place: str, options: EndpointOptions, environ: Mapping[str, str]) -> Endpoint:
-    """The Thrift server at ``HOST:PORT``, with the user and the password of the environment."""
-    host, _, port = place.rpartition(":")
-    return ThriftServer(
-        ThriftOptions(
-            host.strip("[]"),
-            int(port),
-            options.login,
-            options.tls,
-            environ.get(USER, ""),
-            environ.get(PASSWORD, ""),
-            options.bound or DEFAULT_BOUND,
-            options.dead_after,
-        )
-    )
-
-
-def warehouse(place: str, options: EndpointOptions) -> Endpoint:
-    """The SQL warehouse with this id, in the workspace of the login. Raises ``EngineError``."""
-    return Warehouse(place, options.bound or DEFAULT_BOUND)
-
-
 class SqlEndpoint(SqlCatalog):
     """``Engine`` and ``Catalog`` on a SQL endpoint."""
 
@@ -155,7 +119,7 @@ class SqlEndpoint(SqlCatalog):
     stated = True
     rewrites = False
 
-    def __init__(self, endpoint: Endpoint, options: EndpointOptions, stamp: str = "") -> None:
+    def __init__(self, endpoint: Endpoint, options: EngineOptions, stamp: str = "") -> None:
         self.dialect = options.dialect
         self._endpoint = endpoint
         self._stamp = stamp
@@ -399,6 +363,16 @@ class SqlEndpoint(SqlCatalog):
 
     def _why_dead(self) -> str:
         return f"the engine has not answered for {self._heartbeat.dead_after:g} s (`engine.dead_after`)"
+
+
+def open_endpoint(remote: str, options: EngineOptions, environ: Mapping[str, str], stamp: str = "") -> SqlEndpoint:
+    """The SQL endpoint at an address of ``EngineConfig.servers``: ``thrift://HOST:PORT`` or ``warehouse://ID``. The
+    user and the password of a Thrift server are in the environment. Raises ``EngineError``.
+    """
+    kind, _, place = remote.partition("://")
+    bound = options.statement_bound or DEFAULT_BOUND
+    endpoint: Endpoint = ThriftServer(place, options, bound, environ) if kind == "thrift" else Warehouse(place, bound)
+    return SqlEndpoint(endpoint, options, stamp).open()
 
 
 def _stamp(tags: Mapping[str, str]) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from tablectl.engine.interface import MaySend
+from tablectl.engine.interface import EngineOptions, MaySend
 from tablectl.model.errors import EngineError
-from tablectl.support.frozen import frozen
 
 INSTALL = "pip install impyla==0.24.0, the extra `thrift` (docs/install.md)"
 USER, PASSWORD = "TABLECTL_THRIFT_USER", "TABLECTL_THRIFT_PASSWORD"
@@ -30,21 +29,6 @@ _LONG_POLL = 10.0
 (``hive.server2.long.polling.timeout``)."""
 
 
-@frozen
-class ThriftOptions:
-    """Where a server is, and how to log in."""
-
-    host: str
-    port: int
-    login: str = "plain"
-    tls: bool = False
-    user: str = ""
-    password: str = ""
-    bound: float = 3600.0
-    patience: float = 20.0
-    """Seconds that a request may take."""
-
-
 class ThriftServer:
     """``Endpoint`` on a Thrift server."""
 
@@ -52,12 +36,16 @@ class ThriftServer:
     address = ""
     """No other client can end a statement: the protocol has no list of sessions."""
 
-    def __init__(self, options: ThriftOptions) -> None:
+    def __init__(self, place: str, options: EngineOptions, bound: float, environ: Mapping[str, str]) -> None:
+        """``place`` is ``HOST:PORT``, ``bound`` the seconds that a statement may take."""
+        host, _, port = place.rpartition(":")
+        self._host, self._port = host.strip("[]"), int(port)
         self._options = options
+        self._user, self._password = environ.get(USER, ""), environ.get(PASSWORD, "")
         self._pinging: ThriftConnection | None = None
-        self.name = f"thrift://{options.host}:{options.port}"
-        self.bound = options.bound
-        self.timeout = f"SET {_TIMEOUT}={options.bound:.0f}"
+        self.name = f"thrift://{self._host}:{self._port}"
+        self.bound = bound
+        self.timeout = f"SET {_TIMEOUT}={bound:.0f}"
 
     def connect(self) -> ThriftConnection:
         """A new connection. Raises ``EngineError`` without impyla, else what impyla raises."""
@@ -70,18 +58,18 @@ class ThriftServer:
             logging.getLogger(each).addHandler(logging.NullHandler())
         # Without retries: impyla would open a second connection, in which the server does not know the statement.
         connection = dbapi.connect(
-            host=given.host,
-            port=given.port,
-            timeout=given.patience + _LONG_POLL,
-            auth_mechanism=LOGINS[given.login],
-            user=given.user or None,
-            password=given.password or None,
-            use_ssl=given.tls,
-            verify_cert=given.tls,
+            host=self._host,
+            port=self._port,
+            timeout=given.dead_after + _LONG_POLL,
+            auth_mechanism=LOGINS[given.thrift_login],
+            user=self._user or None,
+            password=self._password or None,
+            use_ssl=given.thrift_tls,
+            verify_cert=given.thrift_tls,
             kerberos_service_name="hive",
             retries=1,
         )
-        return ThriftConnection(connection, given.user or "tablectl")
+        return ThriftConnection(connection, self._user or "tablectl")
 
     def ping(self) -> None:
         """Raise if the server does not answer."""

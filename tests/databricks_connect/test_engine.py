@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tablectl.engine.spark import SparkOptions, open_spark, wrap_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark, wrap_spark
 from tablectl.engine.spark_connect import address_of
 from tablectl.model.errors import EngineError
 from tests.engine.contract import EngineContract
@@ -50,7 +51,7 @@ def databricks(url: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_the_configured_engine_is_a_session_of_databricks_connect(databricks: str, table: str) -> None:
-    engine = open_spark(SparkOptions("databricks", databricks, statement_bound=3600), "stamp")
+    engine = open_spark(EngineOptions("databricks", databricks, statement_bound=3600), "stamp")
     assert engine.row(f"SELECT count(*) FROM {table}") == ("3",)
     assert (engine.bound, engine.timeout) == (3600, ("spark.databricks.execution.timeout", "3600"))
     assert engine._session.conf.get("spark.databricks.execution.timeout") == "3600"
@@ -58,7 +59,7 @@ def test_the_configured_engine_is_a_session_of_databricks_connect(databricks: st
 
 
 def test_how_long_databricks_runs_a_statement_without_its_client_is_unknown(databricks: str) -> None:
-    engine = open_spark(SparkOptions("databricks", databricks))
+    engine = open_spark(EngineOptions("databricks", databricks))
     assert (engine.bound, engine.timeout) == (None, None)
     engine.close()
 
@@ -97,8 +98,9 @@ def test_a_running_statement_is_ended_by_its_tag(session: Any, table: str, commi
 SENDS = """
 import sys
 from tablectl.engine.spark_connect import address_of
-from tablectl.engine.spark import SparkOptions, open_spark
-engine = open_spark(SparkOptions(remote="databricks"))
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
+engine = open_spark(EngineOptions(remote="databricks"))
 print(engine.address, flush=True)
 engine.execute(sys.argv[1], "tablectl-run-3")
 """
@@ -114,7 +116,7 @@ def test_the_statement_of_a_killed_process_is_ended_by_the_next_one(
         until_it_runs(session, "tablectl-run-3")
         started = time.monotonic()
         os.kill(dead.pid, signal.SIGKILL)
-    successor = open_spark(SparkOptions(remote=databricks))
+    successor = open_spark(EngineOptions(remote=databricks))
     assert successor.interrupt("tablectl-run-3", f"{address}x") is None, "the session of another user"
     # Clients of Spark 4.0 cannot ask a server what runs.
     answers = {successor.interrupt("tablectl-run-3", address)}
@@ -128,13 +130,14 @@ def test_the_statement_of_a_killed_process_is_ended_by_the_next_one(
 GIVEN_UP = """
 import json, os, sys, threading, time
 from databricks.connect import DatabricksSession
-from tablectl.engine.spark import SparkOptions, wrap_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import wrap_spark
 from tablectl.model.errors import EngineError
 port, how, slow = sys.argv[1:]
 from tests.engine.proxy import Proxy
 proxy = Proxy(int(port))
 theirs = DatabricksSession.builder.remote(f"sc://127.0.0.1:{proxy.port}").create()
-engine = wrap_spark(theirs, options=SparkOptions(heartbeat=0.5, dead_after=2))
+engine = wrap_spark(theirs, options=EngineOptions(heartbeat=0.5, dead_after=2))
 threading.Timer(1, getattr(proxy, how)).start()
 try:
     engine.execute(slow, "tablectl-run-4")

@@ -13,7 +13,8 @@ pytest.importorskip("databricks.sql")
 
 from tablectl.commands.project import CatalogEngine
 from tablectl.commands.run_plan import stamped
-from tablectl.engine.sql_endpoint import EndpointOptions, SqlEndpoint, warehouse
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.sql_endpoint import SqlEndpoint, open_endpoint
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import EngineError
 from tests.engine.contract import STAMP, EngineContract, create
@@ -42,8 +43,7 @@ def log_in(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 
 
 def connect(**options: Any) -> SqlEndpoint:
-    given = EndpointOptions(**options)
-    return SqlEndpoint(warehouse(ID, given), given, STAMP).open()
+    return open_endpoint(f"warehouse://{ID}", EngineOptions(**options), {}, STAMP)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_another_run_ends_the_statement_of_a_dead_one_by_its_tag(
 
 def test_the_warehouse_ends_a_statement_after_the_bound(spark: Any, workspace: WarehouseServer, tmp_path: Path) -> None:
     table = create(spark, tmp_path / "t", "id BIGINT")
-    engine = connect(bound=1234.0)
+    engine = connect(statement_bound=1234.0)
     assert "SET STATEMENT_TIMEOUT = 1234" in [each.sql for each in workspace.service.statements.values()]
     engine.execute("SET STATEMENT_TIMEOUT = 1")  # of the connection that is used next
     with pytest.raises(EngineError, match="ended the statement") as caught:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tablectl.delta.names import TableName
+from tablectl.engine.interface import EngineOptions
 from tablectl.engine.local_spark import INSTALL, delta_coordinates, local_conf, packages, why_not_started
-from tablectl.engine.spark import SessionFacts, SparkEngine, SparkOptions, open_spark, wrap_spark
+from tablectl.engine.spark import SessionFacts, SparkEngine, open_spark, wrap_spark
 from tablectl.engine.spark_connect import is_connect
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.errors import EngineError, LiveError
@@ -67,7 +68,7 @@ class TestClassicSpark(EngineContract):
 
 def test_a_driver_that_we_started_is_not(spark: Any) -> None:
     """The shared session of the tests was started by ``open_spark``, and so is one for each command."""
-    beside = open_spark(SparkOptions())
+    beside = open_spark(EngineOptions())
     assert not beside.shared
     beside.close()
 
@@ -90,7 +91,8 @@ THEIRS = """
 import json, threading
 from pyspark.sql import SparkSession
 from tablectl.engine.sql_catalog import STAMP_KEY
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 from tablectl.engine.local_spark import local_conf
 builder = SparkSession.builder
 for key, value in {**local_conf({"spark.master": "local[1]"}), "spark.sql.shuffle.partitions": "7"}.items():
@@ -98,7 +100,7 @@ for key, value in {**local_conf({"spark.master": "local[1]"}), "spark.sql.shuffl
 theirs = builder.getOrCreate()
 found = {}
 def use():
-    engine = open_spark(SparkOptions(), "stamp")
+    engine = open_spark(EngineOptions(), "stamp")
     found["row"] = engine.row("SELECT 1")
     engine.close()
 thread = threading.Thread(target=use)
@@ -124,10 +126,11 @@ def test_another_thread_finds_the_users_session_and_leaves_it_as_it_is() -> None
 
 OWN_DRIVER = """
 import json
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 conf = {"spark.master": "local[1]", "spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}
-engine = open_spark(SparkOptions(conf=conf), "stamp")
-other = open_spark(SparkOptions(), "stamp")
+engine = open_spark(EngineOptions(conf=conf), "stamp")
+other = open_spark(EngineOptions(), "stamp")
 stores = [*map(engine.log_store, ("s3a", "s3", "file")), other.log_store("s3a")]
 print(json.dumps([engine.shared, other.shared, *stores]))
 engine.close()
@@ -176,12 +179,13 @@ CONNECT_SCRIPT = """
 import json, os, sys
 from pyspark.sql import SparkSession
 from tablectl.engine.sql_catalog import STAMP_KEY
-from tablectl.engine.spark import SparkOptions, open_spark, wrap_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark, wrap_spark
 from tablectl.model.errors import EngineError
 url, table, stamp = sys.argv[1:]
 alter = f"ALTER TABLE {table} SET TBLPROPERTIES "
 found = {}
-engine = open_spark(SparkOptions(remote=url), stamp)
+engine = open_spark(EngineOptions(remote=url), stamp)
 engine.execute(alter + "('by.remote' = '${env:HOME}')")
 found["listed"] = {name.text: where for name, where in engine.tables("spark_catalog", "engine_connect").items()}
 wrong = {"feature": "('delta.feature.no' = 'supported')", "level": "('delta.isolationLevel' = 'WriteSerializable')"}
@@ -242,10 +246,11 @@ def test_spark_connect_behaves_the_same(spark: Any, connect_url: str, tmp_path: 
 
 def test_a_connect_server_that_does_not_answer_is_one_sentence() -> None:
     script = """
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 from tablectl.model.errors import EngineError
 try:
-    open_spark(SparkOptions(remote="sc://127.0.0.1:1"))
+    open_spark(EngineOptions(remote="sc://127.0.0.1:1"))
 except EngineError as error:
     print(error.message[:60])
 """
@@ -296,5 +301,5 @@ def test_a_package_that_cannot_be_downloaded_is_named_and_not_a_host() -> None:
 def test_without_pyspark_the_install_line_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(EngineError) as caught:
-        open_spark(SparkOptions())
+        open_spark(EngineOptions())
     assert caught.value.hint == INSTALL

@@ -31,10 +31,11 @@ def run(script: str, *args: object) -> Any:
 
 INTERRUPTED = """
 import json, sys, threading, time
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 from tablectl.model.errors import EngineError
 url, ours, others, slow = sys.argv[1:]
-dead, next_run = open_spark(SparkOptions(remote=url)), open_spark(SparkOptions(remote=url))
+dead, next_run = open_spark(EngineOptions(remote=url)), open_spark(EngineOptions(remote=url))
 found = {"alive": dead.alive(), "bound": dead.bound, "errors": {}}
 def send(table, tag):
     try:
@@ -86,10 +87,11 @@ def test_another_client_ends_what_carries_our_tag_and_nothing_else(
 
 CHECKED = """
 import json, sys
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 from tablectl.model.errors import WindowError
 url, table = sys.argv[1:]
-engine = open_spark(SparkOptions(remote=url))
+engine = open_spark(EngineOptions(remote=url))
 found = {"asked": 0}
 def yes():
     found["asked"] += 1
@@ -119,13 +121,14 @@ def test_a_request_is_sent_only_if_it_may_be_sent_at_the_last_moment(
 
 DIES = """
 import json, sys, time
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 from tablectl.model.errors import EngineError
 from tests.engine.proxy import Proxy
 port, how, table, slow = sys.argv[1:]
 import threading
 proxy = Proxy(int(port))
-engine = open_spark(SparkOptions(remote=f"sc://127.0.0.1:{proxy.port}", heartbeat=0.5, dead_after=2))
+engine = open_spark(EngineOptions(remote=f"sc://127.0.0.1:{proxy.port}", heartbeat=0.5, dead_after=2))
 found = {}
 threading.Timer(1, getattr(proxy, how)).start()
 started = time.monotonic()

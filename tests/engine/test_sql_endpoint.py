@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.engine.sql_endpoint import EndpointOptions, SqlEndpoint
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.sql_endpoint import SqlEndpoint, open_endpoint
 from tablectl.model.errors import EngineError, WindowError
 from tablectl.model.stamp import Stamp
 
@@ -89,7 +90,7 @@ class Place:
 
 
 def opened(place: Place) -> SqlEndpoint:
-    return SqlEndpoint(place, EndpointOptions(), STAMP).open()
+    return SqlEndpoint(place, EngineOptions(), STAMP).open()
 
 
 def test_a_session_has_the_settings_the_bound_and_the_stamp_before_it_is_used() -> None:
@@ -196,3 +197,24 @@ def test_who_sent_a_statement_is_known_by_its_id_else_by_its_tags() -> None:
     with pytest.raises(EngineError, match="does not answer who sent"):
         engine.stamp_of("no such statement")
     engine.close()
+
+
+def test_a_thrift_server_is_reached_as_the_configuration_and_the_environment_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("impala")
+    asked: list[dict[str, Any]] = []
+
+    def connect(**given: Any) -> None:
+        asked.append(given)
+        raise ConnectionRefusedError("nothing listens")
+
+    monkeypatch.setattr("impala.dbapi.connect", connect)
+    options = EngineOptions(dead_after=7.0, thrift_login="none", thrift_tls=True)
+    login = {"TABLECTL_THRIFT_USER": "ana", "TABLECTL_THRIFT_PASSWORD": "secret"}
+    with pytest.raises(EngineError, match=r"no SQL endpoint answers at thrift://::1:10000: nothing listens"):
+        open_endpoint("thrift://[::1]:10000", options, login, STAMP)
+    (given,) = asked
+    assert (given["host"], given["port"], given["timeout"]) == ("::1", 10000, 17.0)
+    assert (given["auth_mechanism"], given["user"], given["password"]) == ("NOSASL", "ana", "secret")
+    assert (given["use_ssl"], given["verify_cert"]) == (True, True)

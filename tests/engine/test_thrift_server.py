@@ -13,7 +13,8 @@ import pytest
 
 from tablectl.commands.project import CatalogEngine
 from tablectl.delta.names import TableName
-from tablectl.engine.sql_endpoint import EndpointOptions, SqlEndpoint, thrift
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.sql_endpoint import SqlEndpoint, open_endpoint
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import EngineError
 from tests.engine.contract import STAMP, EngineContract, create
@@ -25,8 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def connect(server: str, stamp: str = STAMP, **options: Any) -> SqlEndpoint:
-    given = EndpointOptions(**options)
-    return SqlEndpoint(thrift(server, given, {}), given, stamp).open()
+    return open_endpoint(f"thrift://{server}", EngineOptions(**options), {}, stamp)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def running(spark: Any) -> list[str]:
 
 def test_the_server_ends_a_statement_after_the_bound(spark: Any, thrift_server: str, tmp_path: Path) -> None:
     table = create(spark, tmp_path / "t", "id BIGINT")
-    engine = connect(thrift_server, bound=1234.0)
+    engine = connect(thrift_server, statement_bound=1234.0)
     assert engine.row("SET spark.sql.thriftServer.queryTimeout")[1] == "1234"
     engine.execute("SET spark.sql.thriftServer.queryTimeout=1")  # of the connection that is used next
     with pytest.raises(EngineError, match=r"took too long \(`engine.statement_bound`\)") as caught:
@@ -119,9 +119,10 @@ def test_a_statement_is_sent_once_though_its_answer_is_lost(
 
 KILLED = """
 import sys
-from tablectl.engine.sql_endpoint import EndpointOptions, SqlEndpoint, thrift
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.sql_endpoint import open_endpoint
 server, statement = sys.argv[1:]
-engine = SqlEndpoint(thrift(server, EndpointOptions(), {}), EndpointOptions()).open()
+engine = open_endpoint(f"thrift://{server}", EngineOptions(), {})
 engine.execute(statement, "run-1", lambda: print("sending", flush=True))
 """
 

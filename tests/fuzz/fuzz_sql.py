@@ -274,9 +274,10 @@ def _pairs(found: Any) -> dict[str, str]:
 def _own_session() -> Any:
     from pyspark.sql import SparkSession
 
-    from tablectl.engine.spark import SparkOptions, open_spark
+    from tablectl.engine.interface import EngineOptions
+    from tablectl.engine.spark import open_spark
 
-    open_spark(SparkOptions(conf={"spark.master": "local[1]", "spark.ui.enabled": "false"}))
+    open_spark(EngineOptions(conf={"spark.master": "local[1]", "spark.ui.enabled": "false"}))
     return SparkSession.getActiveSession()
 
 

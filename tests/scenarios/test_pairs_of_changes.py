@@ -20,8 +20,8 @@ import tablectl
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import leaves
 from tablectl.delta.schema import own_metadata
-from tablectl.engine.interface import Engine
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import Engine, EngineOptions
+from tablectl.engine.spark import open_spark
 from tablectl.model.errors import InputError
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import LiveTable
@@ -101,7 +101,7 @@ def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def engine(spark: Any) -> Iterator[Engine]:
-    made = open_spark(SparkOptions())
+    made = open_spark(EngineOptions())
     yield made
     made.close()
 

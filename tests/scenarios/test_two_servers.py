@@ -24,7 +24,8 @@ import tablectl
 from chaos.server import Server
 from tablectl.applying.events import RELEASED, RunEvent
 from tablectl.commands.run_plan import Control
-from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.engine.interface import EngineOptions
+from tablectl.engine.spark import open_spark
 from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.model.stamp import read_stamp
 
@@ -53,7 +54,7 @@ def servers(tmp_path: Path) -> Iterator[tuple[Server, Server]]:
 
 def make_tables(folder: Path, server: Server) -> list[Path]:
     """A table that Spark made, and its copies."""
-    engine = open_spark(SparkOptions(remote=server.url))
+    engine = open_spark(EngineOptions(remote=server.url))
     try:
         engine.execute(f"CREATE TABLE delta.`{folder}/t000` (id BIGINT, day DATE) USING delta")
         engine.execute(f"INSERT INTO delta.`{folder}/t000` VALUES (1, DATE'2026-01-01')")
