@@ -20,7 +20,6 @@ from tablectl.catalogs.unity_answers import (
     catalog_entry,
     identities,
     managed_table,
-    parse_load,
     privileges,
     through_catalog,
 )
@@ -102,10 +101,9 @@ class UnityCatalog:
             if error.kind in _NO_TABLE | _NO_SCHEMA | _NO_CATALOG:
                 raise _missing(name) from None
             return self._from_list_api(name)
-        loaded = parse_load(answer, name.text)
-        table = managed_table(loaded, name.text)
-        location = _location(name, loaded.location)
-        return CatalogTable(name, location, loaded.table_id, table if table.managed else None, table.managed)
+        table = managed_table(answer, name.text)
+        location = _location(name, answer["metadata"]["location"])
+        return CatalogTable(name, location, table.table_id, table if table.managed else None, table.managed)
 
     def entry(self, name: TableName) -> CatalogEntry:
         """As ``CatalogReader.entry``: the entry of the list API. The answer of the Delta API has no settings."""

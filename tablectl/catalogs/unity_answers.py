@@ -19,7 +19,6 @@ from tablectl.log.parse_action import (
 )
 from tablectl.model.catalog_answers import CATALOG_FEATURES, CatalogEntry, ManagedTable
 from tablectl.model.errors import LiveError
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 
 _FEATURE = "delta.feature."
@@ -45,45 +44,45 @@ _ALL_USERS = "account users"
 """The group of Databricks to which every login belongs."""
 
 
-@frozen
-class LoadedTable:
-    """The parts of an answer, with their types checked."""
+def managed_table(answer: Mapping[str, Any], table: str) -> ManagedTable:
+    """The state of a table as its catalog tells it. For an external table only the location is reliable.
 
-    kind: str
-    """``MANAGED`` or ``EXTERNAL``."""
-    location: str
-    table_id: str
-    schema: str
-    partition_columns: tuple[str, ...]
-    properties: Mapping[str, str]
-    etag: str
-    metadata_version: int | None
-    version: int | None
-    commits: Mapping[int, str]
-
-
-def parse_load(answer: Mapping[str, Any], table: str) -> LoadedTable:
-    """The parts of an answer. Raises ``LiveError`` if it has another form."""
+    Raises ``LiveError`` if the answer has another form, or if the catalog manages the table's commits and its answer is
+    not complete.
+    """
     try:
-        return _parsed(answer)
+        made = _parsed(answer)
     except (ValueError, RecursionError) as error:
         raise LiveError(f"{table}: the catalog's answer cannot be read: {error}") from None
+    if not made.managed:
+        return made
+    newest = made.version
+    if newest < 0 or made.metadata_version < 0:
+        raise LiveError(f"{table}: the catalog manages the table and does not say its newest version")
+    if made.metadata_version > newest or (made.commits and max(made.commits) != newest):
+        raise LiveError(f"{table}: the catalog's answer contradicts itself: its commits do not end at version {newest}")
+    return made
 
 
-def _parsed(answer: Mapping[str, Any]) -> LoadedTable:
+def _parsed(answer: Mapping[str, Any]) -> ManagedTable:
     metadata = expect_object(answer.get("metadata"), "metadata")
-    properties = expect_object(metadata.get("properties") or {}, "properties")
-    return LoadedTable(
-        kind=expect_text(metadata.get("table-type"), "table-type"),
-        location=expect_text(metadata.get("location"), "location"),
+    expect_text(metadata.get("table-type"), "table-type")  # every answer of the API has one
+    told = expect_object(metadata.get("properties") or {}, "properties")
+    properties = {key: expect_text(value, f"property {key!r}") for key, value in told.items()}
+    commits = _commits(answer.get("commits") or [])
+    version = _whole(answer.get("latest-table-version"), "latest-table-version")
+    return ManagedTable(
+        location=canonical_location(expect_text(metadata.get("location"), "location")),
         table_id=expect_text(metadata.get("table-uuid"), "table-uuid"),
+        protocol=_protocol(properties),
         schema=write_json(_data_type(expect_object(metadata.get("columns"), "columns"))),
         partition_columns=expect_texts(metadata.get("partition-columns") or [], "partition-columns"),
-        properties={key: expect_text(value, f"property {key!r}") for key, value in properties.items()},
-        etag=expect_text(metadata.get("etag") or "", "etag"),
+        properties={key: value for key, value in properties.items() if not _derived(key)},
+        clustering=_clustering(properties),
+        version=version if version >= 0 else max(commits, default=-1),
         metadata_version=_whole(metadata.get("last-commit-version"), "last-commit-version"),
-        version=_whole(answer.get("latest-table-version"), "latest-table-version"),
-        commits=_commits(answer.get("commits") or []),
+        etag=expect_text(metadata.get("etag") or "", "etag"),
+        commits=commits,
     )
 
 
@@ -106,9 +105,10 @@ def _data_type(value: Any) -> Any:
     return {_TYPE_KEYS.get(key, key): each if key == "metadata" else _data_type(each) for key, each in value.items()}
 
 
-def _whole(value: object, what: str) -> int | None:
+def _whole(value: object, what: str) -> int:
+    """A version of a table; -1 if it is not told."""
     if value is None:
-        return None
+        return -1
     number = expect_integer(value, what)
     if number < 0 or number >= 2**63:
         raise ValueError(f"{what} is not a version")
@@ -124,45 +124,12 @@ def _commits(given: object) -> Mapping[int, str]:
         commit = expect_object(each, "a commit")
         name, version = expect_text(commit.get("file-name"), "file-name"), _whole(commit.get("version"), "version")
         match = _STAGED.fullmatch(name)
-        if match is None or version is None or int(match["version"]) != version or version in found:
-            raise ValueError(f"a commit has the file name {name[:100]!r} for version {version}")
+        if match is None or int(match["version"]) != version or version in found:
+            raise ValueError(f"a commit has the file name {name[:100]!r} for version {commit.get('version')}")
         found[version] = name
     if found and len(found) != max(found) - min(found) + 1:
         raise ValueError("its list of unpublished commits has a gap")
     return found
-
-
-def managed_table(loaded: LoadedTable, table: str) -> ManagedTable:
-    """The state of a table as its catalog tells it. For an external table only the location is reliable.
-
-    Raises ``LiveError`` if the catalog manages the table's commits and its answer is not complete.
-    """
-    try:
-        protocol = _protocol(loaded.properties)
-        clustering = _clustering(loaded.properties)
-    except ValueError as error:
-        raise LiveError(f"{table}: the catalog's answer cannot be read: {error}") from None
-    newest = loaded.version if loaded.version is not None else max(loaded.commits, default=None)
-    made = ManagedTable(
-        location=canonical_location(loaded.location),
-        table_id=loaded.table_id,
-        protocol=protocol,
-        schema=loaded.schema,
-        partition_columns=loaded.partition_columns,
-        properties={key: value for key, value in loaded.properties.items() if not _derived(key)},
-        clustering=clustering,
-        version=newest if newest is not None else -1,
-        metadata_version=loaded.metadata_version if loaded.metadata_version is not None else -1,
-        etag=loaded.etag,
-        commits=loaded.commits,
-    )
-    if not made.managed:
-        return made
-    if newest is None or loaded.metadata_version is None:
-        raise LiveError(f"{table}: the catalog manages the table and does not say its newest version")
-    if loaded.metadata_version > newest or (loaded.commits and max(loaded.commits) != newest):
-        raise LiveError(f"{table}: the catalog's answer contradicts itself: its commits do not end at version {newest}")
-    return made
 
 
 def through_catalog(properties: Mapping[str, Any]) -> bool:

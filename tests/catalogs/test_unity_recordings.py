@@ -15,7 +15,7 @@ import pytest
 
 from tablectl.catalogs.registry import Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
-from tablectl.catalogs.unity_answers import catalog_entry, managed_table, parse_load
+from tablectl.catalogs.unity_answers import catalog_entry, managed_table
 from tablectl.delta.names import parse_table
 from tablectl.log.catalog_managed import CatalogLog
 from tablectl.log.reader import ReadRequest, newest_version, read_commits, read_many, read_table
@@ -147,7 +147,7 @@ def test_both_spellings_of_clustering_columns_are_read() -> None:
     answer = recorded("delta-man")
     properties = answer["metadata"]["properties"]
     properties["delta.clusteringColumns"] = properties.pop("clusteringColumns")
-    assert managed_table(parse_load(answer, "t"), "t").clustering == (("col-b80e2056-961f-4a04-aa92-f5b5c709df84",),)
+    assert managed_table(answer, "t").clustering == (("col-b80e2056-961f-4a04-aa92-f5b5c709df84",),)
 
 
 def test_types_in_the_spelling_of_the_delta_api_are_read() -> None:
@@ -166,7 +166,7 @@ def test_types_in_the_spelling_of_the_delta_api_are_read() -> None:
             "metadata": {},
         }
     )
-    schema = json.loads(managed_table(parse_load(answer, "t"), "t").schema)
+    schema = json.loads(managed_table(answer, "t").schema)
     kind = schema["fields"][-1]["type"]
     assert kind.keys() == {"type", "keyType", "valueType", "valueContainsNull"}
     assert kind["valueType"]["elementType"]["fields"][0]["metadata"] == {"x-y": 1}
@@ -191,7 +191,7 @@ def test_an_answer_that_cannot_be_true_is_refused(change: Callable[[Any], Any], 
     body = recorded("delta-man")
     change(body)
     with pytest.raises(LiveError, match=message):
-        managed_table(parse_load(body, "lake.sales.man"), "lake.sales.man")
+        managed_table(body, "lake.sales.man")
 
 
 # The log, with the commits that only the catalog knows
@@ -289,7 +289,7 @@ def test_a_location_alone_does_not_reach_the_table(lake: Path) -> None:
 
 
 def test_only_commit_names_lead_to_staged_files(lake: Path) -> None:
-    managed = managed_table(parse_load(recorded("delta-man"), "t"), "t")
+    managed = managed_table(recorded("delta-man"), "t")
     with Stores(StoreOptions()) as opened:
         log = CatalogLog(opened.open(str(lake)), replace(managed, location=str(lake)))
         assert "00000000000000000009.crc" in log.names()
