@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from tablectl.delta.names import TableName, matches
+from tablectl.delta.names import TableName, matches, name_texts
 from tablectl.model.errors import UsageError
-from tablectl.model.patterns import (
-    CatalogPattern,
-    GlobBeginnings,
-    NameGlobs,
-    TablePattern,
-    index_globs,
-)
+from tablectl.model.patterns import MAGIC, CatalogPattern, TablePattern
 from tablectl.planning.plan_file import Shard
 from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import is_word
@@ -81,28 +77,41 @@ class Selection:
         """
         if not self.globs:
             return list(patterns)
-        globs = ["*" if _is_short(each) else each for each in self.globs]
-        paths, names = GlobBeginnings.of(globs), GlobBeginnings.of(glob.casefold() for glob in globs)
-        return [
-            each
-            for each in patterns
-            if any(map((names if isinstance(each, CatalogPattern) else paths).may_match, each.prefixes))
-        ]
+        begins = tuple({_beginning(each) for each in self.globs})
+        folded = tuple({each.casefold() for each in begins})
+
+        def concerns(pattern: TablePattern) -> bool:
+            texts = folded if isinstance(pattern, CatalogPattern) else begins
+            return any(_may_match(texts, prefix) for prefix in pattern.prefixes)
+
+        return list(filter(concerns, patterns))
 
 
-def _matching(globs: Sequence[str], specs: Specs) -> list[frozenset[int]]:
-    """The positions of the globs that match each table."""
-    index = NameGlobs.of([_glob(each) for each in globs])
-    short = [place for place, glob in enumerate(globs) if _is_short(glob)]
-    lasts = index_globs([globs[place].casefold() for place in short])
-    return [
-        index.matching(spec.name).union(
-            short[each]
-            for each in lasts.candidates_of(spec.name.last.casefold())
-            if _calls(globs[short[each]], spec.name)
-        )
-        for spec in specs.tables
-    ]
+def _matching(globs: Sequence[str], specs: Specs) -> list[set[int]]:
+    """The positions of the globs that match each table. The plan of an undo gives thousands of whole names, which are
+    looked up. Other globs are compared with each table: people write a few.
+    """
+    names = [spec.name for spec in specs.tables]
+    called = defaultdict[str, list[int]](list)
+    for table, name in enumerate(names):
+        for text in name_texts(name):
+            called[text.casefold()].append(table)
+    found: list[set[int]] = [set() for _ in names]
+    for place, glob in enumerate(globs):
+        for table in called.get(glob.casefold(), ()) if _is_whole(glob) else range(len(names)):
+            if selects(glob, names[table]):
+                found[table].add(place)
+    return found
+
+
+def _beginning(glob: str) -> str:
+    """The text with which every matching name begins; empty for a glob of last parts."""
+    return "" if _is_short(glob) else re.split(r"[*?\[]", glob, maxsplit=1)[0]
+
+
+def _may_match(begins: tuple[str, ...], prefix: str) -> bool:
+    """Whether a name that begins with one of the texts can also begin with the prefix."""
+    return prefix.startswith(begins) or any(each.startswith(prefix) for each in begins)
 
 
 def selects(glob: str, name: TableName) -> bool:
@@ -120,12 +129,17 @@ def _is_short(glob: str) -> bool:
     return not any(map(glob.count, "./`"))
 
 
+def _is_whole(glob: str) -> bool:
+    """Whether a glob is a whole name, without wildcards."""
+    return not _is_short(glob) and not any(map(_glob(glob).count, MAGIC))
+
+
 def _calls(glob: str, name: TableName) -> bool:
     return fnmatchcase(name.last.casefold(), glob.casefold())
 
 
-def _check_matched(option: str, globs: Sequence[str], found: Sequence[frozenset[int]]) -> None:
-    matched = frozenset[int]().union(*found)
+def _check_matched(option: str, globs: Sequence[str], found: Sequence[set[int]]) -> None:
+    matched = set[int]().union(*found)
     for place, glob in enumerate(globs):
         if place not in matched:
             hint = "try a glob such as 'lake.sales.*' or '*orders*'"

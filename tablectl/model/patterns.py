@@ -7,9 +7,8 @@ matches one outside the set. ``[*]`` matches the character itself: a class of on
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby
 
@@ -19,8 +18,6 @@ from tablectl.delta.names import (
     NameSyntaxError,
     TableName,
     join_parts,
-    matches,
-    name_texts,
     parse_table,
     quote_name,
 )
@@ -266,53 +263,6 @@ def index_globs(globs: Sequence[str]) -> PatternIndex:
         filed[min(keys, key=lambda key: (counts[key], -len(key[1])), default=_EVERY)].append(place)
     lengths = {kind: tuple(sorted({len(text) for name, text in filed if name == kind})) for kind in ("start", "end")}
     return PatternIndex({key: tuple(places) for key, places in filed.items()}, lengths)
-
-
-@frozen
-class NameGlobs:
-    """Globs of table names as ``delta.names.matches`` reads them: ten thousand of them for as many tables."""
-
-    globs: tuple[str, ...]
-    exact: PatternIndex
-    folded: PatternIndex
-    classes: tuple[int, ...]
-    """The globs with ``[``, which are always compared: one may also be the name itself."""
-
-    @staticmethod
-    def of(globs: Sequence[str]) -> NameGlobs:
-        """Builds both indexes: of paths letter case counts, of catalog names not."""
-        classes = tuple(place for place, glob in enumerate(globs) if "[" in glob)
-        return NameGlobs(tuple(globs), index_globs(globs), index_globs([each.casefold() for each in globs]), classes)
-
-    def matching(self, name: TableName) -> frozenset[int]:
-        """The positions of the globs that match a name."""
-        if not self.globs:
-            return frozenset()
-        index = self.exact if name.is_path else self.folded
-        asked = {place for text in name_texts(name) for place in index.candidates_of(text)}.union(self.classes)
-        return frozenset(place for place in asked if matches(name, self.globs[place]))
-
-
-@frozen
-class GlobBeginnings:
-    """How globs begin: which often says which names they may match."""
-
-    begins: tuple[str, ...]
-    """Sorted."""
-    known: frozenset[str]
-
-    @staticmethod
-    def of(globs: Iterable[str]) -> GlobBeginnings:
-        """The literal text before the first special character of each."""
-        known = frozenset(re.split(r"[*?\[]", glob, maxsplit=1)[0] for glob in globs)
-        return GlobBeginnings(tuple(sorted(known)), known)
-
-    def may_match(self, prefix: str) -> bool:
-        """Whether a glob may match a name that begins with this text."""
-        if any(prefix[:length] in self.known for length in range(len(prefix) + 1)):
-            return True
-        place = bisect_left(self.begins, prefix)
-        return place < len(self.begins) and self.begins[place].startswith(prefix)
 
 
 def _subject(name: TableName) -> str:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.delta.names import NameSyntaxError, TableName, matches, parse_table
-from tablectl.model.patterns import NameGlobs, TablePattern, index_patterns, make_catalog_pattern, make_path_pattern
+from tablectl.delta.names import NameSyntaxError, TableName, parse_table
+from tablectl.model.patterns import TablePattern, index_patterns, make_catalog_pattern, make_path_pattern
 
 _PART = st.text("abAß*?[]!", min_size=1, max_size=6)
 _NAME = st.text("abAßsS", min_size=1, max_size=6)
@@ -37,15 +37,6 @@ def test_every_pattern_that_matches_is_found(globs: list[tuple[str, str]], one: 
         found = index.candidates(name)
         assert set(matching) <= set(found)
         assert list(found) == sorted(set(found))
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.lists(_PART, max_size=8), _NAME, _NAME)
-def test_globs_of_names_match_as_each_does_alone(globs: list[str], one: str, other: str) -> None:
-    globs += [f"lake.{one}.{each}" for each in globs] + [f"s3a://x/{each}" for each in globs]
-    index = NameGlobs.of(globs)
-    for name in (TableName("laKe", (one, other)), TableName("", (f"s3a://x/{one}/{other}",))):
-        assert index.matching(name) == {place for place, glob in enumerate(globs) if matches(name, glob)}
 
 
 @pytest.mark.parametrize("shape", ["p{}*", "*{}x", "a*b{}c*", "?{}*", "[ab]*{}"])
