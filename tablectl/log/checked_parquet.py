@@ -8,7 +8,7 @@ another place.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,15 +16,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablectl.log.parquet_pages import Chunk, Leaf, Unpack, bound_of, cost_of, cost_of_rows, read_footer
+from tablectl.log.parquet_pages import Chunk, Leaf, Unpack, cost_of, cost_of_rows, read_footer
 from tablectl.log.parse_action import STATE_BYTES, STATE_VALUES
 from tablectl.storage.table_log import RangeFile
 
 FOOTER_BYTES = 16 << 20
-_MODEST_FOOTER = 1 << 16
-"""Bytes of a footer that pyarrow may parse unseen. A structure takes at least one, and up to 700 of memory.
-pyarrow makes room for as many structures as a list claims, so it is given that none has more than the footer has bytes.
-"""
 _FOOTER_ENTRIES = 1_500_000
 """Footer entries. A table with 10,000 columns whose statistics are columns of the checkpoint has half as many."""
 _GROUPS = 2_000
@@ -45,10 +41,6 @@ _TAIL = 8
 """Bytes at the end of a file: the length of its footer and the four magic bytes."""
 _END = 1 << 16
 """The number of bytes that pyarrow reads from the end at once. It then needs no separate request for the footer."""
-_BOUNDED = 8 << 20
-"""Limit for the cost of all chunks of which only the headers are read. A chunk of few rows costs some kilobytes."""
-_WIDEST = 12
-"""Bytes of an INT96."""
 _WIDE = 1 << 10
 """Bytes of a value of a fixed-width type. A null takes as much memory as a value. Decimals have 16 at most."""
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
@@ -62,8 +54,6 @@ class Spent:
     """The cost of one table's state so far, over all files of its checkpoint."""
 
     decoded: int = 0
-    bounded: int = 0
-    """The largest possible cost of the chunks of which only the headers were read. ``decoded`` excludes it."""
     entries: int = 0
     domains: int = 0
     domain_text: int = 0
@@ -81,7 +71,7 @@ class _Rows:
 _Check = Callable[[bytes], None]
 _CheckChunk = Callable[[tuple[int, int, int], Leaf, bytes], None]
 _Chunks = tuple[tuple[Chunk, ...], ...]
-_Checks = list[tuple[int, int, _Check | None]]
+_Checks = Iterable[tuple[int, int, _Check | None]]
 """The start and the length of each column chunk, and what to check of it: of one without values, nothing. Chunks of
 several columns may be at the same place, and then each check is made."""
 
@@ -96,7 +86,7 @@ class _CheckedSource(RangeFile):
         super().__init__(source.seek(0, io.SEEK_END), self._checked)
         self._source = source
         self._end_at, self._end = self.size, b""
-        self._checks: Callable[[bytes], Callable[[], _Checks] | None] | None = None
+        self._checks: _Checks | None = None
 
     def last(self, count: int) -> bytes:
         """The last bytes of the file, kept for later reads."""
@@ -105,9 +95,9 @@ class _CheckedSource(RangeFile):
             self._end_at, self._end = start, self._stored(start, count)
         return self._end[-count:] if count else b""
 
-    def expect(self, checks: Callable[[bytes], Callable[[], _Checks] | None]) -> None:
-        """Registers the function that returns the checks for each read, or ``None`` where the read needs no more."""
-        self._checks = checks
+    def expect(self, checks: _Checks) -> None:
+        """Registers the chunks that the next reads may ask for, and their checks."""
+        self._checks = list(checks)
 
     def release(self) -> None:
         """Ends the reference to the reader. The reader's C++ part refers to this file, which Python's collector cannot
@@ -117,11 +107,12 @@ class _CheckedSource(RangeFile):
 
     def _checked(self, start: int, size: int) -> bytes:
         """The bytes of a read. Raises ``ValueError`` if they exceed the budget."""
-        if self._checks is not None and size > _CHUNK_BYTES:
+        if self._checks is None:
+            return self._stored(start, size)
+        if size > _CHUNK_BYTES:
             raise ValueError(f"a column has more than {_CHUNK_BYTES >> 20} MiB")
         data = self._stored(start, size)
-        if self._checks is not None and (checks := self._checks(data)) is not None:
-            _check(data, start, size, checks())
+        _check(data, start, size, self._checks)
         return data
 
     def _stored(self, start: int, count: int) -> bytes:
@@ -152,18 +143,11 @@ class CheckedParquet:
     file: pq.ParquetFile
     spent: Spent
     _source: _CheckedSource
-    _footer: bytes
+    _chunks: _Chunks
+    """Where the footer places each column of each row group."""
     _paths: tuple[str, ...]
-    _widest: int
-    """Bytes of the widest value of a fixed width that a column may have."""
-    _prefetch: bool
-    """Whether one read may hold several chunks: where each begins, only the footer says then."""
-    _chunks: _Chunks | None = None
-    """Where the footer places each column: ``None`` until one is too large for the first look."""
     _known: dict[tuple[int, int, int], int] = field(default_factory=dict)
     """The known cost of each chunk, so that reading it twice counts once."""
-    _bounds: dict[bytes, int] = field(default_factory=dict)
-    """The largest possible cost of small chunks. Those of columns without values often have the same bytes."""
     _rows: _Rows = field(default_factory=_Rows)
 
     @property
@@ -184,67 +168,33 @@ class CheckedParquet:
 
     def state(self, group: int, paths: Sequence[str], batch: int) -> Iterator[Any]:
         """Batches of columns that are null in almost all rows. Raises ``ValueError`` beyond the budget of a table."""
-        self._expect([group], paths, self._check_state)
+        self._source.expect(self._checks([group], paths, self._check_state))
         return self._batches([group], paths, batch)
 
     def rows(self, paths: Sequence[str]) -> Iterator[Any]:
         """Batches of columns that almost every row has. Raises ``ValueError`` if their values are too long."""
         groups = list(range(self.groups))
-        self._expect(groups, paths, self._check_rows)
+        self._source.expect(self._checks(groups, paths, self._check_rows))
         return self._batches(groups, paths, ROWS_AT_ONCE)
-
-    def _expect(self, groups: list[int], paths: Sequence[str], check: _CheckChunk) -> None:
-        exact: _Checks = []
-
-        def checks() -> _Checks:
-            if not exact:
-                self._chunks = self._chunks or self._places()
-                exact.extend(self._checks(self._chunks, groups, paths, check))
-            return exact
-
-        self._source.expect(lambda data: None if self._is_cheap(data) else checks)
-
-    def _is_cheap(self, data: bytes) -> bool:
-        """Whether the page headers of a chunk prove that it is cheap, whatever column it belongs to.
-
-        They do for almost all chunks of the state. The bounds of these chunks are added up. Beyond a limit, each
-        further chunk gets the exact check.
-        """
-        if self._prefetch:
-            return False
-        bound = self._bounds.get(data) or bound_of(data, self._widest)
-        if bound is None or self.spent.bounded + bound > _BOUNDED:
-            return False
-        self._bounds[data] = bound
-        self.spent.bounded += bound
-        return True
 
     def _batches(self, groups: list[int], paths: Sequence[str], batch: int) -> Iterator[Any]:
         threads = self._source.size > _END
         found: Iterator[Any] = self.file.iter_batches(batch, groups, list(paths), use_threads=threads)
         return found
 
-    def _checks(
-        self, chunks: _Chunks, groups: list[int], paths: Sequence[str], check: _CheckChunk
-    ) -> Iterator[tuple[int, int, _Check | None]]:
+    def _checks(self, groups: list[int], paths: Sequence[str], check: _CheckChunk) -> _Checks:
         described = self.file.schema
         for index, path in enumerate(self._paths):
             if not any(path == wanted or path.startswith(f"{wanted}.") for wanted in paths):
                 continue
             column = described.column(index)
             for group in groups:
-                chunk = chunks[group][index]
+                chunk = self._chunks[group][index]
                 if chunk.values <= 0:  # readers look at no page of it, and its place may be none
                     yield chunk.start, chunk.length, None
                     continue
                 leaf = _leaf(column, chunk.codec)
                 yield chunk.start, chunk.length, _bound(check, (index, chunk.start, chunk.length), leaf)
-
-    def _places(self) -> _Chunks:
-        chunks = read_footer(self._footer, _FOOTER_ENTRIES)
-        if [len(each) for each in chunks] != [len(self._paths)] * self.groups:
-            raise ValueError("the footer does not say where each column is")
-        return chunks
 
     def _check_state(self, key: tuple[int, int, int], leaf: Leaf, data: bytes) -> None:
         if key in self._known:
@@ -295,32 +245,33 @@ def open_checked(
     with closing(source):
         checked = _CheckedSource(source)
         footer = _footer(checked)
-        if len(footer) > _MODEST_FOOTER:
-            _check_groups(len(read_footer(footer, _FOOTER_ENTRIES)))
-        whole = prefetch and checked.size > _END
+        chunks = read_footer(footer, _FOOTER_ENTRIES)
+        if len(chunks) > _GROUPS:
+            raise ValueError(f"{len(chunks):,} row groups, more than any checkpoint has")
+        # pyarrow makes room for as many structures as a list claims. No list has more than the footer has bytes.
         with pq.ParquetFile(
             checked,
-            pre_buffer=whole,
+            pre_buffer=prefetch and checked.size > _END,
             page_checksum_verification=True,
             thrift_container_size_limit=max(len(footer), 1),
         ) as file:
-            _check_groups(file.num_row_groups)
-            described = file.schema
-            columns = [described.column(index) for index in range(len(described))]
-            widest = max((_WIDEST, *(column.length for column in columns)))
-            if widest > _WIDE:
-                raise ValueError(f"a column has values of {widest:,} bytes each, more than any checkpoint has")
+            paths = _column_paths(file)
+            if [len(each) for each in chunks] != [len(paths)] * file.num_row_groups:
+                raise ValueError("the footer does not say where each column is")
             try:
-                yield CheckedParquet(
-                    file, spent, checked, footer, tuple(column.path for column in columns), widest, whole
-                )
+                yield CheckedParquet(file, spent, checked, chunks, paths)
             finally:
                 checked.release()
 
 
-def _check_groups(count: int) -> None:
-    if count > _GROUPS:
-        raise ValueError(f"{count:,} row groups, more than any checkpoint has")
+def _column_paths(file: pq.ParquetFile) -> tuple[str, ...]:
+    """The paths of all columns with values. Raises ``ValueError`` if the values of one are too wide."""
+    described = file.schema
+    columns = [described.column(index) for index in range(len(described))]
+    widest = max((column.length for column in columns), default=0)
+    if widest > _WIDE:
+        raise ValueError(f"a column has values of {widest:,} bytes each, more than any checkpoint has")
+    return tuple(column.path for column in columns)
 
 
 def _footer(source: _CheckedSource) -> bytes:

@@ -37,8 +37,6 @@ _HEADER: Mapping[int, Mapping[int, Any]] = {5: {}, 7: {}, 8: {}}
 _HEADER_ENTRIES = 100
 _KEPT = 8
 """The number of entries that a kept entry counts as."""
-_SMALL = 1 << 17
-"""Sizes up to this number of bytes are not checked."""
 _PACKED_MOST = 2_000_000
 """The maximum number of levels that are decoded one by one. In state columns nearly all values are null, and their
 levels form runs.
@@ -127,26 +125,6 @@ def _page(header: dict[int, Any], size: int, body: bytes) -> Page:
     if kind == _DATA and _integer(about, 3) != _RLE:
         raise ValueError("the levels of a page are in an encoding that no writer of Delta uses")
     return Page(kind, size, values, _integer(about, 2), None, body)
-
-
-def bound_of(chunk: bytes, widest: int) -> int | None:
-    """Bytes that a chunk takes at most, whatever column it is of; ``None`` where the headers do not say that it is
-    small. ``widest`` is the most bytes of a value of a fixed width.
-
-    No encoding makes a value longer than its page or its dictionary, and there are no more values than entries.
-    """
-    if len(chunk) > _SMALL:
-        return None
-    values, longest, unpacked = 1, widest, len(chunk)
-    try:
-        for page in walk_pages(chunk):
-            values += page.values if page.kind != _DICTIONARY else 0
-            unpacked += page.size
-            longest = max(longest, page.size, len(page.body))
-    except ValueError:
-        return None
-    bound = max(values * longest, unpacked)
-    return bound if bound <= _SMALL else None
 
 
 def cost_of(chunk: bytes, leaf: Leaf, most: int) -> Cost:

@@ -33,12 +33,6 @@ def values(data: bytes, *paths: str) -> tuple[dict[str, list[Any]], Spent]:
     return pa.Table.from_batches(batches).to_pydict(), spent
 
 
-@pytest.fixture
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No chunk is cheap by its headers alone."""
-    monkeypatch.setattr(checked_parquet, "_BOUNDED", 0)
-
-
 def places(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     """The footer places the columns elsewhere for the checks than for pyarrow."""
 
@@ -48,7 +42,6 @@ def places(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     monkeypatch.setattr(checked_parquet, "read_footer", read)
 
 
-@pytest.mark.usefixtures("exact")
 def test_what_is_checked_is_what_is_read() -> None:
     found, spent = values(FILE, "a", "b")
     assert found == pq.read_table(io.BytesIO(FILE)).to_pydict()
@@ -56,23 +49,12 @@ def test_what_is_checked_is_what_is_read() -> None:
     assert spent.decoded > 5_000 * 8
 
 
-def test_small_chunks_are_bounded_by_their_headers_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = parquet(pa.table({"a": [1, None, 3], "b": ["x", None, "y"]}))
-    _, spent = values(small, "a", "b")
-    assert (spent.decoded, spent.bounded > 0) == (0, True)
-    monkeypatch.setattr(checked_parquet, "_BOUNDED", spent.bounded - 1)
-    _, spent = values(small, "a", "b")
-    assert spent.decoded > 0, "the chunk that exceeds the limit gets the full check"
-
-
-@pytest.mark.usefixtures("exact")
 def test_a_column_that_the_footer_places_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     places(monkeypatch, lambda chunk: replace(chunk, start=chunk.start + 1_000_000))
     with pytest.raises(ValueError, match="a column is elsewhere than the footer says"):
         values(FILE, "a")
 
 
-@pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("change", [{"length": 10}, {"start": -3}, {"start": 3}])
 def test_columns_that_overlap(monkeypatch: pytest.MonkeyPatch, change: dict[str, int]) -> None:
     places(
@@ -85,7 +67,6 @@ def test_columns_that_overlap(monkeypatch: pytest.MonkeyPatch, change: dict[str,
         values(FILE, "a")
 
 
-@pytest.mark.usefixtures("exact")
 def test_of_several_columns_at_one_place_each_is_checked() -> None:
     """A footer may give many columns the place of one chunk: each reads it as values of its own type."""
     seen: list[str] = []
@@ -97,7 +78,6 @@ def test_of_several_columns_at_one_place_each_is_checked() -> None:
     assert seen == ["first", "second"]
 
 
-@pytest.mark.usefixtures("exact")
 def test_a_chunk_that_is_read_twice_costs_once() -> None:
     spent = Spent()
     with open_checked(io.BytesIO(FILE), spent) as file:
@@ -125,7 +105,6 @@ def test_a_file_that_is_cut_off(cut: int) -> None:
         values(FILE[:cut], "a")
 
 
-@pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize(("limit", "said"), [("STATE_VALUES", "has 5,000 values"), ("STATE_BYTES", "unpacks to more")])
 def test_the_budget_of_the_state(monkeypatch: pytest.MonkeyPatch, limit: str, said: str) -> None:
     monkeypatch.setattr(checked_parquet, limit, 4_999)
