@@ -155,10 +155,6 @@ class CatalogLog:
         """As ``TableLog.open``."""
         return self.log.open(name)
 
-    def open_ahead(self, name: str) -> None:
-        """As ``TableLog.open_ahead``."""
-        self.log.open_ahead(name)
-
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
         """As ``TableLog.start``."""
         return self.log.start(call)

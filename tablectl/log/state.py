@@ -110,7 +110,6 @@ def find_state(history: History, *, known_first: bool = False, before: State | N
     if not findings.complete:
         if segment.checkpoint is not None and segment.version - segment.base > AHEAD:
             history.log.start(load_checkpoint_reader)
-            history.log.open_ahead(segment.checkpoint.files[0])
         _walk(history, findings, before)
     if not findings.complete and segment.checkpoint is not None:
         _take_checkpoint(history, findings)

@@ -173,9 +173,6 @@ class DiskLog:
         except (OSError, ValueError) as error:
             raise self._explained(error, name) from error
 
-    def open_ahead(self, name: str) -> None:
-        """Does nothing: the disk answers at once."""
-
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
         """Always ``None``: the disk answers faster than threads can switch."""
         return None

@@ -59,8 +59,6 @@ class ObjectLog:
         self.budget = ReadBudget(location)
         self._listed: dict[str, ObjectMeta] = {}
         """The listed files."""
-        self._started: dict[str, Future[_Blocks]] = {}
-        """Files whose end is being fetched."""
         self._large = threading.Lock()
         """Held while a large file is read: thirty commits are prefetched, and each can have a line of many MiB."""
 
@@ -165,13 +163,10 @@ class ObjectLog:
 
     def open(self, name: str) -> RangeFile:
         """As ``TableLog.open``."""
-        started = self._started.pop(name, None)
 
         def opened(store: ObjectStore, path: str) -> RangeFile:
             meta = self._listed.get(name) or obstore.head(store, path)
             blocks = _Blocks(store, path, meta["size"], meta["e_tag"])
-            if started is not None and started.exception() is None and started.result().is_of(meta):
-                blocks = started.result()
 
             def fetch(start: int, size: int) -> bytes:
                 with self._translated(name):
@@ -180,13 +175,6 @@ class ObjectLog:
             return RangeFile(meta["size"], fetch)
 
         return self._get(name, opened)
-
-    def open_ahead(self, name: str) -> None:
-        """As ``TableLog.open_ahead``. If it fails, the file is opened as if it had not begun."""
-        meta = self._listed.get(name)
-        if meta is not None:
-            blocks = _Blocks(self._store, f"{self._root}/{name}", meta["size"], meta["e_tag"])
-            self._started[name] = self._bucket.pool.submit(blocks.with_end)
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
         """As ``TableLog.start``."""
@@ -259,16 +247,6 @@ class _Blocks:
             block = self._fetched(first, length)
             self._block = (first, block)
         return block[start - first : start - first + size]
-
-    def is_of(self, meta: ObjectMeta) -> bool:
-        """Whether the file is as it was."""
-        return (self._size, self._tag) == (meta["size"], meta["e_tag"])
-
-    def with_end(self) -> _Blocks:
-        """Itself, after it has fetched the end of the file, where the footer is."""
-        start = max(self._size - _BLOCK, 0)
-        self(start, self._size - start)
-        return self
 
     def _fetched(self, start: int, length: int) -> bytes:
         if self._tag is None:

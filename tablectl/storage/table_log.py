@@ -161,10 +161,6 @@ class TableLog(Protocol):
         """A seekable file for a Parquet reader, which reads the ranges it needs."""
         ...
 
-    def open_ahead(self, name: str) -> None:
-        """Begins to fetch what a Parquet reader will read first of a file, if that gains anything."""
-        ...
-
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
         """Runs a read of this log in parallel. ``None`` if that gains nothing; the read is then not started."""
         ...

@@ -244,15 +244,6 @@ def test_the_length_of_a_page_changes_nothing(
         assert [read(options, Depth(look_back)) for look_back in (0, LOOK_BACK)] == expected
 
 
-def test_a_checkpoint_that_was_not_fetched_ahead_is_read_all_the_same(
-    put: Put, options: StoreOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    after_a_checkpoint(put, AHEAD + 1)
-    expected = read(options)
-    monkeypatch.setattr(object_log._Blocks, "with_end", lambda _blocks: 1 / 0)
-    assert read(options) == expected
-
-
 def test_large_commits_are_not_read_without_need(put: Put, options: StoreOptions, asked: list[str]) -> None:
     for version in range(25):
         put(version, [info(), PLAIN, metadata(comment="é" * 600_000)])
