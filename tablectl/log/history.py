@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tablectl.log.checksum import Checksum, belongs_to, parse_checksum
-from tablectl.log.listing import LogFiles, Segment, checksum_name, commit_name, compacted_name, segment
+from tablectl.log.listing import LogFiles, Segment, checksum_name, commit_name, segment
 from tablectl.log.parse_commit import CommitSyntaxError, ParsedCommit, parse_commit
 from tablectl.model.errors import LiveError
 from tablectl.storage.read_budget import OversizeError
@@ -158,20 +158,12 @@ class History:
         return started.result if started else self._commit_reader(version)
 
     def steps(self) -> Iterator[ParsedCommit]:
-        """The log after the checkpoint, newest first: commits already read, compacted logs, other commits."""
-        version = self.segment.version
-        if not self.segment.files.compacted:
-            self._check_sizes(self.segment.base)
-        while version > self.segment.base:
-            first = self._compacted_from(version)
-            if first is None:
-                if not self.segment.files.compacted:
-                    self._read_on(version, version - self.segment.base)
-                yield self.commit(version)
-                version -= 1
-            else:
-                yield read_commit(self.log, compacted_name(first, version), version)
-                version = first - 1
+        """The commits after the checkpoint, newest first."""
+        base = self.segment.base
+        self._check_sizes(base)
+        for version in range(self.segment.version, base, -1):
+            self._read_on(version, version - base)
+            yield self.commit(version)
 
     def _check_sizes(self, after: int) -> None:
         """Raises ``OversizeError`` if the commits after a version are too large together, before one is read."""
@@ -205,20 +197,11 @@ class History:
         started: Future[_Result] | None = self._ahead.pop(name, None)
         return call() if started is None else started.result()
 
-    def _compacted_from(self, last: int) -> int | None:
-        """The first version of the longest compacted log that ends at ``last``; ``None`` if ``last`` was
-        already read.
-        """
-        if last in self._read or commit_name(last) in self._ahead:
-            return None
-        base = self.segment.base
-        return next((one for one, other in self.segment.files.compacted if other == last and base < one < last), None)
-
 
 def read_commit(
     log: TableLog, name: str, version: int, *, with_files: bool = False, statistics: bool = False
 ) -> ParsedCommit:
-    """Reads one commit or compacted log. Raises ``LiveError`` with file and line if it is malformed."""
+    """Reads one commit or JSON checkpoint. Raises ``LiveError`` with file and line if it is malformed."""
     try:
         with closing(log.lines(name)) as lines:
             count = log.budget.take_action

@@ -1,7 +1,7 @@
 """Derives the files of a version from the names in a ``_delta_log``. Pure: accesses no store.
 
-File names: Delta protocol, "Delta Log Entries", "Checkpoints", "Log Compaction Files" and "Version Checksum File";
-delta-4.
+File names: Delta protocol, "Delta Log Entries", "Checkpoints" and "Version Checksum File"; delta-4. Compacted logs are
+ignored: every commit after the checkpoint is needed anyway.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ _DIGITS = 20
 """The length of a version in a name."""
 _CLASSIC = re.compile(r"([0-9]{20})\.checkpoint(?:\.([0-9]{10})\.([0-9]{10}))?\.parquet")
 _V2 = re.compile(r"([0-9]{20})\.checkpoint\.[0-9A-Za-z]{8}-[0-9A-Za-z-]{27}\.(?:json|parquet)")
-_COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
 _STAGED = re.compile(rf"(?:{'|'.join(STAGED)})/([0-9]{{20}})\.[^/]+\.json")
 
 _LARGEST_VERSION = 2**63 - 1
@@ -43,8 +42,6 @@ class LogFiles:
     checksums: frozenset[int]
     checkpoints: tuple[Checkpoint, ...]
     """One per version, ascending."""
-    compacted: tuple[tuple[int, int], ...]
-    """First and last version of each compacted log, ascending by the last."""
     staged: int = -1
     """The newest commit that a catalog has not published yet; -1 if there is none."""
     whole: bool = False
@@ -77,16 +74,11 @@ def checksum_name(version: int) -> str:
     return f"{version:020d}.crc"
 
 
-def compacted_name(first: int, last: int) -> str:
-    """The file name of a compacted log."""
-    return f"{first:020d}.{last:020d}.compacted.json"
-
-
 def parse_listing(names: Iterable[str], *, whole: bool = False) -> LogFiles:
     """Classifies the names of a listing. Names of other forms are ignored, as Delta does. ``whole`` says that they are
     all files of the log.
     """
-    commits, checksums, compacted, staged = set[int](), set[int](), list[tuple[int, int]](), -1
+    commits, checksums, staged = set[int](), set[int](), -1
     numbered = {".json": commits, ".crc": checksums}
     checkpoints: dict[int, dict[int, dict[int, str]]] = {}
     for name in names:
@@ -95,8 +87,6 @@ def parse_listing(names: Iterable[str], *, whole: bool = False) -> LogFiles:
         elif match := _CLASSIC.fullmatch(name) or _V2.fullmatch(name):
             part, parts = _part(match)
             checkpoints.setdefault(int(match[1]), {}).setdefault(parts, {})[part] = name
-        elif match := _COMPACTED.fullmatch(name):
-            compacted.append((int(match[1]), int(match[2])))
         elif match := _STAGED.fullmatch(name):
             staged = max(staged, int(match[1]))
     complete = (_complete(version, checkpoints[version]) for version in sorted(checkpoints))
@@ -104,7 +94,6 @@ def parse_listing(names: Iterable[str], *, whole: bool = False) -> LogFiles:
         commits=frozenset(commits),
         checksums=frozenset(checksums),
         checkpoints=tuple(checkpoint for checkpoint in complete if checkpoint),
-        compacted=tuple(sorted(compacted, key=lambda pair: (pair[1], pair[0]))),
         staged=staged,
         whole=whole,
     )

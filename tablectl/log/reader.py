@@ -370,7 +370,7 @@ def _walked(history: History) -> int:
     commits. ``_AHEAD_BYTES`` bounds what is read without need if the newest commit has the whole state.
     """
     wanted = history.segment
-    if wanted.version in wanted.files.checksums or wanted.files.compacted:
+    if wanted.version in wanted.files.checksums:
         return 1
     long = len(wanted.files.commits) >= PAGE and not wanted.files.checksums
     count = min(wanted.version - wanted.base, AHEAD if long else LOOK_BACK)

@@ -1,4 +1,4 @@
-"""Damage to checkpoints of every kind, to sidecars, compacted logs and checksums: an error, or the right answer.
+"""Damage to checkpoints of every kind, to sidecars and checksums: an error, or the right answer.
 
 Damaged commits and classic logs are in ``test_fuzz``.
 """
@@ -47,16 +47,6 @@ def files_of(kind: Callable[[Put], None]) -> Logs:
     return files
 
 
-def compacted(put: Put) -> None:
-    """No checkpoint at all: a log compacted from 1 to 5, between the first commit and the last."""
-    change: list[Action] = [metadata(x="1"), clustering("b"), {"add": {"path": "f2", "size": 5}}]
-    put(0, [info(), CLUSTERED, metadata(), clustering("a"), {"add": {"path": "f1", "size": 3}}])
-    put(1, [info(), *change])
-    for version in range(2, 5):
-        put(version, [info()])
-    put(f"{1:020d}.{5:020d}.compacted.json", change)
-
-
 def read(files: Logs, **choices: Any) -> LiveTable | LiveError:
     store = MemoryStore()
     for name, content in files.items():
@@ -83,17 +73,16 @@ LOGS = {kind.__name__: files_of(kind) for kind in KINDS}
 PARQUET = sorted((kind, name) for kind, files in LOGS.items() for name in files if name.endswith(".parquet"))
 
 
-@pytest.mark.parametrize("kind", [*KINDS, compacted], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_truncations(kind: Callable[[Put], None]) -> None:
     """A file of lines that is cut between two of them is a shorter one: nothing in the format tells."""
     files = files_of(kind)
-    counts = kind is not compacted  # else replayed from the commits, which say the same as what they were compacted to
-    right = facts(read(files, counts=counts))
+    right = facts(read(files))
     for name, content in files.items():
         for cut in sorted({*range(0, len(content), max(len(content) // 40, 1)), len(content) - 1}):
             if name.endswith(".json") and cut and b"\n" in content[cut - 1 : cut + 1]:
                 continue
-            result = read({**files, name: content[:cut]}, counts=counts)
+            result = read({**files, name: content[:cut]})
             if isinstance(result, LiveError):
                 assert name in result.message
                 assert LOCATION in result.message
@@ -101,7 +90,7 @@ def test_truncations(kind: Callable[[Put], None]) -> None:
                 assert facts(result) == right, (name, cut)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, compacted], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_files_that_are_gone(kind: Callable[[Put], None]) -> None:
     """A checkpoint's parts and the commits after it are named when they are missing. Without the newest commit the
     version before it is the newest, which nothing in the format tells from a table that never went on.

@@ -37,7 +37,6 @@ def test_names_are_sorted_out() -> None:
     assert files.commits == {0, 1, 2}
     assert files.checksums == {1}
     assert [checkpoint.version for checkpoint in files.checkpoints] == [1, 2]
-    assert files.compacted == ((0, 1),)
     assert files.staged == 2
 
 

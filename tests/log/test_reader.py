@@ -174,14 +174,17 @@ def test_a_clustering_column_that_is_not_there(put: Put, read: Read) -> None:
         read()
 
 
-def test_compacted_logs_shorten_the_walk(put: Put, read: Read) -> None:
+def test_compacted_logs_are_ignored_and_replace_no_commit(put: Put, read: Read, store: MemoryStore) -> None:
     put(0, [info(), CLUSTERED, metadata(), clustering("a")])
     for version in range(1, 10):
-        put(version, b"never read")
+        put(version, [info(), metadata(x=str(version))])
     put(10, [info()])
-    put(f"{1:020d}.{9:020d}.compacted.json", [metadata(x="7"), clustering("b")])
+    put(f"{1:020d}.{9:020d}.compacted.json", b"never read")
     table = read(look_back=1)
-    assert (dict(table.properties), table.clustering) == ({"x": "7"}, (("b",),))
+    assert (dict(table.properties), table.clustering) == ({"x": "9"}, (("a",),))
+    obstore.delete(store, f"{LOG}/{4:020d}.json")
+    with pytest.raises(LiveError, match=r"version 4 is missing: there is no 0+4\.json"):
+        read()
 
 
 def test_counts_are_replayed_where_asked_for(put: Put, read: Read) -> None:
