@@ -52,6 +52,15 @@ def with_checksums(put: Put) -> None:
         put(crc(version), {**checksum(f"t{version}", metadata(team="web"), []), **PLAIN})
 
 
+def changed_with_checksums(put: Put) -> None:
+    """The same, of which one commit sets a property."""
+    with_checksums(put)
+    team = metadata(team="pay")
+    put(3, [info("t3"), team, add("f3", 1)])
+    for version in (3, 4):
+        put(crc(version), {**checksum(f"t{version}", team, []), **PLAIN})
+
+
 def without_checksums(put: Put) -> None:
     """Five commits by delta-rs."""
     put(0, [info(), PLAIN, metadata(team="web")])
@@ -107,6 +116,7 @@ def read_and_blame(options: StoreOptions) -> None:
     ("table", "as_declared", "changing", "drift"),
     [
         (with_checksums, 3, 7, 7),  # a listing, the newest commit, its checksum; or all commits
+        (changed_with_checksums, 3, 7, 7),  # what was before the property is in the commits that were read anyway
         (without_checksums, 6, 6, 6),  # any of the five commits can hold the metadata
         (after_a_checkpoint, 22, 22, 23),  # the same for twenty commits, and one read of the checkpoint; drift goes on
         (checkpoints_and_checksums, 3, 22, 23),  # and the checksum before the commit that set the property
