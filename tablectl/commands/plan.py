@@ -34,7 +34,7 @@ from tablectl.delta.dialects import EVERY_DIALECT, dialect_of
 from tablectl.delta.names import parse_table
 from tablectl.engine.interface import Executors, RemoteWork
 from tablectl.leases.clock import today
-from tablectl.lint_rules.client_support import CLIENT_STANDS_OUTSIDE
+from tablectl.lint_rules.client_support import client_stands_outside
 from tablectl.lint_rules.codes_found_elsewhere import RIGHT_NOT_SHOWN
 from tablectl.lint_rules.rule import RuleFinding, table_subject
 from tablectl.log.reader import Reading
@@ -307,7 +307,7 @@ def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan |
     if table is None:
         state = table_subject(spec.policy, reading.table, (), project.dialect, options=options)
         found = lint(state, spec.name, "plan", project.config.severities) if options.clients else ()
-        about = [each for each in found if each.code == CLIENT_STANDS_OUTSIDE.code and each.severity != "ignored"]
+        about = [each for each in found if each.code == client_stands_outside.code and each.severity != "ignored"]
         return tuple(each.message for each in about)
     said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
     return replace(table, **said)

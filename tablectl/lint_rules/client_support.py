@@ -29,16 +29,7 @@ _DAY = 86_400_000
 _EPOCH = date(1970, 1, 1)
 
 
-def _data_is_old(table: LintedState) -> Found:
-    """The newest commit's timestamp is the current time, so that equal logs give equal findings."""
-    now = max((each.timestamp for each in table.history), default=0) // _DAY
-    for data in _clients(table):
-        age = now - (date.fromisoformat(data.checked) - _EPOCH).days
-        if age > OLD_DAYS:
-            yield f"what is known of {data.name} is of {data.checked}, {age} days before the last commit", ""
-
-
-CLIENT_DATA_OLD = LintRule(
+@LintRule(
     code="L018",
     name="ClientDataOld",
     severity="note",
@@ -50,20 +41,17 @@ CLIENT_DATA_OLD = LintRule(
     fix="Upgrade tablectl. In its repository, `make probe-clients` tries the newest releases and rewrites the data.",
     source="the table of clients in this page",
     seen=("lint",),
-    check=_data_is_old,
 )
+def client_data_old(table: LintedState) -> Found:
+    """The newest commit's timestamp is the current time, so that equal logs give equal findings."""
+    now = max((each.timestamp for each in table.history), default=0) // _DAY
+    for data in _clients(table):
+        age = now - (date.fromisoformat(data.checked) - _EPOCH).days
+        if age > OLD_DAYS:
+            yield f"what is known of {data.name} is of {data.checked}, {age} days before the last commit", ""
 
 
-def _runtime_too_old(table: LintedState) -> Found:
-    if table.runtime is None:
-        return
-    for about, known in needs_of_policy(table.declared, truncates=table.truncates):
-        if can(table.runtime, known) is False:
-            text = f"{known.form} needs Databricks Runtime {known.first}, and the engine has {table.runtime.text}"
-            yield f"{text} ({known.cited})", about
-
-
-RUNTIME_TOO_OLD = LintRule(
+@LintRule(
     code="D002",
     name="RuntimeTooOld",
     severity="warning",
@@ -74,19 +62,17 @@ RUNTIME_TOO_OLD = LintRule(
     "the value already, nothing has to be done.",
     source="docs/databricks.md, and the source in the message",
     seen=("validate", "lint"),
-    check=_runtime_too_old,
 )
-
-
-def _runtime_unknown(table: LintedState) -> Found:
-    if not dialect_of(table.dialect).catalog_settings:
+def runtime_too_old(table: LintedState) -> Found:
+    if table.runtime is None:
         return
     for about, known in needs_of_policy(table.declared, truncates=table.truncates):
-        if known.since is None:
-            yield f"no source says which Databricks Runtime has {known.form}", about
+        if can(table.runtime, known) is False:
+            text = f"{known.form} needs Databricks Runtime {known.first}, and the engine has {table.runtime.text}"
+            yield f"{text} ({known.cited})", about
 
 
-RUNTIME_UNKNOWN = LintRule(
+@LintRule(
     code="D003",
     name="RuntimeUnknown",
     severity="note",
@@ -97,21 +83,16 @@ RUNTIME_UNKNOWN = LintRule(
     fix="Try the statement on a copy of the table.",
     source="docs/databricks.md",
     seen=("validate", "lint"),
-    check=_runtime_unknown,
 )
-
-
-def _left_to_optimization(table: LintedState) -> Found:
-    if table.optimize == "never" or table.clustering in {None, "none"}:
+def runtime_unknown(table: LintedState) -> Found:
+    if not dialect_of(table.dialect).catalog_settings:
         return
-    entry = table.live.entry if table.live else None
-    own = table.declared.predictive_optimization
-    if own == "enabled" or (own != "disabled" and entry is not None and entry.optimized is True):
-        text = "no OPTIMIZE is planned: predictive optimization clusters the data of this table"
-        yield text, CLUSTERED_DATA.partition(".")[0]
+    for about, known in needs_of_policy(table.declared, truncates=table.truncates):
+        if known.since is None:
+            yield f"no source says which Databricks Runtime has {known.form}", about
 
 
-LEFT_TO_PREDICTIVE_OPTIMIZATION = LintRule(
+@LintRule(
     code="D004",
     name="LeftToPredictiveOptimization",
     severity="note",
@@ -122,20 +103,18 @@ LEFT_TO_PREDICTIVE_OPTIMIZATION = LintRule(
     fix="Leave `optimize` out, or declare `predictive_optimization: disabled`.",
     source="docs.databricks.com/aws/en/optimizations/predictive-optimization, seen on 2026-11-22",
     seen=("plan", "lint"),
-    check=_left_to_optimization,
 )
-
-
-def _waits_for_managed(table: LintedState) -> Found:
-    if "managed" not in table.changed or table.declared.managed != "true":
+def left_to_predictive_optimization(table: LintedState) -> Found:
+    if table.optimize == "never" or table.clustering in {None, "none"}:
         return
-    waiting = [name for name in ("predictive_optimization", "clustering") if _waits(table, name)]
-    if waiting:
-        text = f"after the table has moved, the next plan makes the change of {' and '.join(waiting)}"
-        yield text, waiting[0]
+    entry = table.live.entry if table.live else None
+    own = table.declared.predictive_optimization
+    if own == "enabled" or (own != "disabled" and entry is not None and entry.optimized is True):
+        text = "no OPTIMIZE is planned: predictive optimization clusters the data of this table"
+        yield text, CLUSTERED_DATA.partition(".")[0]
 
 
-WAITS_FOR_MANAGED_TABLE = LintRule(
+@LintRule(
     code="D005",
     name="WaitsForManagedTable",
     severity="note",
@@ -146,11 +125,30 @@ WAITS_FOR_MANAGED_TABLE = LintRule(
     fix="Apply, then plan again.",
     source="docs.databricks.com/aws/en/tables/convert-external-managed, seen on 2026-11-22",
     seen=("plan",),
-    check=_waits_for_managed,
 )
+def waits_for_managed_table(table: LintedState) -> Found:
+    if "managed" not in table.changed or table.declared.managed != "true":
+        return
+    waiting = [name for name in ("predictive_optimization", "clustering") if _waits(table, name)]
+    if waiting:
+        text = f"after the table has moved, the next plan makes the change of {' and '.join(waiting)}"
+        yield text, waiting[0]
 
 
-def _client_stands_outside(table: LintedState) -> Found:
+@LintRule(
+    code="L023",
+    name="ClientStandsOutside",
+    severity="warning",
+    harm="clients locked out",
+    title="A client of the policy cannot read or write the table",
+    breaks="Each query of that client fails, today: the plan did not cause it, and would not change it.",
+    why="`clients:` names the client, and by its documentation, or by a probe, its version does not know a feature "
+    "that the table's protocol has.",
+    fix="Declare the lines that the finding names: each drops a feature (docs/features.md). Or upgrade the client, or "
+    "remove it from `clients`.",
+    source="the table of clients in this page; delta-1.15",
+)
+def client_stands_outside(table: LintedState) -> Found:
     if table.live is None:
         return
     going = set(dropped_features(table.declared.declared))
@@ -169,31 +167,7 @@ def _client_stands_outside(table: LintedState) -> Found:
             yield text + (f"; no statement drops {', '.join(stay)}" if stay else ""), "clients"
 
 
-CLIENT_STANDS_OUTSIDE = LintRule(
-    code="L023",
-    name="ClientStandsOutside",
-    severity="warning",
-    harm="clients locked out",
-    title="A client of the policy cannot read or write the table",
-    breaks="Each query of that client fails, today: the plan did not cause it, and would not change it.",
-    why="`clients:` names the client, and by its documentation, or by a probe, its version does not know a feature "
-    "that the table's protocol has.",
-    fix="Declare the lines that the finding names: each drops a feature (docs/features.md). Or upgrade the client, or "
-    "remove it from `clients`.",
-    source="the table of clients in this page; delta-1.15",
-    check=_client_stands_outside,
-)
-
-
-def _client_is_unknown(table: LintedState) -> Found:
-    for name in table.clients:
-        if find_client(name) is None:
-            meant = meant_client(name)
-            hint = f"; did you mean {meant}?" if meant else ""
-            yield f"{name} is not in the table of clients: nothing protects its access{hint}", "clients"
-
-
-CLIENT_IS_UNKNOWN = LintRule(
+@LintRule(
     code="L027",
     name="ClientIsUnknown",
     severity="warning",
@@ -205,19 +179,16 @@ CLIENT_IS_UNKNOWN = LintRule(
     "its access; then set this code to `ignore` for its tables.",
     source="the table of clients in this page",
     seen=("validate", "lint"),
-    check=_client_is_unknown,
 )
+def client_is_unknown(table: LintedState) -> Found:
+    for name in table.clients:
+        if find_client(name) is None:
+            meant = meant_client(name)
+            hint = f"; did you mean {meant}?" if meant else ""
+            yield f"{name} is not in the table of clients: nothing protects its access{hint}", "clients"
 
 
-def _client_writes_wrong_rows(table: LintedState) -> Found:
-    vectors = (table.value(keys.DELETION_VECTORS) or "").lower() == "true"
-    for name, version in table.client_versions:
-        data = find_client(name)
-        for each in wrong_writes(data, parse_version(version), vectors=vectors) if data else ():
-            yield f"{name} {version}: {each.why} (source: {each.source})", "clients"
-
-
-CLIENT_WRITES_WRONG_ROWS = LintRule(
+@LintRule(
     code="L026",
     name="ClientWritesWrongRows",
     severity="warning",
@@ -230,20 +201,17 @@ CLIENT_WRITES_WRONG_ROWS = LintRule(
     source="the table of clients in this page",
     seen=("lint",),
     harm="data or history at risk",
-    check=_client_writes_wrong_rows,
     properties=(keys.DELETION_VECTORS,),
 )
+def client_writes_wrong_rows(table: LintedState) -> Found:
+    vectors = (table.value(keys.DELETION_VECTORS) or "").lower() == "true"
+    for name, version in table.client_versions:
+        data = find_client(name)
+        for each in wrong_writes(data, parse_version(version), vectors=vectors) if data else ():
+            yield f"{name} {version}: {each.why} (source: {each.source})", "clients"
 
 
-def _catalog_commits_begin(table: LintedState) -> Found:
-    if (
-        "features.catalogManaged" in table.changed
-        and (table.declared.features or {}).get("catalogManaged") == "supported"
-    ):
-        yield "from this commit on every reader and writer must go through Unity Catalog", "features.catalogManaged"
-
-
-CATALOG_COMMITS_BEGIN = LintRule(
+@LintRule(
     code="D006",
     name="CatalogCommitsBegin",
     severity="warning",
@@ -255,8 +223,13 @@ CATALOG_COMMITS_BEGIN = LintRule(
     fix="Move each job to the table's name first. `clients:` refuses the change if it locks one of them out.",
     source="https://docs.databricks.com/gcp/en/delta/catalog-managed-commits; delta-1.11",
     seen=("plan",),
-    check=_catalog_commits_begin,
 )
+def catalog_commits_begin(table: LintedState) -> Found:
+    if (
+        "features.catalogManaged" in table.changed
+        and (table.declared.features or {}).get("catalogManaged") == "supported"
+    ):
+        yield "from this commit on every reader and writer must go through Unity Catalog", "features.catalogManaged"
 
 
 def _clients(table: LintedState) -> list[ClientData]:

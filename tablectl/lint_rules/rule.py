@@ -5,7 +5,7 @@ are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import date
 from typing import Literal, get_args
 
@@ -164,6 +164,10 @@ class LintRule:
     """The policy that mends a finding; empty if a person has to decide."""
     check: Callable[[LintedState], Found] | None = field(default=None, metadata=UNWRITTEN)
     """``None`` if another module makes the findings."""
+
+    def __call__(self, check: Callable[[LintedState], Found]) -> LintRule:
+        """The rule with its check: a rule decorates the function that finds it."""
+        return replace(self, check=check)
 
 
 def _is_delta(key: str) -> bool:

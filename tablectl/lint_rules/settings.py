@@ -26,13 +26,7 @@ _SMALL = 100_000_000
 _BEST_PRACTICES = "docs.delta.io/best-practices, as of Delta 4.4"
 
 
-def _clustering_beside_partitioning(table: LintedState) -> Found:
-    if table.columns and isinstance(table.partitioning, tuple):
-        by = ", ".join(table.partitioning)
-        yield f"clustering is declared, and the table is partitioned by {by}", "clustering"
-
-
-CLUSTERING_BESIDE_PARTITIONING = LintRule(
+@LintRule(
     code="L001",
     name="ClusteringBesidePartitioning",
     severity="error",
@@ -44,16 +38,14 @@ CLUSTERING_BESIDE_PARTITIONING = LintRule(
     source="delta-1.4, delta-1.5",
     seen=("lint",),
     harm="writers at risk",
-    check=_clustering_beside_partitioning,
 )
+def clustering_beside_partitioning(table: LintedState) -> Found:
+    if table.columns and isinstance(table.partitioning, tuple):
+        by = ", ".join(table.partitioning)
+        yield f"clustering is declared, and the table is partitioned by {by}", "clustering"
 
 
-def _vectors_beside_manifests(table: LintedState) -> Found:
-    if table.is_true(keys.DELETION_VECTORS) and table.is_true(keys.MANIFEST):
-        yield f"deletion vectors are on, and so is {keys.MANIFEST}", "deletion_vectors"
-
-
-VECTORS_BESIDE_MANIFESTS = LintRule(
+@LintRule(
     code="L002",
     name="VectorsBesideManifests",
     severity="error",
@@ -66,17 +58,13 @@ VECTORS_BESIDE_MANIFESTS = LintRule(
     properties=(keys.MANIFEST,),
     harm="data or history at risk",
     mend=lambda _: (("properties", keys.MANIFEST, "false"),),
-    check=_vectors_beside_manifests,
 )
+def vectors_beside_manifests(table: LintedState) -> Found:
+    if table.is_true(keys.DELETION_VECTORS) and table.is_true(keys.MANIFEST):
+        yield f"deletion vectors are on, and so is {keys.MANIFEST}", "deletion_vectors"
 
 
-def _vectors_beside_uniform(table: LintedState) -> Found:
-    for key, name in _FORMATS:
-        if table.is_true(keys.DELETION_VECTORS) and table.is_true(key):
-            yield f"deletion vectors are on, and the table is Iceberg {name} too", "deletion_vectors"
-
-
-VECTORS_BESIDE_UNIFORM = LintRule(
+@LintRule(
     code="L003",
     name="VectorsBesideUniForm",
     severity="error",
@@ -88,27 +76,14 @@ VECTORS_BESIDE_UNIFORM = LintRule(
     seen=("validate", "plan", "lint"),
     harm="data or history at risk",
     mend=lambda _: (("deletion_vectors", "", "purged"),),
-    check=_vectors_beside_uniform,
 )
+def vectors_beside_uniform(table: LintedState) -> Found:
+    for key, name in _FORMATS:
+        if table.is_true(keys.DELETION_VECTORS) and table.is_true(key):
+            yield f"deletion vectors are on, and the table is Iceberg {name} too", "deletion_vectors"
 
 
-def _statistics_miss_clustering(table: LintedState) -> Found:
-    """Columns that the plan itself sets are refused instead, and not reported."""
-    if table.live is not None:
-        if "clustering" in table.changed:
-            return
-        schema = table.live.schema
-        missing = [each for each in table.columns if not has_statistics(each, schema, table.value)]
-    else:
-        named = table.value(STATS_KEYS[1])
-        missing = [each for each in table.columns if named is not None and not names_statistics(each, named)]
-    if missing:
-        key = STATS_KEYS[0] if table.value(STATS_KEYS[1]) is None else STATS_KEYS[1]
-        shown = ", ".join(map(column_text, missing))
-        yield f"the table is clustered by {shown}, which {key} leaves without statistics", declaration_of(key)
-
-
-STATISTICS_MISS_CLUSTERING = LintRule(
+@LintRule(
     code="L004",
     name="StatisticsMissClustering",
     severity="warning",
@@ -124,19 +99,24 @@ STATISTICS_MISS_CLUSTERING = LintRule(
         keys.INDEXED_COLUMNS,
         keys.STATISTICS_COLUMNS,
     ),
-    check=_statistics_miss_clustering,
 )
+def statistics_miss_clustering(table: LintedState) -> Found:
+    """Columns that the plan itself sets are refused instead, and not reported."""
+    if table.live is not None:
+        if "clustering" in table.changed:
+            return
+        schema = table.live.schema
+        missing = [each for each in table.columns if not has_statistics(each, schema, table.value)]
+    else:
+        named = table.value(STATS_KEYS[1])
+        missing = [each for each in table.columns if named is not None and not names_statistics(each, named)]
+    if missing:
+        key = STATS_KEYS[0] if table.value(STATS_KEYS[1]) is None else STATS_KEYS[1]
+        shown = ", ".join(map(column_text, missing))
+        yield f"the table is clustered by {shown}, which {key} leaves without statistics", declaration_of(key)
 
 
-def _log_shorter_than_tombstones(table: LintedState) -> Found:
-    log, files = log_kept(table), files_kept(table)
-    if isinstance(log, int) and isinstance(files, int) and log < files:
-        text = f"the log is kept {log_span(table)}, deleted files {file_span(table)}"
-        key = keys.LOG_RETENTION if table.value(keys.LOG_RETENTION) else keys.DELETED_FILE_RETENTION
-        yield text, declaration_of(key)
-
-
-LOG_SHORTER_THAN_TOMBSTONES = LintRule(
+@LintRule(
     code="L005",
     name="LogShorterThanTombstones",
     severity="warning",
@@ -153,15 +133,13 @@ LOG_SHORTER_THAN_TOMBSTONES = LintRule(
         keys.LOG_RETENTION,
     ),
     mend=lambda table: (("retention", "log", file_span(table)),),
-    check=_log_shorter_than_tombstones,
 )
-
-
-def _tombstones_short(table: LintedState) -> Found:
-    kept = files_kept(table)
-    if isinstance(kept, int) and kept < _WEEK:
-        text = f"deleted files are kept {file_span(table)} only"
-        yield text, declaration_of(keys.DELETED_FILE_RETENTION)
+def log_shorter_than_tombstones(table: LintedState) -> Found:
+    log, files = log_kept(table), files_kept(table)
+    if isinstance(log, int) and isinstance(files, int) and log < files:
+        text = f"the log is kept {log_span(table)}, deleted files {file_span(table)}"
+        key = keys.LOG_RETENTION if table.value(keys.LOG_RETENTION) else keys.DELETED_FILE_RETENTION
+        yield text, declaration_of(key)
 
 
 def _keep_a_week(table: LintedState) -> Mend:
@@ -170,7 +148,7 @@ def _keep_a_week(table: LintedState) -> Mend:
     return (("retention", "deleted_files", "7 days"), *short)
 
 
-TOMBSTONES_SHORT = LintRule(
+@LintRule(
     code="L006",
     name="TombstonesShort",
     severity="warning",
@@ -185,16 +163,15 @@ TOMBSTONES_SHORT = LintRule(
     properties=(keys.DELETED_FILE_RETENTION,),
     harm="data or history at risk",
     mend=_keep_a_week,
-    check=_tombstones_short,
 )
+def tombstones_short(table: LintedState) -> Found:
+    kept = files_kept(table)
+    if isinstance(kept, int) and kept < _WEEK:
+        text = f"deleted files are kept {file_span(table)} only"
+        yield text, declaration_of(keys.DELETED_FILE_RETENTION)
 
 
-def _log_never_cleaned(table: LintedState) -> Found:
-    if (table.value(keys.LOG_CLEANUP) or "").lower() == "false":
-        yield f"{keys.LOG_CLEANUP} is off: the log grows without limit", declaration_of(keys.LOG_CLEANUP)
-
-
-LOG_NEVER_CLEANED = LintRule(
+@LintRule(
     code="L016",
     name="LogNeverCleaned",
     severity="note",
@@ -207,17 +184,13 @@ LOG_NEVER_CLEANED = LintRule(
     seen=("validate", "plan", "lint"),
     properties=(keys.LOG_CLEANUP,),
     mend=lambda _: (("properties", keys.LOG_CLEANUP, "true"),),
-    check=_log_never_cleaned,
 )
+def log_never_cleaned(table: LintedState) -> Found:
+    if (table.value(keys.LOG_CLEANUP) or "").lower() == "false":
+        yield f"{keys.LOG_CLEANUP} is off: the log grows without limit", declaration_of(keys.LOG_CLEANUP)
 
 
-def _clustering_rewrites_nothing(table: LintedState) -> Found:
-    live = table.live
-    if live and table.touches("clustering") and table.columns and table.optimize == "never" and live.files != 0:
-        yield "files stay as they are until OPTIMIZE clusters them", "clustering"
-
-
-CLUSTERING_REWRITES_NOTHING = LintRule(
+@LintRule(
     code="L017",
     name="ClusteringRewritesNothing",
     severity="note",
@@ -228,18 +201,14 @@ CLUSTERING_REWRITES_NOTHING = LintRule(
     fix="Declare `optimize: incremental`, or `full` with `rewrite: allowed`; or run OPTIMIZE yourself.",
     source="delta-5",
     seen=("plan",),
-    check=_clustering_rewrites_nothing,
 )
+def clustering_rewrites_nothing(table: LintedState) -> Found:
+    live = table.live
+    if live and table.touches("clustering") and table.columns and table.optimize == "never" and live.files != 0:
+        yield "files stay as they are until OPTIMIZE clusters them", "clustering"
 
 
-def _indexed_count_ignored(table: LintedState) -> Found:
-    count = table.value(keys.INDEXED_COLUMNS)
-    if count is not None and table.value(keys.STATISTICS_COLUMNS) is not None:
-        text = f"{keys.INDEXED_COLUMNS} is {count}, and the list of statistics columns takes precedence"
-        yield text, declaration_of(keys.INDEXED_COLUMNS)
-
-
-INDEXED_COUNT_IGNORED = LintRule(
+@LintRule(
     code="L019",
     name="IndexedCountIgnored",
     severity="note",
@@ -253,21 +222,15 @@ INDEXED_COUNT_IGNORED = LintRule(
         keys.INDEXED_COLUMNS,
         keys.STATISTICS_COLUMNS,
     ),
-    check=_indexed_count_ignored,
 )
+def indexed_count_ignored(table: LintedState) -> Found:
+    count = table.value(keys.INDEXED_COLUMNS)
+    if count is not None and table.value(keys.STATISTICS_COLUMNS) is not None:
+        text = f"{keys.INDEXED_COLUMNS} is {count}, and the list of statistics columns takes precedence"
+        yield text, declaration_of(keys.INDEXED_COLUMNS)
 
 
-def _time_travel_shorter_than_log(table: LintedState) -> Found:
-    declared = table.declared.retention
-    if not isinstance(declared, Mapping) or "log" not in declared:
-        return
-    log, files = log_kept(table), files_kept(table)
-    if isinstance(log, int) and isinstance(files, int) and log > files:
-        text = f"the log is kept {log_span(table)}, deleted files {file_span(table)}"
-        yield text, "retention.log"
-
-
-TIME_TRAVEL_SHORTER_THAN_LOG = LintRule(
+@LintRule(
     code="L020",
     name="TimeTravelShorterThanLog",
     severity="note",
@@ -278,19 +241,18 @@ TIME_TRAVEL_SHORTER_THAN_LOG = LintRule(
     fix="Declare `deleted_files` as long as time travel is needed; storage grows with it.",
     source="delta-1.9",
     seen=("validate", "plan", "lint"),
-    check=_time_travel_shorter_than_log,
 )
-
-
-def _log_short_for_streams(table: LintedState) -> Found:
-    log = log_kept(table)
-    streams = {each.app_id for commit in table.history for each in commit.transactions}
-    if streams and isinstance(log, int) and log < _WEEK:
-        text = f"the log is kept {log_span(table)}; recent streams: {len(streams)}"
+def time_travel_shorter_than_log(table: LintedState) -> Found:
+    declared = table.declared.retention
+    if not isinstance(declared, Mapping) or "log" not in declared:
+        return
+    log, files = log_kept(table), files_kept(table)
+    if isinstance(log, int) and isinstance(files, int) and log > files:
+        text = f"the log is kept {log_span(table)}, deleted files {file_span(table)}"
         yield text, "retention.log"
 
 
-LOG_SHORT_FOR_STREAMS = LintRule(
+@LintRule(
     code="L021",
     name="LogShortForStreams",
     severity="warning",
@@ -303,17 +265,13 @@ LOG_SHORT_FOR_STREAMS = LintRule(
     seen=("plan", "lint"),
     harm="data or history at risk",
     mend=lambda _: (("retention", "log", "30 days"),),
-    check=_log_short_for_streams,
 )
-
-
-def _text_that_clients_ignore(table: LintedState) -> Found:
-    for key, stored in sorted(table.live.properties.items()) if table.live else ():
-        written = written_text(key, stored)
-        if written != stored:
-            text = f"delta-rs ignores the stored text of {key}, {cut(stored)}: it reads {written}"
-            about = declaration_of(key)
-            yield text if "." in about else f"{text}; no plan replaces it", about
+def log_short_for_streams(table: LintedState) -> Found:
+    log = log_kept(table)
+    streams = {each.app_id for commit in table.history for each in commit.transactions}
+    if streams and isinstance(log, int) and log < _WEEK:
+        text = f"the log is kept {log_span(table)}; recent streams: {len(streams)}"
+        yield text, "retention.log"
 
 
 def _written_again(table: LintedState) -> Mend:
@@ -323,7 +281,7 @@ def _written_again(table: LintedState) -> Mend:
     return tuple((name, rest, text.removeprefix("interval ")) for (name, _, rest), text in parts if text and rest)
 
 
-TEXT_THAT_CLIENTS_IGNORE = LintRule(
+@LintRule(
     code="L022",
     name="TextThatClientsIgnore",
     severity="warning",
@@ -337,8 +295,14 @@ TEXT_THAT_CLIENTS_IGNORE = LintRule(
     source="delta-1.17",
     harm="data or history at risk",
     mend=_written_again,
-    check=_text_that_clients_ignore,
 )
+def text_that_clients_ignore(table: LintedState) -> Found:
+    for key, stored in sorted(table.live.properties.items()) if table.live else ():
+        written = written_text(key, stored)
+        if written != stored:
+            text = f"delta-rs ignores the stored text of {key}, {cut(stored)}: it reads {written}"
+            about = declaration_of(key)
+            yield text if "." in about else f"{text}; no plan replaces it", about
 
 
 def log_kept(table: LintedState) -> object | None:
@@ -366,14 +330,7 @@ def _span(text: str) -> str:
     return re.sub(r"\b1 (\w+)s\b", r"1 \1", span)
 
 
-def _partition_cardinality(table: LintedState) -> Found:
-    layout = table.live and table.live.layout
-    for column, count in layout.values if layout else ():
-        if count >= _MANY_VALUES:
-            yield f"the partition column {column} has {count:,} values", "partitioning"
-
-
-PARTITION_CARDINALITY = LintRule(
+@LintRule(
     code="L007",
     name="PartitionCardinality",
     severity="warning",
@@ -385,18 +342,15 @@ PARTITION_CARDINALITY = LintRule(
     "`partitioning: none` and `clustering: [...]` with `rewrite: allowed`.",
     source=f"{_BEST_PRACTICES}; D60",
     seen=("lint",),
-    check=_partition_cardinality,
 )
-
-
-def _tiny_partitions(table: LintedState) -> Found:
+def partition_cardinality(table: LintedState) -> Found:
     layout = table.live and table.live.layout
-    if layout and layout.partitions >= _FEW_PARTITIONS and layout.median < _SMALL:
-        size = f"{layout.median / 1e6:.1f} MB" if layout.median >= 100_000 else f"{layout.median / 1e3:.1f} kB"
-        yield f"{layout.partitions:,} partitions, half of which hold at most {size}", "partitioning"
+    for column, count in layout.values if layout else ():
+        if count >= _MANY_VALUES:
+            yield f"the partition column {column} has {count:,} values", "partitioning"
 
 
-TINY_PARTITIONS = LintRule(
+@LintRule(
     code="L008",
     name="TinyPartitions",
     severity="warning",
@@ -407,11 +361,27 @@ TINY_PARTITIONS = LintRule(
     fix="Partition by something coarser, or cluster instead of partitioning.",
     source=_BEST_PRACTICES,
     seen=("lint",),
-    check=_tiny_partitions,
 )
+def tiny_partitions(table: LintedState) -> Found:
+    layout = table.live and table.live.layout
+    if layout and layout.partitions >= _FEW_PARTITIONS and layout.median < _SMALL:
+        size = f"{layout.median / 1e6:.1f} MB" if layout.median >= 100_000 else f"{layout.median / 1e3:.1f} kB"
+        yield f"{layout.partitions:,} partitions, half of which hold at most {size}", "partitioning"
 
 
-def _lock_ends(table: LintedState) -> Found:
+@LintRule(
+    code="L024",
+    name="LockEnds",
+    severity="note",
+    title="A table is locked, or was",
+    breaks="While the lock holds, every change of the table is refused. Afterwards the policy applies again, with all "
+    "that was declared meanwhile.",
+    why="The policy has `locked:`.",
+    fix="Take an ended lock out of the policy, once its owner agrees; or give it a later day.",
+    source="docs/policies.md",
+    seen=("lint",),
+)
+def lock_ends(table: LintedState) -> Found:
     lock, today = table.lock, table.today
     if lock is None:
         return
@@ -423,32 +393,10 @@ def _lock_ends(table: LintedState) -> Found:
         yield f"the table is {lock.text}; the lock ends {ends}", "locked"
 
 
-LOCK_ENDS = LintRule(
-    code="L024",
-    name="LockEnds",
-    severity="note",
-    title="A table is locked, or was",
-    breaks="While the lock holds, every change of the table is refused. Afterwards the policy applies again, with all "
-    "that was declared meanwhile.",
-    why="The policy has `locked:`.",
-    fix="Take an ended lock out of the policy, once its owner agrees; or give it a later day.",
-    source="docs/policies.md",
-    seen=("lint",),
-    check=_lock_ends,
-)
-
-
 _DAY = 86_400 * 1_000_000
 
 
-def _maintained_elsewhere(table: LintedState) -> Found:
-    if table.upkeep is not None and table.live is not None:
-        why = why_maintained(table.live, table.declared.predictive_optimization, table.dialect)
-        if why:
-            yield f"upkeep is declared, and {why}", "upkeep"
-
-
-UPKEEP_ELSEWHERE = LintRule(
+@LintRule(
     code="L030",
     name="UpkeepElsewhere",
     severity="warning",
@@ -459,17 +407,15 @@ UPKEEP_ELSEWHERE = LintRule(
     fix="Declare `unmanaged: [upkeep]` for the table, or `predictive_optimization: disabled`.",
     source="docs/upkeep.md",
     seen=("lint",),
-    check=_maintained_elsewhere,
 )
+def upkeep_elsewhere(table: LintedState) -> Found:
+    if table.upkeep is not None and table.live is not None:
+        why = why_maintained(table.live, table.declared.predictive_optimization, table.dialect)
+        if why:
+            yield f"upkeep is declared, and {why}", "upkeep"
 
 
-def _vacuum_beside_writes(table: LintedState) -> Found:
-    kept = files_kept(table)
-    if table.upkeep is not None and table.upkeep.vacuum is not None and isinstance(kept, int) and kept < _DAY:
-        yield f"vacuum is declared, and deleted files are kept {file_span(table)}", "upkeep.vacuum"
-
-
-VACUUM_WAITS_FOR_WRITES = LintRule(
+@LintRule(
     code="L032",
     name="VacuumWaitsForWrites",
     severity="warning",
@@ -481,5 +427,8 @@ VACUUM_WAITS_FOR_WRITES = LintRule(
     source="docs/upkeep.md",
     seen=("validate", "lint"),
     harm="writers at risk",
-    check=_vacuum_beside_writes,
 )
+def vacuum_waits_for_writes(table: LintedState) -> Found:
+    kept = files_kept(table)
+    if table.upkeep is not None and table.upkeep.vacuum is not None and isinstance(kept, int) and kept < _DAY:
+        yield f"vacuum is declared, and deleted files are kept {file_span(table)}", "upkeep.vacuum"

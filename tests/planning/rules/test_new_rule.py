@@ -14,13 +14,7 @@ _FILE = '''"""A rule about names."""
 from tablectl.lint_rules.rule import LintRule
 
 
-def _shouting(state):
-    for field in state.live.schema.fields if state.live else ():
-        if field.name.isupper():
-            yield f"the column {field.name} shouts", ""
-
-
-SHOUTING_COLUMN = LintRule(
+@LintRule(
     code="L999",
     name="ShoutingColumn",
     severity="warning",
@@ -29,8 +23,11 @@ SHOUTING_COLUMN = LintRule(
     why="It is loud.",
     fix="Rename the column.",
     source="docs/lint-rules.md",
-    check=_shouting,
 )
+def shouting_column(state):
+    for field in state.live.schema.fields if state.live else ():
+        if field.name.isupper():
+            yield f"the column {field.name} shouts", ""
 '''
 _SCRIPT = """
 import json, pathlib
