@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from types import MappingProxyType
 
 from tablectl.conflicts.transactions import Level, Platform
 from tablectl.delta import keys
 from tablectl.delta.keys import NOTHING_SET
-from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.protocol import Client, Protocol, supported_by
 from tablectl.model.commit import Commit
-from tablectl.model.operations import Operation, SetProperties, TableState
+from tablectl.model.operations import ClusterBy, Operation, Repartition, ReplacePartitions, SetProperties
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.table import LiveTable
 from tablectl.support.frozen import frozen
@@ -150,18 +151,53 @@ class ConflictContext:
 
     def after(self, operations: Iterable[Operation]) -> ConflictContext:
         """The same table after these operations."""
-        state = TableState(
-            protocol=self.protocol,
-            properties=self.properties,
-            partitioned=self.partitioned,
-            clustered=self.clustered,
-        )
+        context = self
         for operation in operations:
-            state = operation.applied(state)
-        return replace(
-            self,
-            properties=state.properties,
-            protocol=state.protocol,
-            clustered=state.clustered,
-            partitioned=state.partitioned,
-        )
+            context = _after(context, operation)
+        return context
+
+
+def _after(before: ConflictContext, operation: Operation) -> ConflictContext:
+    """The same table after one operation."""
+    effect = operation.effect(before.basis)
+    partitioned, clustered = _layout_after(before, operation)
+    return replace(
+        before,
+        protocol=before.protocol.raised(frozenset(effect.features)).lowered(frozenset(effect.drops)),
+        # The sets of an effect lack removed keys, and the property of a dropped feature.
+        properties=_properties_after(before.properties, {**dict(effect.sets), **operation.properties}),
+        partitioned=partitioned,
+        clustered=clustered,
+    )
+
+
+def _layout_after(before: ConflictContext, operation: Operation) -> tuple[bool, bool]:
+    """Whether the table is partitioned, and whether it is clustered."""
+    match operation:
+        case Repartition():
+            partitioned = bool(operation.columns)
+            return partitioned, before.clustered and not partitioned
+        case ReplacePartitions():
+            return False, True
+        case ClusterBy():
+            # Delta does not cluster partitioned tables: an operation that clusters has removed the partitions.
+            clusters = bool(operation.columns or operation.automatic)
+            return before.partitioned and not clusters, True
+        case _:
+            return before.partitioned, before.clustered
+
+
+def _properties_after(before: Mapping[str, str], changed: Mapping[str, str | None]) -> Mapping[str, str]:
+    """The properties after a change. ``None`` removes a key. A key that only adds a feature is not stored."""
+    after = dict(before)
+    for key, value in changed.items():
+        after = {name: text for name, text in after.items() if _compared(name) != _compared(key)}
+        if value is not None and not supported_by(key, value):
+            after[key] = value
+    return MappingProxyType(after)
+
+
+def _compared(key: str) -> str:
+    """A key in the form in which keys are compared. User keys are case-sensitive, Delta's are not."""
+    folded = key.lower()
+    return folded if folded.startswith("delta.") else key

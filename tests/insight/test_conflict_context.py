@@ -8,7 +8,17 @@ from tablectl.delta.schema import Schema
 from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.table_operations import operations_of
 from tablectl.model.commit import Commit
-from tablectl.model.operations import ClusterBy, DropFeature, Purge, SetProperties, UnsetProperties
+from tablectl.model.operations import (
+    AddConstraint,
+    ClusterBy,
+    DropFeature,
+    Operation,
+    Purge,
+    Repartition,
+    ReplacePartitions,
+    SetProperties,
+    UnsetProperties,
+)
 from tablectl.model.table import LiveTable
 from tests.builders import live_table
 from tests.insight.settings import VECTORS, setting
@@ -60,6 +70,44 @@ def test_operations_leave_their_marks() -> None:
     assert after.protocol.has("deletionVectors")
     assert after.protocol.has("clustering")
     assert not before.protocol.has("clustering")
+
+
+@pytest.mark.parametrize(
+    ("operation", "partitioned", "clustered"),
+    [
+        (ClusterBy(()), True, True),
+        (ClusterBy(("a",)), False, True),
+        (ClusterBy((), automatic=True), False, True),
+        (Repartition(("a",)), True, False),
+        (Repartition(()), False, False),
+        (ReplacePartitions(("a",)), False, True),
+        (Purge(), True, False),
+    ],
+)
+def test_a_partitioned_table_has_another_layout_afterwards(
+    operation: Operation, *, partitioned: bool, clustered: bool
+) -> None:
+    after = setting(partitioned=True).after([operation])
+    assert (after.partitioned, after.clustered) == (partitioned, clustered)
+
+
+def test_an_overwrite_without_partitions_leaves_a_table_clustered() -> None:
+    assert setting(clustered=True).after([Repartition(())]).clustered
+    assert not setting(clustered=True).after([Repartition(("a",))]).clustered
+
+
+def test_a_property_that_only_adds_a_feature_is_not_stored() -> None:
+    after = setting().after([SetProperties((("delta.feature.v2Checkpoint", "supported"),))])
+    assert after.protocol.has("v2Checkpoint")
+    assert dict(after.properties) == {}
+
+
+def test_a_new_constraint_is_a_property_and_the_property_of_a_dropped_feature_changes() -> None:
+    after = setting().after([AddConstraint("Positive", "a > 0"), DropFeature("inCommitTimestamp")])
+    assert dict(after.properties) == {
+        "delta.constraints.positive": "a > 0",
+        "delta.enableInCommitTimestamps": "false",
+    }
 
 
 def test_a_dropped_feature_is_gone_from_the_protocol_and_protection_takes_its_place() -> None:

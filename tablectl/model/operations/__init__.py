@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tablectl.model.catalog_answers import Right
-from tablectl.model.operations.base import PARTITIONS, Operation, StatementForm, TableState
+from tablectl.model.operations.base import PARTITIONS, Operation, StatementForm
 from tablectl.model.operations.constraints import AddConstraint, DropConstraint, DropNotNull, SetNotNull
 from tablectl.model.operations.drop_feature import DropFeature
 from tablectl.model.operations.layout import ClusterBy, OptimizeData, Repartition, ReplacePartitions
@@ -43,7 +43,6 @@ __all__ = [
     "SetOptimization",
     "SetProperties",
     "StatementForm",
-    "TableState",
     "UnsetManaged",
     "UnsetProperties",
     "UpgradeUniform",

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
 from tablectl.delta.databricks_runtimes import DOCUMENTED, RUN_HERE, Capability, databricks_evidence
 from tablectl.delta.dialects import DATABRICKS, OPEN_SOURCE
 from tablectl.delta.names import TableName
-from tablectl.delta.properties import feature_of
-from tablectl.delta.protocol import Protocol, supported_by, with_needed
 from tablectl.model.catalog_answers import OWNERSHIP, Right
 from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
@@ -25,37 +22,6 @@ NOWHERE: frozenset[str] = frozenset()
 DATABRICKS_DOCS = "https://docs.databricks.com/aws/en/"
 SQL_REFERENCE = DATABRICKS_DOCS + "sql/language-manual/"
 NO_PROPERTIES: Mapping[str, str | None] = MappingProxyType({})
-
-
-@frozen(kw_only=True)
-class TableState:
-    """The facts about a table that operations change and conflicts depend on."""
-
-    protocol: Protocol
-    properties: Mapping[str, str]
-    partitioned: bool
-    clustered: bool
-
-    def with_properties(self, after: Mapping[str, str | None]) -> TableState:
-        """The state with other properties, and with the features that they add. ``None`` removes a key."""
-        kept = dict(self.properties)
-        for key, value in after.items():
-            _drop(kept, key)
-            if value is not None and not supported_by(key, value):
-                kept[key] = value
-        added = {feature for key, value in after.items() if value is not None and (feature := feature_of(key, value))}
-        return replace(self, properties=MappingProxyType(kept), protocol=self.protocol.raised(with_needed(added)))
-
-    def raised(self, features: frozenset[str]) -> TableState:
-        """The state with more protocol features."""
-        return replace(self, protocol=self.protocol.raised(features))
-
-
-def _drop(properties: dict[str, str], key: str) -> None:
-    """User keys are case-sensitive, Delta's are not."""
-    delta = key.lower().startswith("delta.")
-    for name in [name for name in properties if name == key or (delta and name.lower() == key.lower())]:
-        del properties[name]
 
 
 @frozen(kw_only=True)
@@ -127,10 +93,6 @@ class Operation(ABC):
     @abstractmethod
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
         """Its commits in order, as concurrent writers see them (delta-1.1)."""
-
-    def applied(self, state: TableState) -> TableState:
-        """The table after it. Most operations change nothing of it but ``properties``."""
-        return state.with_properties(self.properties) if self.properties else state
 
     @property
     def properties(self) -> Mapping[str, str | None]:

@@ -9,7 +9,7 @@ from tablectl.delta import keys
 from tablectl.delta.names import TableName, column_sql, parse_column, quote_name
 from tablectl.model.catalog_answers import Right
 from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, TableState, alter
+from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
 from tablectl.support.frozen import frozen
 
@@ -68,10 +68,6 @@ class AddConstraint(Operation):
             data_change=False,
         )
         return (made,)
-
-    def applied(self, state: TableState) -> TableState:
-        added = frozenset({_FEATURE})
-        return state.with_properties({self._key: self.expression}).raised(added)
 
     @property
     def _key(self) -> str:
@@ -135,9 +131,6 @@ class SetNotNull(Operation):
             data_change=False,
         )
         return (made,)
-
-    def applied(self, state: TableState) -> TableState:
-        return state.raised(frozenset({_INVARIANTS}))
 
     def _features(self, basis: Basis) -> tuple[str, ...]:
         return () if basis.protocol.protocol().has(_INVARIANTS) else (_INVARIANTS,)

@@ -7,7 +7,6 @@ First the traces of the feature go, then its history is protected, then the feat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -16,7 +15,7 @@ from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.names import TableName, quote_name
 from tablectl.delta.protocol import PROTECTION, READER_FEATURES, Protocol, find_feature, needs_protection
 from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations.base import NO_PROPERTIES, Operation, StatementForm, TableState, alter
+from tablectl.model.operations.base import NO_PROPERTIES, Operation, StatementForm, alter
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
 from tablectl.support.frozen import frozen
 
@@ -86,11 +85,6 @@ class DropFeature(Operation):
             truncate_history=self.truncate_history,
             traces=self._rewrites(basis),
         )
-
-    def applied(self, state: TableState) -> TableState:
-        protects = needs_protection(self.name, truncate_history=self.truncate_history, protocol=state.protocol)
-        raised = state.protocol.raised(frozenset({PROTECTION} if protects else ()))
-        return replace(state.with_properties(self.properties), protocol=raised.lowered(frozenset({self.name})))
 
     @property
     def properties(self) -> Mapping[str, str | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import ClassVar
 
 from tablectl.delta import keys
@@ -20,7 +19,6 @@ from tablectl.model.operations.base import (
     SQL_REFERENCE,
     Operation,
     StatementForm,
-    TableState,
     alter,
 )
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
@@ -118,17 +116,6 @@ class ClusterBy(Operation):
         )
         return (made,)
 
-    def applied(self, state: TableState) -> TableState:
-        """A clustered table. Delta does not cluster partitioned tables: an operation that clusters has removed the
-        partitions.
-        """
-        return replace(
-            state,
-            clustered=True,
-            partitioned=state.partitioned and not (self.columns or self.automatic),
-            protocol=state.protocol.raised(frozenset(CLUSTERING_FEATURES)),
-        )
-
     @property
     def provides(self) -> Iterable[str]:
         return (CLUSTERING_DOMAIN,)
@@ -215,11 +202,6 @@ class Repartition(Operation):
         )
         return (made,)
 
-    def applied(self, state: TableState) -> TableState:
-        """The table with these partitions. One that is no longer clustered keeps the feature in its protocol."""
-        partitioned = bool(self.columns)
-        return replace(state, partitioned=partitioned, clustered=state.clustered and not partitioned)
-
     @property
     def provides(self) -> Iterable[str]:
         return (PARTITIONS,)
@@ -280,10 +262,6 @@ class ReplacePartitions(Operation):
             repartitions=True,
         )
         return (made,)
-
-    def applied(self, state: TableState) -> TableState:
-        protocol = state.protocol.raised(frozenset(CLUSTERING_FEATURES))
-        return replace(state, clustered=True, partitioned=False, protocol=protocol)
 
     @property
     def provides(self) -> Iterable[str]:

@@ -23,7 +23,6 @@ from tablectl.model.operations.base import (
     SQL_REFERENCE,
     Operation,
     StatementForm,
-    TableState,
     alter,
     clauses,
 )
@@ -94,9 +93,6 @@ class SetProperties(Operation):
             data_change=False,
         )
         return (*before, last)
-
-    def applied(self, state: TableState) -> TableState:
-        return state.with_properties(dict(self.values))
 
     @property
     def properties(self) -> Mapping[str, str | None]:
