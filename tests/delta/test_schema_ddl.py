@@ -52,13 +52,23 @@ def test_two_quotes_in_a_comment_are_one(text: str, comment: str) -> None:
     assert field["metadata"]["comment"] == comment
 
 
+RAW = "id BIGINT COMMENT r'C:\\'"
+
+
+def test_a_backslash_in_a_raw_comment_is_a_backslash() -> None:
+    """Also before the last quote (``STRING_LITERAL`` in Spark's ``SqlBaseLexer.g4``)."""
+    (field,) = json.loads(schema_of_columns(RAW))["fields"]
+    assert field["metadata"]["comment"] == "C:\\"
+
+
 @pytest.mark.spark
 def test_spark_reads_the_same(spark: Any) -> None:
     from pyspark.sql.types import StructType
 
     del spark
     plain = MANY.replace("größe INT, 1st INT, ", "")  # Spark takes such names in backticks only
-    assert json.loads(schema_of_columns(plain)) == json.loads(StructType.fromDDL(plain).json())
+    for text in (plain, RAW):
+        assert json.loads(schema_of_columns(text)) == json.loads(StructType.fromDDL(text).json())
 
 
 @pytest.mark.parametrize(
