@@ -66,7 +66,7 @@ def fetched(location: str, look_back: int) -> tuple[int, int]:
 
         return counted
 
-    obstore.get = counting(obstore.get, lambda result: int(result.meta["size"]))
+    obstore.get = counting(obstore.get, lambda result: int(result.range[1] - result.range[0]))
     obstore.get_range = counting(obstore.get_range, lambda result: len(bytes(result)))
     obstore.list = counting(obstore.list, lambda _: 0)
     obstore.head = counting(obstore.head, lambda _: 0)
