@@ -13,6 +13,7 @@ _TOKEN = re.compile(
       (?P<comment>--[^\n]*|/\*.*?\*/)
     | (?P<text>[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
     | (?P<name>`(?:[^`]|``)+`)
+    | (?P<open>/\*.*|(?!``)['"`].*)
     | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[lLsSyYfFdD]|[bB][dD])?(?!\w))
     | (?P<word>\w+)
     | (?P<mark><=>|<=|>=|<>|!=|==|\|\||->|[-+*/%<>=!&|^~.,()\[\]:;])
@@ -27,7 +28,9 @@ class SqlToken:
     """One token, as it is written."""
 
     kind: str
-    """``text``, ``name`` (in backticks), ``number``, ``word``, ``mark``, or ``other``: not part of SQL."""
+    """``text``, ``name`` (in backticks), ``number``, ``word``, ``mark``; or not part of SQL: ``open``, the rest of the
+    text after a quote or a comment without an end, and ``other``.
+    """
     text: str
     line: int
     start: int
@@ -81,13 +84,13 @@ class SqlTextError(ValueError):
 def sql_tokens(text: str) -> Iterator[SqlToken]:
     """The tokens of a text, without comments. Raises ``SqlTextError`` for what is not part of SQL."""
     for token in any_tokens(text):
-        if token.kind == "other":
+        if token.kind in {"open", "other"}:
             raise SqlTextError(token.line, f"{text[token.start : token.start + 10].strip()!r} is not part of SQL")
         yield token
 
 
 def any_tokens(text: str) -> Iterator[SqlToken]:
-    """The tokens of any text, without comments. What is not part of SQL is of the kind ``other``."""
+    """The tokens of any text, without comments. What is not part of SQL is of the kind ``open`` or ``other``."""
     at, line, counted = 0, 1, 0
     while (found := _TOKEN.match(text, at)) is not None:
         kind = str(found.lastgroup)

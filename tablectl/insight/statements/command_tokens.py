@@ -14,7 +14,6 @@ from tablectl.model.safe_text import printable
 _MOST_PARTS = 3
 """Parts of a table name."""
 _OPENS, _CLOSES = frozenset("([{<"), frozenset(")]}>")
-_QUOTES = frozenset("`'\"")
 
 
 def first_word(sql: str) -> str:
@@ -27,9 +26,9 @@ def tokens_of(sql: str) -> tuple[SqlToken, ...]:
     """The tokens of a text, without comments. Raises ``StatementError`` for quotes and comments without an end."""
     found: list[SqlToken] = []
     for token in any_tokens(sql):
-        if token.text in _QUOTES or sql.startswith("/*", token.start):
-            what = f"the statement {shown_start(sql)} cannot be read: {token.text} has no end"
-            raise StatementError(what, "close it")
+        if token.kind == "open":
+            mark = token.text[: 2 if token.text.startswith("/*") else 1]
+            raise StatementError(f"the statement {shown_start(sql)} cannot be read: {mark} has no end", "close it")
         found.append(token)
     return tuple(found)
 

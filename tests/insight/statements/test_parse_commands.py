@@ -129,7 +129,7 @@ def test_any_spelling_of_the_table(written: str, sql: str) -> None:
         ("OPTIMIZE s.2024", "its end is expected, not '.2024'"),
         ("OPTIMIZE s.2a", "writes s.`2a`, not s.t"),
         ("ALTER TABLE s.t DROP CONSTRAINT 'c", "' has no end"),
-        ("OPTIMIZE s.t /* why", "/ has no end"),
+        ("OPTIMIZE s.t /* why", "/* has no end"),
         ("OPTIMIZE s.other", "writes s.other, not s.t"),
         ("COMMENT ON COLUMN s.other.x IS ''", "writes s.other.x, not s.t"),
         ("COPY INTO s.t FROM '/x' FILEFORMAT = CSV", "it runs on Databricks: add --client databricks"),
