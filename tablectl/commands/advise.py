@@ -32,7 +32,7 @@ from tablectl.model.safe_text import natural_key
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec
-from tablectl.policies.effective_policy import spec_for
+from tablectl.policies.effective_policy import spec_finder
 from tablectl.policies.field_types import ListOf, Text, flag, whole
 from tablectl.policies.write_yaml import TableEntry, table_key, write_entry, write_policies
 from tablectl.storage.log_stores import Stores
@@ -170,7 +170,8 @@ def each_table(
     """What ``make`` makes of each table with its past, under the policy that ``specs`` has for it; or why it cannot be
     read.
     """
-    placed = [(spec_for(specs, spec.name) or spec, where) for spec, where in found.tables]
+    find = spec_finder(specs)
+    placed = [(find(spec.name) or spec, where) for spec, where in found.tables]
     requests = [ReadRequest(spec.name, where, _depth) for spec, where in placed]
     threads = threads_for((where for _, where in placed), project.stores)
     with Stores(project.stores) as stores:

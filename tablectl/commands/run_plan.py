@@ -41,8 +41,8 @@ from tablectl.planning.plan_file import digest_of
 from tablectl.planning.plan_upkeep import UpkeepTable
 from tablectl.policies.config import RunSettings, WindowConfig
 from tablectl.policies.declare_setting import setting
-from tablectl.policies.declared_tables import Specs
-from tablectl.policies.effective_policy import spec_for
+from tablectl.policies.declared_tables import Specs, TableSpec
+from tablectl.policies.effective_policy import spec_finder
 from tablectl.policies.field_types import Text, Word, duration, number
 from tablectl.reports.table_groups import plan_groups
 from tablectl.storage.disk_log import free_bytes
@@ -251,17 +251,17 @@ def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: in
 
 
 def _places(project: Project, tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHookTable]:
-    policies = cache(project.any_policies)
+    finder = cache(lambda: spec_finder(project.any_policies()))
     for table in tables:
         location = table.parts[0] if table.is_path else of_table(table.text, partial(context.where, table))
         if isinstance(location, str):  # these tables were not requested by name
-            yield OwedHookTable(table.text, location, partial(_facts, policies, table))
+            yield OwedHookTable(table.text, location, partial(_facts, finder, table))
 
 
-def _facts(policies: Callable[[], Specs], table: TableName) -> HookFacts:
+def _facts(finder: Callable[[], Callable[[TableName], TableSpec | None]], table: TableName) -> HookFacts:
     """What the policies of now declare for a table; nothing if they cannot be read."""
     try:
-        spec = spec_for(policies(), table)
+        spec = finder()(table)
     except TablectlError:
         return HookFacts()
     return HookFacts(spec.options.stream_names, spec.tags) if spec else HookFacts()

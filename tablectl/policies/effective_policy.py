@@ -8,7 +8,7 @@ files.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.dialects import DEFAULT_DIALECT
@@ -61,16 +61,28 @@ def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: st
     return Explanation(name, declarations, merge(rank(declarations, specs.declarations.profiles)), dialect)
 
 
-def spec_for(specs: Specs, name: TableName) -> TableSpec | None:
-    """The spec of one table, from its own entry, from the entry of another name with the same location, or from
-    patterns.
+def spec_finder(specs: Specs) -> Callable[[TableName], TableSpec | None]:
+    """Finds the spec of a table: from its own entry, from the entry of another name with the same location, or from
+    patterns. To look up each of ten thousand tables takes a moment.
 
-    ``None`` if no policy applies. Raises ``InputError`` if patterns contradict each other.
+    It returns ``None`` if no policy applies, and raises ``InputError`` if patterns contradict each other.
     """
-    for spec in specs.tables:
-        where = canonical_location(spec.location) if spec.location else ""
-        if spec.name.key == name.key or (name.is_path and where == name.key):
-            return spec
+    named = {spec.name.key: spec for spec in reversed(specs.tables)}
+    placed = {canonical_location(spec.location): spec for spec in reversed(specs.tables) if spec.location}
+
+    def find(name: TableName) -> TableSpec | None:
+        own = named.get(name.key) or (placed.get(name.key) if name.is_path else None)
+        return own or _from_patterns(specs, name)
+
+    return find
+
+
+def spec_for(specs: Specs, name: TableName) -> TableSpec | None:
+    """The spec of one table. As ``spec_finder``."""
+    return spec_finder(specs)(name)
+
+
+def _from_patterns(specs: Specs, name: TableName) -> TableSpec | None:
     problems: list[Problem] = []
     patterns = specs.declarations.matching(name)
     found = resolve([(name, patterns)] if patterns else [], specs.declarations.profiles, problems)
@@ -149,21 +161,16 @@ Sources = Mapping[str, Mapping[str, SourceFile]]
 
 
 def policy_lines_of(specs: Specs, tables: Iterable[str]) -> Sources:
-    """The positions for tables by name. Tables to which no policy applies (any more) are missing."""
-    named = {spec.name.key: spec for spec in specs.tables}
-    placed = {canonical_location(spec.location): spec for spec in specs.tables if spec.location}
+    """The positions for tables by name. Tables to which no policy applies (any more), or patterns that contradict each
+    other, are missing.
+    """
+    find = spec_finder(specs)
     found: dict[str, Mapping[str, SourceFile]] = {}
     for text in tables:
         try:
-            name = parse_table(text)
-        except NameSyntaxError:  # a plan of another version
+            spec = find(parse_table(text))
+        except (NameSyntaxError, InputError):  # a plan of another version, or of other policies
             continue
-        spec = named.get(name.key) or placed.get(name.key) or _by_pattern(specs, name)
         if spec is not None:
             found[text] = {**spec.sources, "": spec.declared}
     return found
-
-
-def _by_pattern(specs: Specs, name: TableName) -> TableSpec | None:
-    patterns = specs.declarations.matching(name)
-    return resolve([(name, patterns)], specs.declarations.profiles, [])[0] if patterns else None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from tablectl.commands.project import Project
+from tablectl.delta.names import parse_table
+from tablectl.policies import effective_policy
 from tablectl.policies.config import Config
 from tablectl.policies.declared_tables import Specs
 from tablectl.policies.effective_policy import policy_lines_of
@@ -51,3 +55,21 @@ def test_lines_of_a_table(specs: Specs, table: str, lines: dict[str, int]) -> No
 @pytest.mark.parametrize("table", ["lake.sales.other", "no table `at all"])
 def test_no_one_speaks_for_it(specs: Specs, table: str) -> None:
     assert policy_lines_of(specs, [table]) == {}
+
+
+def test_the_tables_are_not_looked_through_for_each_of_them(
+    read: Callable[..., Specs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``check`` and ``advise`` look up each table of the policies."""
+    entries = "".join(
+        f"  a.t{number}: {{location: /lake/t{number}, isolation: Serializable}}\n" for number in range(50)
+    )
+    specs = read(f"version: 1\ntables:\n{entries}")
+    look_at = Mock(side_effect=lambda place: place)
+    monkeypatch.setattr(effective_policy, "canonical_location", look_at)
+    find = effective_policy.spec_finder(specs)
+    assert [find(spec.name) for spec in specs.tables] == [*specs.tables]
+    by_place = find(parse_table("delta.`/lake/t7`"))
+    assert by_place is not None
+    assert by_place.name.text == "a.t7"
+    assert look_at.call_count == 50
