@@ -201,7 +201,7 @@ def test_an_empty_text_in_a_partition_column_is_refused_and_nothing_is_committed
 @pytest.mark.parametrize(
     ("properties", "verbs"),
     [
-        ("{owner.team: web}", ["WRITE", "SET TBLPROPERTIES"]),
+        pytest.param("{owner.team: web}", ["WRITE", "SET TBLPROPERTIES"], marks=pytest.mark.slow),
         ("{delta.appendOnly: null}", ["UNSET TBLPROPERTIES", "WRITE"]),
     ],
 )

@@ -91,8 +91,8 @@ def test_every_feature_that_can_be_dropped_is_tried() -> None:
     assert {each.name for each in FEATURES if each.leaves != "never"} - elsewhere == DROPS.keys()
 
 
-SLOW = frozenset({"geospatial", "vacuumProtocolCheck"})
-"""Dropped as `v2Checkpoint` and others are: `make test-slow` tries these, too."""
+SLOW = frozenset({"geospatial", "vacuumProtocolCheck", "coordinatedCommits-preview", "materializePartitionColumns"})
+"""Dropped as `v2Checkpoint`, `domainMetadata` and others are: `make test-slow` tries these, too."""
 
 
 @pytest.mark.parametrize("feature", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in DROPS])
@@ -120,7 +120,10 @@ def test_a_feature_is_dropped_though_the_drop_breaks_off_between_its_commits(lak
     assert lake.rows() == before
 
 
-@pytest.mark.parametrize("feature", ["typeWidening", "v2Checkpoint", "inCommitTimestamp", "rowTracking"])
+@pytest.mark.parametrize(
+    "feature",
+    ["typeWidening", pytest.param("v2Checkpoint", marks=pytest.mark.slow), "inCommitTimestamp", "rowTracking"],
+)
 def test_a_dropped_feature_comes_back_by_the_undo_of_the_plan_and_of_the_run(lake: Lake, feature: str) -> None:  # noqa: F811
     policy, properties, _, chain = DROPS[feature]
     lake.create("id, cast(id % 100 AS SMALLINT) AS small", f"TBLPROPERTIES ({properties})")
