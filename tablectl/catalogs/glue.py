@@ -7,76 +7,48 @@ the parameters ``table_type`` or ``classification``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from tablectl.catalogs.registry import CatalogTable, Listed, Operation
+from tablectl.catalogs.registry import CatalogReader, CatalogTable, Listed, entry_name, matching
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.locations import is_absolute
 from tablectl.delta.names import TableName
-from tablectl.engine.interface import SIMPLE_NAME
-from tablectl.model.catalog_answers import CatalogEntry, TableRights
-from tablectl.model.errors import LiveError, MissingError, TablectlError, of_table
-from tablectl.storage.object_stores import TemporaryCredentials
+from tablectl.model.errors import LiveError, MissingError
 from tablectl.support.frozen import frozen
 
 MOST_NAMES = 200_000
 """The maximum number of databases in a catalog, and of tables in a database."""
 _MOST_PAGES = 10_000
 """A page may be empty and still be followed by another one."""
-_ONE_BY_ONE = 20
-"""Up to this many tables are loaded one by one. For more, the whole database is listed."""
 _PLACEHOLDER = "-__PLACEHOLDER__"
 _MANIFEST = "/_symlink_format_manifest"
 _RIGHTS = "the login needs glue:GetDatabases, glue:GetTables and glue:GetTable"
 
 
-class GlueClient(Protocol):
-    """What is used of boto3's client ``glue``."""
-
-    def get_databases(self, **request: Any) -> Mapping[str, Any]:
-        """One page of databases."""
-        ...
-
-    def get_tables(self, **request: Any) -> Mapping[str, Any]:
-        """One page of tables of a database."""
-        ...
-
-    def get_table(self, **request: Any) -> Mapping[str, Any]:
-        """One table."""
-        ...
-
-
 @frozen
-class GlueCatalog:
-    """``CatalogReader`` on AWS Glue. Storage is read with the credentials of the environment."""
+class GlueCatalog(CatalogReader):
+    """``CatalogReader`` on AWS Glue. Storage is read with the credentials of the environment. Glue has no settings of
+    Databricks, and AWS decides on rights by the policies of IAM.
+    """
 
-    client: GlueClient
+    client: Any
+    """boto3's client ``glue``."""
     account: str = ""
     """The account whose catalog is read; empty for that of the login."""
-    vends = False
     resolves = True
 
     def schemas(self, catalog: str) -> tuple[str, ...]:
         """As ``CatalogReader.schemas``."""
         found = self._pages(self.client.get_databases, "DatabaseList", f"the catalog {catalog}")
-        return tuple(_name(entry, "a database") for entry in found)
+        return tuple(entry_name(entry, "Name", "a database") for entry in found)
 
     def tables(self, catalog: str, schema: str, like: str = "*") -> Listed:
         """As ``CatalogReader.tables``. A few literal names are loaded one by one."""
-        globs = like.casefold().split("|")
-        if len(globs) <= _ONE_BY_ONE and all(SIMPLE_NAME.fullmatch(glob) for glob in globs):
-            return dict(self._loaded(catalog, schema, like.split("|")))
         what = f"the schema {catalog}.{schema}"
         found = self._pages(self.client.get_tables, "TableList", what, DatabaseName=schema.lower())
-        names = ((TableName(catalog, (schema, _name(entry, "a table"))), entry) for entry in found)
-        return {
-            name: of_table(name.text, partial(self._entry, name, entry))
-            for name, entry in names
-            if any(fnmatchcase(name.parts[1].casefold(), glob) for glob in globs)
-        }
+        entries = ((entry_name(entry, "Name", "a table"), entry) for entry in found)
+        return matching(self, catalog, schema, like, entries, _read)
 
     def load(self, name: TableName) -> CatalogTable:
         """As ``CatalogReader.load``. Glue keeps names in lower case."""
@@ -85,55 +57,7 @@ class GlueCatalog:
         entry = answer.get("Table")
         if not isinstance(entry, dict):
             raise LiveError(f"{name.text}: the catalog's answer has another form than expected")
-        found = self._entry(name, entry)
-        if isinstance(found, TablectlError):
-            raise found
-        return found
-
-    def entry(self, name: TableName) -> CatalogEntry:
-        """As ``CatalogReader.entry``. Glue has no settings of Databricks."""
-        del name
-        return CatalogEntry()
-
-    def rights(self, names: Sequence[TableName]) -> Mapping[TableName, TableRights]:
-        """None: AWS decides by the policies of IAM."""
-        del names
-        return {}
-
-    def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
-        """Always raises ``LiveError``."""
-        raise LiveError(f"{table.name.text}: this catalog vends no credentials")
-
-    def _loaded(
-        self, catalog: str, schema: str, names: list[str]
-    ) -> Iterator[tuple[TableName, CatalogTable | TablectlError]]:
-        for each in names:
-            name = TableName(catalog, (schema, each))
-            yield name, of_table(name.text, partial(self.load, name))
-
-    def _entry(self, name: TableName, entry: Mapping[str, Any]) -> CatalogTable | TablectlError:
-        kind, target = entry.get("TableType"), entry.get("TargetTable")
-        if isinstance(kind, str) and "VIEW" in kind.upper():
-            return LiveError(f"{name.text} is a view", "policies are for tables: name the tables under the view")
-        if isinstance(target, dict):
-            leads = ".".join(str(target.get(key) or "?")[:255] for key in ("DatabaseName", "Name"))
-            return LiveError(
-                f"{name.text} is a link to the table {leads} of the account {_text(target, 'CatalogId') or '?'}",
-                "name that table: `catalogs: {NAME: {type: glue, account: …}}` reads another account's catalog",
-            )
-        storage = _section(entry, "StorageDescriptor")
-        location = _location(storage)
-        form = _format(_section(entry, "Parameters"))
-        if form != "delta":
-            return LiveError(f"{name.text} is not a Delta table (its format is {form[:40] or 'unknown'})")
-        if location.rstrip("/").endswith(_MANIFEST):
-            return LiveError(
-                f"{name.text} lists the manifest of a Delta table, not the table",
-                "let the crawler make native Delta tables, or name the table by its path",
-            )
-        if not is_absolute(location):
-            return LiveError(f"{name.text}: the catalog has no location for it")
-        return CatalogTable(name, without_credentials(location))
+        return _read(name, entry)
 
     def _pages(self, call: Callable[..., Mapping[str, Any]], key: str, what: str, **request: str) -> Iterator[Any]:
         token, count, seen = "", 0, set[str]()
@@ -171,6 +95,32 @@ class GlueCatalog:
             raise LiveError(f"{what}: AWS Glue cannot be asked: {str(error)[:400]}", hint) from None
 
 
+def _read(name: TableName, entry: Mapping[str, Any]) -> CatalogTable:
+    """A table in the form of Glue's lists. Raises ``LiveError`` for anything else than a Delta table."""
+    kind, target = entry.get("TableType"), entry.get("TargetTable")
+    if isinstance(kind, str) and "VIEW" in kind.upper():
+        raise LiveError(f"{name.text} is a view", "policies are for tables: name the tables under the view")
+    if isinstance(target, dict):
+        leads = ".".join(str(target.get(key) or "?")[:255] for key in ("DatabaseName", "Name"))
+        raise LiveError(
+            f"{name.text} is a link to the table {leads} of the account {_text(target, 'CatalogId') or '?'}",
+            "name that table: `catalogs: {NAME: {type: glue, account: …}}` reads another account's catalog",
+        )
+    storage = _section(entry, "StorageDescriptor")
+    location = _location(storage)
+    form = _format(_section(entry, "Parameters"))
+    if form != "delta":
+        raise LiveError(f"{name.text} is not a Delta table (its format is {form[:40] or 'unknown'})")
+    if location.rstrip("/").endswith(_MANIFEST):
+        raise LiveError(
+            f"{name.text} lists the manifest of a Delta table, not the table",
+            "let the crawler make native Delta tables, or name the table by its path",
+        )
+    if not is_absolute(location):
+        raise LiveError(f"{name.text}: the catalog has no location for it")
+    return CatalogTable(name, without_credentials(location))
+
+
 def _format(parameters: Mapping[str, Any]) -> str:
     """The format of a table: ``delta`` if anything that writes to Glue marks it so."""
     said = [_text(parameters, key).casefold() for key in ("spark.sql.sources.provider", "table_type", "classification")]
@@ -191,10 +141,3 @@ def _section(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _text(entry: Mapping[str, Any], key: str) -> str:
     found = entry.get(key)
     return found if isinstance(found, str) else ""
-
-
-def _name(entry: Mapping[str, Any], what: str) -> str:
-    name = entry.get("Name")
-    if not isinstance(name, str) or not name:
-        raise LiveError(f"the catalog lists {what} without a name")
-    return name

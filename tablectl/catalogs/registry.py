@@ -8,20 +8,27 @@ when it is read.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, Protocol
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any, Literal
 
 from tablectl.delta.locations import canonical_location, location_fault
 from tablectl.delta.names import TableName
-from tablectl.engine.interface import Catalog
+from tablectl.engine.interface import SIMPLE_NAME, Catalog
 from tablectl.model.catalog_answers import CatalogEntry, ManagedTable, TableRights
 from tablectl.model.errors import BrokenTableError, LiveError, TablectlError, of_table
 from tablectl.storage.object_stores import Provider, TemporaryCredentials
 from tablectl.support.frozen import frozen
 
 Operation = Literal["READ", "READ_WRITE"]
+_Entry = Mapping[str, Any]
+"""A table, or something else, as a catalog lists it."""
+_ONE_BY_ONE = 20
+"""Up to this many tables are loaded one by one. For more, the whole schema is listed."""
 
 
 @frozen
@@ -45,46 +52,73 @@ Listed = Mapping[TableName, CatalogTable | TablectlError]
 """The tables of a schema; for one that is not a Delta table, or whose entry cannot be used, the error."""
 
 
-class CatalogReader(Protocol):
-    """Reads one kind of catalog. Thread-safe. Nothing here changes a table.
+class CatalogReader(ABC):
+    """Reads one kind of catalog. Thread-safe. Nothing here changes a table. The defaults are what most catalogs say.
 
     Methods raise ``LiveError`` for what does not exist or cannot be read, ``EngineError`` if they need an engine that
     does not answer. Names in answers are a stranger's text.
     """
 
-    @property
-    def vends(self) -> bool:
-        """Whether tables are read with credentials of the catalog, and with no others."""
-        ...
+    vends: bool = False
+    """Whether tables are read with credentials of the catalog, and with no others."""
+    resolves: bool = False
+    """Whether an apply asks this catalog, and not the engine, where a name leads: the engine need not know it."""
 
-    @property
-    def resolves(self) -> bool:
-        """Whether an apply asks this catalog, and not the engine, where a name leads: the engine need not know it."""
-        ...
-
+    @abstractmethod
     def schemas(self, catalog: str) -> tuple[str, ...]:
         """The schemas of a catalog."""
-        ...
 
+    @abstractmethod
     def tables(self, catalog: str, schema: str, like: str = "*") -> Listed:
         """The tables of a schema. ``like`` as in ``engine.port.Catalog``; an implementation may ignore it."""
-        ...
 
+    @abstractmethod
     def load(self, name: TableName) -> CatalogTable:
         """One table, by one request if possible. ``LiveError`` if there is no such Delta table."""
-        ...
 
     def entry(self, name: TableName) -> CatalogEntry:
-        """What the catalog says about a table besides its state."""
-        ...
+        """What the catalog says about a table besides its state. Most say nothing."""
+        return CatalogEntry()
 
     def rights(self, names: Sequence[TableName]) -> Mapping[TableName, TableRights]:
-        """The rights of the login on tables; without those of which the catalog does not tell."""
-        ...
+        """The rights of the login on tables; without those of which the catalog does not tell. Most do not tell."""
+        return {}
 
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
         """Fresh credentials for a table's storage. Called only where ``vends``."""
-        ...
+        raise NotImplementedError
+
+
+def matching(
+    reader: CatalogReader,
+    catalog: str,
+    schema: str,
+    like: str,
+    entries: Iterable[tuple[str, _Entry]],
+    read: Callable[[TableName, _Entry], CatalogTable],
+) -> Listed:
+    """The tables of a schema whose names match ``like``. A few literal names are loaded one by one. Otherwise all
+    ``entries`` of the schema are asked for, and the matching ones are ``read``.
+    """
+    globs = like.split("|")
+    if len(globs) <= _ONE_BY_ONE and all(SIMPLE_NAME.fullmatch(glob) for glob in globs):
+        literal = [TableName(catalog, (schema, glob)) for glob in globs]
+        return {name: of_table(name.text, partial(reader.load, name)) for name in literal}
+    folded = [glob.casefold() for glob in globs]
+    named = ((TableName(catalog, (schema, name)), entry) for name, entry in entries)
+    return {
+        name: of_table(name.text, partial(read, name, entry))
+        for name, entry in named
+        if any(fnmatchcase(name.parts[1].casefold(), glob) for glob in folded)
+    }
+
+
+def entry_name(entry: _Entry, key: str, what: str) -> str:
+    """The name in an entry of a catalog's list. Raises ``LiveError`` if it has none."""
+    name = entry.get(key)
+    if not isinstance(name, str) or not name:
+        raise LiveError(f"the catalog lists {what} without a name")
+    return name
 
 
 _MARGIN = timedelta(minutes=2)
@@ -273,13 +307,13 @@ def _moved(table: TableName, before: str, now: str) -> LiveError:
 
 
 @frozen
-class SparkCatalog:
-    """``CatalogReader`` on the engine's ``SHOW`` and ``DESCRIBE`` statements. Spark vends nothing to other programs."""
+class SparkCatalog(CatalogReader):
+    """``CatalogReader`` on the engine's ``SHOW`` and ``DESCRIBE`` statements. Spark vends nothing to other programs,
+    and its catalogs have no predictive optimization and tell of no rights.
+    """
 
     open: Callable[[], Catalog]
     """Opens the engine. Raises ``EngineError`` if it does not start."""
-    vends = False
-    resolves = False
 
     def schemas(self, catalog: str) -> tuple[str, ...]:
         """As ``CatalogReader.schemas``, by one statement."""
@@ -293,17 +327,3 @@ class SparkCatalog:
     def load(self, name: TableName) -> CatalogTable:
         """As ``CatalogReader.load``, by one statement."""
         return CatalogTable(name, self.open().location(name))
-
-    def entry(self, name: TableName) -> CatalogEntry:
-        """As ``CatalogReader.entry``. Spark's catalogs are not asked: they have no predictive optimization."""
-        del name
-        return CatalogEntry()
-
-    def rights(self, names: Sequence[TableName]) -> Mapping[TableName, TableRights]:
-        """None: Spark's catalogs tell of no rights."""
-        del names
-        return {}
-
-    def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
-        """Always raises ``LiveError``."""
-        raise LiveError(f"{table.name.text}: Spark's catalogs vend no credentials")

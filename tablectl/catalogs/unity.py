@@ -10,12 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
-from functools import partial
 from typing import Any
 
 from tablectl.catalogs.http_client import AnswerError, HttpClient, OversizeAnswerError, segment
-from tablectl.catalogs.registry import CatalogTable, Listed, Operation
+from tablectl.catalogs.registry import CatalogReader, CatalogTable, Listed, Operation, entry_name, matching
 from tablectl.catalogs.unity_answers import (
     catalog_entry,
     identities,
@@ -26,9 +24,8 @@ from tablectl.catalogs.unity_answers import (
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.locations import canonical_location, is_absolute
 from tablectl.delta.names import TableName
-from tablectl.engine.interface import SIMPLE_NAME
 from tablectl.model.catalog_answers import CatalogEntry, TableRights
-from tablectl.model.errors import LiveError, MissingError, TablectlError, of_table
+from tablectl.model.errors import LiveError, MissingError, TablectlError
 from tablectl.storage.object_stores import TemporaryCredentials
 from tablectl.support.frozen import frozen
 
@@ -46,8 +43,6 @@ what the caller must not see after it made the pages.
 _LISTING_SECONDS = 900.0
 _PAGE_SIZES = (100, 10, 1)
 """The entries to request per page: entries of wide tables have hundreds of kilobytes."""
-_ONE_BY_ONE = 20
-"""Up to this many tables are loaded one by one. For more, the whole schema is listed."""
 _NO_DELTA_API = frozenset({404, 405, 501})
 _OTHER_FORMAT = "UnsupportedTableFormatException"
 _NO_TABLE = frozenset({"NoSuchTableException", "TABLE_NOT_FOUND", "NOT_FOUND"})
@@ -56,26 +51,22 @@ _NO_CATALOG = frozenset({"NoSuchCatalogException", "CATALOG_NOT_FOUND", "CATALOG
 
 
 @frozen
-class UnityCatalog:
+class UnityCatalog(CatalogReader):
     """``CatalogReader`` on Unity Catalog. ``names`` maps the keys of ``catalogs:`` to names on the server."""
 
     http: HttpClient
     names: Mapping[str, str]
     vends: bool = True
     clock: Callable[[], float] = time.monotonic
-    resolves = False
 
     def schemas(self, catalog: str) -> tuple[str, ...]:
         """As ``CatalogReader.schemas``."""
         path = f"{API}/schemas"
         found = self._pages(path, "schemas", f"the catalog {catalog}", catalog_name=self._server_name(catalog))
-        return tuple(_name(entry, "a schema") for entry in found)
+        return tuple(entry_name(entry, "name", "a schema") for entry in found)
 
     def tables(self, catalog: str, schema: str, like: str = "*") -> Listed:
         """As ``CatalogReader.tables``. A few literal names are loaded one by one."""
-        globs = like.split("|")
-        if len(globs) <= _ONE_BY_ONE and all(SIMPLE_NAME.fullmatch(glob) for glob in globs):
-            return {name: each for name, each in self._loaded(catalog, schema, globs) if each is not None}
         found = self._pages(
             f"{API}/tables",
             "tables",
@@ -83,13 +74,8 @@ class UnityCatalog:
             catalog_name=self._server_name(catalog),
             schema_name=schema,
         )
-        wanted = [glob.casefold() for glob in globs]
-        names = ((TableName(catalog, (schema, _name(entry, "a table"))), entry) for entry in found)
-        return {
-            name: of_table(name.text, partial(self._entry, name, entry))
-            for name, entry in names
-            if any(fnmatchcase(name.parts[1].casefold(), glob) for glob in wanted)
-        }
+        entries = ((entry_name(entry, "name", "a table"), entry) for entry in found)
+        return matching(self, catalog, schema, like, entries, _read)
 
     def load(self, name: TableName) -> CatalogTable:
         """As ``CatalogReader.load``: the Delta API's one answer, else the entry of the list API."""
@@ -100,7 +86,7 @@ class UnityCatalog:
                 raise LiveError(f"{name.text}: {error.message}", error.hint) from None
             if error.kind in _NO_TABLE | _NO_SCHEMA | _NO_CATALOG:
                 raise _missing(name) from None
-            return self._from_list_api(name)
+            return _read(name, self._list_entry(name))
         table = managed_table(answer, name.text)
         location = _location(name, answer["metadata"]["location"])
         return CatalogTable(name, location, table.table_id, table if table.managed else None, table.managed)
@@ -156,19 +142,6 @@ class UnityCatalog:
         except AnswerError as error:
             raise _not_vended(table, error) from None
 
-    def _loaded(
-        self, catalog: str, schema: str, names: list[str]
-    ) -> Iterator[tuple[TableName, CatalogTable | TablectlError | None]]:
-        for each in names:
-            name = TableName(catalog, (schema, each))
-            yield name, of_table(name.text, partial(self.load, name))
-
-    def _from_list_api(self, name: TableName) -> CatalogTable:
-        found = self._entry(name, self._list_entry(name))
-        if isinstance(found, TablectlError):
-            raise found
-        return found
-
     def _list_entry(self, name: TableName) -> dict[str, Any]:
         catalog = self._server_name(name.catalog)
         try:
@@ -177,23 +150,6 @@ class UnityCatalog:
             if error.status == 404 and error.kind:
                 raise _missing(name) from None
             raise LiveError(f"{name.text}: {error.message}", error.hint or _no_unity(error)) from None
-
-    def _entry(self, name: TableName, entry: Mapping[str, Any]) -> CatalogTable | TablectlError:
-        """A table in the form of the list API."""
-        kind, form = entry.get("table_type"), entry.get("data_source_format")
-        if isinstance(kind, str) and "VIEW" in kind:
-            return LiveError(f"{name.text} is a view", "policies are for tables: name the tables under the view")
-        if form != "DELTA":
-            shown = form if isinstance(form, str) else "unknown"
-            return LiveError(f"{name.text} is not a Delta table (its format is {shown[:40]})")
-        try:
-            where, table_id = _location(name, entry.get("storage_location")), entry.get("table_id")
-        except LiveError as error:
-            return error
-        properties = entry.get("properties")
-        managed = through_catalog(properties if isinstance(properties, dict) else {})
-        known = table_id if isinstance(table_id, str) else ""
-        return CatalogTable(name, where, known, None, managed, catalog_entry(entry))
 
     def _pages(self, path: str, key: str, what: str, **query: str) -> Iterator[dict[str, Any]]:
         """The entries of all pages. A page may be empty and still be followed by another one."""
@@ -284,6 +240,21 @@ class UnityCatalog:
         return self.names.get(catalog) or catalog
 
 
+def _read(name: TableName, entry: Mapping[str, Any]) -> CatalogTable:
+    """A table in the form of the list API. Raises ``LiveError`` for anything else than a Delta table."""
+    kind, form = entry.get("table_type"), entry.get("data_source_format")
+    if isinstance(kind, str) and "VIEW" in kind:
+        raise LiveError(f"{name.text} is a view", "policies are for tables: name the tables under the view")
+    if form != "DELTA":
+        shown = form if isinstance(form, str) else "unknown"
+        raise LiveError(f"{name.text} is not a Delta table (its format is {shown[:40]})")
+    where, table_id = _location(name, entry.get("storage_location")), entry.get("table_id")
+    properties = entry.get("properties")
+    managed = through_catalog(properties if isinstance(properties, dict) else {})
+    known = table_id if isinstance(table_id, str) else ""
+    return CatalogTable(name, where, known, None, managed, catalog_entry(entry))
+
+
 def _credentials(
     *,
     s3: tuple[str | None, str | None, str | None],
@@ -323,13 +294,6 @@ def _location(name: TableName, location: object) -> str:
     if not isinstance(location, str) or not is_absolute(location):
         raise LiveError(f"{name.text}: the catalog has no location for it")
     return without_credentials(location)
-
-
-def _name(entry: Mapping[str, Any], what: str) -> str:
-    name = entry.get("name")
-    if not isinstance(name, str) or not name:
-        raise LiveError(f"the catalog lists {what} without a name")
-    return name
 
 
 def _no_unity(error: AnswerError) -> str:

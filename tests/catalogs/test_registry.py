@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tablectl.catalogs.registry import Catalogs, CatalogTable, Listed, Operation, SparkCatalog
+from tablectl.catalogs.registry import CatalogReader, Catalogs, CatalogTable, Listed, Operation, SparkCatalog
 from tablectl.delta.names import TableName, parse_table
-from tablectl.model.catalog_answers import CatalogEntry, TableRights
+from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError
 from tablectl.storage.object_stores import TemporaryCredentials
 
@@ -21,7 +21,7 @@ PLACE = "s3://lake/orders"
 
 
 @dataclass
-class Vending:
+class Vending(CatalogReader):
     """A catalog of one table, which counts the credentials that it vends."""
 
     now: datetime = START
@@ -29,7 +29,6 @@ class Vending:
     asked: list[Operation] = field(default_factory=list)
     family: str = "s3"
     vends: bool = True
-    resolves = False
     place: str = PLACE
 
     def schemas(self, catalog: str) -> tuple[str, ...]:
@@ -45,9 +44,6 @@ class Vending:
 
     def entry(self, name: TableName) -> CatalogEntry:
         return CatalogEntry(managed=True)
-
-    def rights(self, names: Sequence[TableName]) -> Mapping[TableName, TableRights]:
-        return {}
 
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
         self.asked.append(operation)
