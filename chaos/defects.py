@@ -151,8 +151,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "dead guards are deleted without a record",
         "tablectl/applying/drain_writers.py",
-        "options.note_dead([each.id for each in guards.dead])",
-        "_forget([each.id for each in guards.dead])",
+        "self._note_dead([each.id for each in self.dead])",
+        "pass",
         (_APPLYING, _WRITERS),
     ),
     Defect(

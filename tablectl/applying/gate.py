@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
-from tablectl.applying.drain_writers import MOST_NAMED, DrainOptions, DrainWait, drain, named
+from tablectl.applying.drain_writers import MOST_NAMED, STUCK, Drain, named
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
 from tablectl.applying.run_context import RunContext, StopTableError, check_answers, interrupted
@@ -31,9 +31,6 @@ GATES: Mapping[Phase, Gate] = MappingProxyType(
 """The loosest gate that a statement of each phase may run under."""
 
 _FREE_FAILS = "concurrent writes that change the schema fail once (MetadataChangedException)"
-
-_STUCK = 2.0
-"""Seconds after which a drain gives up on a writer that is blocked at the gate of another table."""
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +105,8 @@ class GateKeeper:
                 self._turn.take(lane_of(statement), self._wait_turn, shut=True)  # given up if the drain took long
         left = self._shut_and_drain(gate, limit - spent)
         if not left.over:
-            self._give_up(replace(left, seconds=left.seconds + spent), statement)
+            left.seconds += spent
+            self._give_up(left, statement)
         self._name_dead(statement)
         self._drained = gate
         self.closings += gate is Gate.CLOSED
@@ -274,7 +272,7 @@ class GateKeeper:
         except WindowError:
             return True
 
-    def _shut_and_drain(self, gate: Gate, limit: float) -> DrainWait:
+    def _shut_and_drain(self, gate: Gate, limit: float) -> Drain:
         """Write the gate first, then list the guards: a writer that is not in the list saw the gate (docs/guards.md).
 
         If a writer that is waited for is itself blocked at the gate of another table, the gate opens for a moment: a
@@ -284,16 +282,16 @@ class GateKeeper:
         while True:
             self._shut(gate)
             left = self._wait_for_writers(gate, limit - (self._window.clock.monotonic() - began))
-            left = replace(left, seconds=self._window.clock.monotonic() - began)
+            left.seconds = self._window.clock.monotonic() - began
             if left.over:
                 self._tell("drained")
-            if left.over or not left.waits_for or left.seconds + _STUCK > limit:
+            if left.over or not left.waits_for or left.seconds + STUCK > limit:
                 return left
             # Not ``open``, which takes this table out of the window that it may share with others.
             self._turn.give()
             self._open()
             self._tell("draining", f"{left.text} waits at the gate of {left.waits_for}: this gate opens for a moment")
-            self._window.clock.sleep(_STUCK * random.uniform(0.5, 1))  # noqa: S311  # jitter, no secret
+            self._window.clock.sleep(STUCK * random.uniform(0.5, 1))  # noqa: S311  # jitter, no secret
 
     def _shut(self, gate: Gate) -> None:
         started = self._window.clock.monotonic()
@@ -313,22 +311,12 @@ class GateKeeper:
             self._shut_since = None
         return now
 
-    def _wait_for_writers(self, gate: Gate, limit: float) -> DrainWait:
-        left = drain(
-            self._lease.store,
-            gate,
-            self._window.clock,
-            limit,
-            self._keep_alive,
-            DrainOptions(
-                self._given_up,
-                self._lease.note_dead,
-                lambda waiting: bool(waiting.waits_for) and waiting.seconds >= _STUCK,
-            ),
-        )
+    def _wait_for_writers(self, gate: Gate, limit: float) -> Drain:
+        left = Drain(self._lease.store, gate, self._window.clock, limit, self._given_up, self._lease.note_dead)
+        left.wait(self._keep_alive)
         self.drained_for += left.seconds
         self.guarded |= left.guarded
-        self._at_gate |= dict(left.at_gate)
+        self._at_gate |= left.at_gate
         self._dead += left.dead if left.over else ()
         return left
 
@@ -346,7 +334,7 @@ class GateKeeper:
             )
         self._dead = ()
 
-    def _give_up(self, left: DrainWait, statement: Statement) -> None:
+    def _give_up(self, left: Drain, statement: Statement) -> None:
         """End work on the table, or continue despite the remaining writers if the user passed ``--proceed``."""
         since = self._window.clock.utc() - timedelta(seconds=left.seconds)
         message = f"waited {left.seconds:.0f} s for writers, since {since:%Y-%m-%d %H:%M:%S} UTC: {left.text}"
@@ -359,7 +347,7 @@ class GateKeeper:
             )
         self._proceed(left, statement, message)
 
-    def _proceed(self, left: DrainWait, statement: Statement, message: str) -> None:
+    def _proceed(self, left: Drain, statement: Statement, message: str) -> None:
         self._lease.note_dead([guard.id for guard in left.dead])
         self._dead += left.dead
         self._lease.note(f"proceed: {self._window.stamp.proceed} ({message})")
@@ -372,15 +360,14 @@ class GateKeeper:
         ]
         self._tell("proceed", f"{message}; going on over them: {self._window.stamp.proceed}. What may fail: {fails}")
 
-    def _keep_alive(self, waiting: DrainWait) -> None:
+    def _keep_alive(self, later: Later, waited: float) -> None:
         if self._window.stop.is_set():
             raise interrupted()
-        if waiting.seconds >= SHORT_DRAIN:
+        if waited >= SHORT_DRAIN:
             self._turn.give()  # a slow writer delays only its own table
         # The gate is shut for the engine's statement: without an engine, writers have nothing to wait for.
         check_answers(self._window.engine)
-        if waiting.later is not None:
-            self._tell_wait(replace(waiting.later, most=self._drain), waiting.seconds)
+        self._tell_wait(replace(later, most=self._drain), waited)
         self._lease.prove(self._window.budget)
 
     def _check_others(self) -> None:

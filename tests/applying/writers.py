@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 
+from tablectl.applying.drain_writers import Drain
+from tablectl.applying.waits import Later
+from tablectl.leases.clock import Clock
 from tablectl.leases.guards import GuardMode, GuardRecord
+from tablectl.leases.lease_records import Gate
 from tablectl.storage.records import RecordStore
 
 _IDS = count(1)
@@ -28,3 +33,22 @@ class FakeGuard:
 
     def end(self) -> None:
         self.store.delete(self.record.name)
+
+
+def nothing(*_: object) -> None:
+    """Keeps no lease alive, and records no dead guard."""
+
+
+def drained(
+    store: RecordStore,
+    gate: Gate,
+    clock: Clock,
+    limit: float,
+    keep_alive: Callable[[Later, float], None] = nothing,
+    ignored: Collection[str] = (),
+    note_dead: Callable[[Sequence[str]], None] = nothing,
+) -> Drain:
+    """A drain that has ended."""
+    drain = Drain(store, gate, clock, limit, ignored, note_dead)
+    drain.wait(keep_alive)
+    return drain

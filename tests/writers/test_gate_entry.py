@@ -11,7 +11,6 @@ from typing import TypeVar
 
 import pytest
 
-from tablectl.applying.drain_writers import DrainOptions, drain
 from tablectl.leases.acquire import Held, break_lease
 from tablectl.leases.guards import GuardMode, GuardRecord, newest_beats, read_guard
 from tablectl.leases.lease import Lease, LeaseLost
@@ -25,6 +24,7 @@ from tablectl.leases.lease_records import (
 )
 from tablectl.model.errors import WindowError
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
+from tests.applying.writers import drained
 from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, claim, try_acquire
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class Table:
     @property
     def drained(self) -> bool:
         """Whether an apply that shuts the gate now waits for no one."""
-        return drain(self.store, Gate.CLOSED, FakeClock(), 0, lambda _: None).over
+        return drained(self.store, Gate.CLOSED, FakeClock(), 0).over
 
 
 def test_an_open_table_is_entered_at_once() -> None:
@@ -423,8 +423,7 @@ def test_every_guard_that_was_taken_for_dead_finds_out_however_many_there_are(de
     lease = try_acquire(store, claim("ann"), clock)
     assert isinstance(lease, Lease)
     lease.gate(Gate.CLOSED)
-    keep = DrainOptions(note_dead=lease.note_dead)
-    assert drain(store, Gate.CLOSED, clock, 300, lambda _waiting: lease.renew(), keep).over
+    assert drained(store, Gate.CLOSED, clock, 300, lambda *_: lease.renew(), note_dead=lease.note_dead).over
     assert lease.release()
     ids = [guard.id for guard in guards]
     for guard in guards:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.drain_writers import drain
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease_records import Gate
+from tests.applying.writers import drained
 from tests.leases.lease_fakes import FakeClock
 from tests.writers.conftest import Place
 
@@ -133,12 +133,12 @@ def test_an_apply_waits_for_a_writer_as_long_as_it_lives_and_not_for_one_that_wa
 ) -> None:
     writer = start(ttl=1)
     assert said(writer) == "inside"
-    left = drain(place.records, Gate.CLOSED, BeatClock(place), 4, lambda _: None)
+    left = drained(place.records, Gate.CLOSED, BeatClock(place), 4)
     assert [guard.writer.partition(",")[0] for guard in left.guards] == ["another process"]
     writer.kill()
     writer.wait(60)
     assert len(place.guards) == 1
-    left = drain(place.records, Gate.CLOSED, SystemClock(), 600, lambda _: None)
+    left = drained(place.records, Gate.CLOSED, SystemClock(), 600)
     assert left.over
     assert left.seconds >= 1
     assert place.guards == {}
