@@ -32,6 +32,7 @@ from tablectl.policies.field_types import (
     Text,
     Word,
     flag,
+    matching,
     number,
     whole,
 )
@@ -48,6 +49,8 @@ _LONGEST_SOAK = 10_080
 """The maximum number of minutes for which tables are watched: a week."""
 _CONNECT_PORT = 15002
 """The port of a Spark Connect server whose address names none."""
+_CLUSTER = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_WAREHOUSE = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
 def _clean(given: str) -> str:
@@ -62,24 +65,12 @@ def _remote(given: str) -> str:
     return given
 
 
-def _cluster(given: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", given):
-        raise ValueError("needs the id of a cluster, such as 0710-123456-abcdefgh")
-    return given
-
-
 def _thrift(given: str) -> str:
     host, _, port = given.rpartition(":")
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]", host) or not re.fullmatch(
         r"[0-9]{1,5}", port
     ):
         raise ValueError("needs the host and the port of a Thrift server, such as spark.example.com:10000")
-    return given
-
-
-def _warehouse(given: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9]{1,64}", given):
-        raise ValueError("needs the id of a SQL warehouse, such as 1234567890abcdef")
     return given
 
 
@@ -163,11 +154,17 @@ class EngineConfig(ServerSettings):
     warehouse: str | None = setting(
         None,
         Text(
-            parse=_warehouse,
+            parse=matching(_WAREHOUSE, "needs the id of a SQL warehouse, such as 1234567890abcdef"),
             description="A Databricks SQL warehouse to use instead of a Spark session, by its id.",
         ),
     )
-    cluster: str = setting("", Text(parse=_cluster, description="The id of the cluster for `remote: databricks`."))
+    cluster: str = setting(
+        "",
+        Text(
+            parse=matching(_CLUSTER, "needs the id of a cluster, such as 0710-123456-abcdefgh"),
+            description="The id of the cluster for `remote: databricks`.",
+        ),
+    )
     extra_properties: tuple[str, ...] = setting(
         (),
         ListOf(

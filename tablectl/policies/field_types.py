@@ -446,6 +446,17 @@ def _is_null(node: Node) -> bool:
     return isinstance(node, Scalar) and node.is_null
 
 
+def matching(form: re.Pattern[str], why: str = "") -> Callable[[str], str]:
+    """A ``parse`` of the texts of one form. ``why`` says what is needed; a field with a ``noun`` needs none."""
+
+    def parse(given: str) -> str:
+        if form.fullmatch(given) is None:
+            raise ValueError(why)
+        return given
+
+    return parse
+
+
 def flag(description: str = "") -> Word:
     """``true`` or ``false``, read as a boolean."""
     return Word(words=_FLAG, meaning={"true": True, "false": False}, description=description)

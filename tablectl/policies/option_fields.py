@@ -36,6 +36,7 @@ from tablectl.policies.field_types import (
     Word,
     YamlField,
     duration,
+    matching,
     whole,
 )
 from tablectl.policies.spelling_hints import did_you_mean
@@ -77,13 +78,13 @@ TABLE_WINDOW = Section(
     example='{allow: [{cron: "0 22 * * 6", duration: 8h}]}',
 )
 """``window:`` of a policy. It has no commands: only tablectl.yaml can name what tablectl runs."""
-_FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9-]*\Z")
+_FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _CLIENT = re.compile(r"[a-z][a-z0-9_-]*\Z")
 _STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
-_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}\Z")
+_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}")
 _PROFILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_TAG = re.compile(r"[A-Za-z0-9_./-]+")
 LONGEST_OWNER = 200
-_TAG = r"[A-Za-z0-9_./-]+"
 
 
 @frozen(kw_only=True)
@@ -116,36 +117,15 @@ class DayField(Text):
         return Text.read(self, node, name, reading)
 
 
-def _is(pattern: re.Pattern[str]) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if pattern.match(text) is None:
-            raise ValueError
-        return text
-
-    return parse
-
-
 def _consent(text: str) -> str:
     if text not in CONSENTS:
         raise ValueError(did_you_mean(text, CONSENTS))
     return text
 
 
-def _tag(text: str) -> str:
-    if re.fullmatch(_TAG, text) is None:
-        raise ValueError("a tag is made of letters, digits, _ . / and -")
-    return text
-
-
 def is_profile_name(text: str) -> bool:
     """Whether a profile can have this name."""
     return _PROFILE.fullmatch(text) is not None
-
-
-def _profile(text: str) -> str:
-    if not is_profile_name(text):
-        raise ValueError("a name is made of letters, digits, _ . and -")
-    return text
 
 
 def _owner(text: str) -> str:
@@ -205,7 +185,7 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
             "behind: two applies, at least 24 hours apart.",
         ),
         "allowed_features": ListOf(
-            of=Text(parse=_is(_FEATURE), noun="a table feature", values={"type": "string"}),
+            of=Text(parse=matching(_FEATURE), noun="a table feature", values={"type": "string"}),
             what="table features",
             item="a feature",
             make=_once,
@@ -225,7 +205,7 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
             editor={"examples": [["lockout"]]},
         ),
         "clients": MapOf(
-            of=Text(parse=_is(_VERSION), noun="a version", values={"type": "string"}),
+            of=Text(parse=matching(_VERSION), noun="a version", values={"type": "string"}),
             what="clients to versions",
             item="the version",
             why_not=_why_no_client,
@@ -249,9 +229,9 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
 """The options: keys other than attributes, in the order of explanations."""
 TAGS = ListOf(
     of=Text(
-        parse=_tag,
+        parse=matching(_TAG, "a tag is made of letters, digits, _ . / and -"),
         noun="a tag",
-        values={"type": ["string", "integer", "boolean"], "pattern": rf"^({_TAG}|.*{VARIABLE}.*)$"},
+        values={"type": ["string", "integer", "boolean"], "pattern": rf"^({_TAG.pattern}|.*{VARIABLE}.*)$"},
     ),
     item="a tag",
     unique="the tag",
@@ -268,7 +248,11 @@ OWNER = Text(
     editor={"examples": ["@example/payments", "payments@example.com"]},
 )
 PROFILES = ListOf(
-    of=Text(parse=_profile, noun="the name of a profile", values={"type": "string"}),
+    of=Text(
+        parse=matching(_PROFILE, "a name is made of letters, digits, _ . and -"),
+        noun="the name of a profile",
+        values={"type": "string"},
+    ),
     item="a profile",
     unique="the profile",
     description="The profiles that apply to the table, below patterns and above defaults.",
