@@ -146,7 +146,7 @@ class Drain(Wait):
         except LeaseLost:
             raise
         except WindowError as error:
-            self.problem = error.message
+            self.problem = error.message or type(error).__name__  # an empty problem would end the drain
 
     def _delete_dead(self) -> None:
         self._note_dead([each.id for each in self.dead])

@@ -81,6 +81,7 @@ class CatalogConfig:
             description="The AWS account whose catalog is read, in quotes; default: that of the login.",
         ),
     )
+    # Those that the catalog vends for each table, or those of the environment.
     credentials: str = setting(
         "vended", Word(words=("vended", "environment"), description="Whose credentials read the storage.")
     )
