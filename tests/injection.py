@@ -45,7 +45,7 @@ EXEMPT = {
 SHOWN = {
     ("reports/plan_document.py", "plan_groups_of"),
     ("documents/document.py", "group_names"),
-    ("reports/table_groups.py", "_by_key"),
+    ("reports/table_groups.py", "by_key"),
     ("reports/drift_document.py", "_last"),
     ("commands/status.py", "_place"),
     ("planning/undo.py", "TableUndo.name"),

@@ -239,6 +239,10 @@ class Card:
     """What everybody reads."""
     details: tuple[Block, ...] = ()
     """What is folded."""
+    about: Lines = ()
+    """What the overview says below its names."""
+    row: tuple[Lines, ...] = ()
+    """Its cells in the overview, after that of its names; empty in a report without an overview."""
 
 
 Level = Literal["error", "warning", "note"]
@@ -389,9 +393,15 @@ def group_names(names: Sequence[str], state: str, tone: Tone) -> Lines:
     return (Cell(state, tone=tone, badge=True), *shown, *more)
 
 
-def card_row(card: Card, index: int, *cells: Lines) -> Row:
-    """The row of a card: the names of its tables, then these cells."""
-    return Row((group_names(card.names, card.state, card.tone), *cells), index, card.names)
+def overview_of(cards: Sequence[Card], caption: str, head: tuple[str, ...]) -> Grid | None:
+    """The overview with a row for each card: the names of its tables, then its own cells. ``None`` without cards."""
+    rows = tuple(_overview_row(card, index) for index, card in enumerate(cards))
+    return Grid(caption, head, rows) if rows else None
+
+
+def _overview_row(card: Card, index: int) -> Row:
+    names = group_names(card.names, card.state, card.tone)
+    return Row(((*names, *card.about), *card.row), index, card.names)
 
 
 def without_tables(patterns: Sequence[str], failures: Iterable[TableFailure] = ()) -> Iterator[Block]:

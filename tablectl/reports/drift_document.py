@@ -16,25 +16,26 @@ from tablectl.documents.document import (
     Fold,
     Grid,
     Heading,
+    Lines,
     Names,
     Paragraph,
     Row,
     Tone,
     Verdict,
-    card_row,
+    overview_of,
     unread_title,
     without_tables,
 )
 from tablectl.documents.style import plural
 from tablectl.log.blame import Origin
 from tablectl.model.commit import Commit
-from tablectl.model.safe_text import natural_key, printable, time_text, value_text
+from tablectl.model.safe_text import printable, time_text, value_text
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import CatalogDifference
 from tablectl.planning.drift import Difference, Drift, SlippedTable, TableDrift
-from tablectl.reports.plan_document import failure_card
+from tablectl.reports.plan_document import failure_card, failure_lines
 from tablectl.reports.report_context import Context
-from tablectl.reports.table_groups import failure_groups
+from tablectl.reports.table_groups import by_key, failure_groups
 from tablectl.reports.wording import owner_facts, unclustered_of_changes
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")
@@ -88,21 +89,14 @@ def drift_document(drift: Drift, context: Context, *, each_table: bool = False) 
     """The document of drift. With ``each_table``, every table has its own part."""
     failures = failure_groups(drift.failures)
     groups = _groups(drift.tables, separate=each_table)
-    cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
-    rows = [
-        card_row(cards[index], index, (), (Cell(group.failure.message, tone="bad"),))
-        for index, group in enumerate(failures)
-    ]
-    rows += [
-        _row(group, card, len(failures) + index)
-        for index, (group, card) in enumerate(zip(groups, cards[len(failures) :], strict=True))
-    ]
+    unread = (failure_card(each, row=((), failure_lines(each))) for each in failures)
+    cards = (*unread, *(_card(group, context) for group in groups))
     return Document(
         subject="Drift",
         verdict=drift_verdict(drift),
         env=drift.env,
         facts=(("History read", Cell(f"at most {plural(drift.look_back, 'commit')} per table")),),
-        overview=Grid("All differences", ("Tables", "Declared and found", "Who"), tuple(rows)) if rows else None,
+        overview=overview_of(cards, "All differences", ("Tables", "Declared and found", "Who")),
         cards=cards,
         tail=tuple(_tail(drift)),
         summary=(*_summary(drift), *([Cell(_slipped_title(drift), tone="bad")] if drift.slipped else [])),
@@ -140,10 +134,8 @@ def _slipped(table: SlippedTable) -> str:
 
 def _groups(tables: Iterable[TableDrift], *, separate: bool) -> list[tuple[TableDrift, ...]]:
     """Tables with equal differences of equal provenance; the most alarming first."""
-    found: dict[Hashable, list[TableDrift]] = {}
-    for index, table in enumerate(sorted(tables, key=lambda each: natural_key(each.spec.name.text))):
-        found.setdefault(index if separate else _key(table), []).append(table)
-    return sorted(map(tuple, found.values()), key=lambda each: _ORDER.index(table_provenance(each[0])))
+    found = by_key(tables, lambda each: each.name, id if separate else _key)
+    return sorted(found, key=lambda each: _ORDER.index(table_provenance(each[0])))
 
 
 def _key(table: TableDrift) -> Hashable:
@@ -161,14 +153,13 @@ def _who(difference: Difference, table: TableDrift) -> str:
     return f"changed by {commit_author(commit)}" if found is Provenance.CHANGED and commit else found.value
 
 
-def _row(group: tuple[TableDrift, ...], card: Card, index: int) -> Row:
-    table = group[0]
+def _row(table: TableDrift) -> tuple[Lines, ...]:
     changes = tuple(
         Cell(f"{each.change.id}: {value_text(each.change.after)}, found {value_text(each.change.before)}", code=True)
         for each in table.differences
     )
     who = dict.fromkeys((_who(each, table), provenance(each, table).tone) for each in table.differences)
-    return card_row(card, index, changes, tuple(Cell(text, tone=tone) for text, tone in who))
+    return changes, tuple(Cell(text, tone=tone) for text, tone in who)
 
 
 def _card(group: tuple[TableDrift, ...], context: Context) -> Card:
@@ -200,6 +191,7 @@ def _card(group: tuple[TableDrift, ...], context: Context) -> Card:
         mark="~",
         brief=(*alone, *([changes] if rows else []), *(_history(table, named=False) if len(group) == 1 else [])),
         details=tuple(details) if len(group) > 1 else (),
+        row=_row(table),
     )
 
 

@@ -11,12 +11,11 @@ from tablectl.documents.document import (
     Cell,
     Document,
     Facts,
-    Grid,
     Heading,
     Names,
     Tone,
     Verdict,
-    card_row,
+    overview_of,
     unread_title,
     without_tables,
 )
@@ -26,9 +25,9 @@ from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Finding, Severity
 from tablectl.model.safe_text import natural_key, printable
 from tablectl.planning.lint import Linted, LintedTable
-from tablectl.reports.plan_document import failure_card
+from tablectl.reports.plan_document import failure_card, failure_lines
 from tablectl.reports.report_context import Context
-from tablectl.reports.table_groups import failure_groups
+from tablectl.reports.table_groups import by_key, failure_groups
 
 _ORDER: Sequence[Severity] = ("error", "warning", "note")
 _TONES: dict[str, Tone] = {"error": "bad", "warning": "pending", "note": "quiet"}
@@ -38,20 +37,14 @@ def lint_document(linted: Linted, context: Context) -> Document:
     """The document of the findings that the repository does not ignore."""
     failures = failure_groups(linted.failures)
     groups = _groups(linted.tables)
-    cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
-    rows = [
-        card_row(cards[index], index, (Cell(group.failure.message, tone="bad"),))
-        for index, group in enumerate(failures)
-    ]
-    for index, (card, group) in enumerate(zip(cards[len(failures) :], groups, strict=True)):
-        said = tuple(Cell(f"{each.code}: {each.message}", tone=_TONES[each.severity]) for each in _shown(group[0]))
-        rows.append(card_row(card, len(failures) + index, said))
+    unread = (failure_card(each, row=(failure_lines(each),)) for each in failures)
+    cards = (*unread, *(_card(group, context) for group in groups))
     verdict = _verdict(linted)
     return Document(
         subject="Lint",
         verdict=verdict,
         summary=tuple(map(Cell, verdict.parts)),
-        overview=Grid("All findings, the most severe first", ("Tables", "Findings"), tuple(rows)) if rows else None,
+        overview=overview_of(cards, "All findings, the most severe first", ("Tables", "Findings")),
         cards=cards,
         tail=tuple(_tail(linted)),
         hint=f"`tablectl explain {_shown(groups[0][0])[0].code}` says why and how to fix it." if groups else "",
@@ -85,12 +78,12 @@ def _shown(table: LintedTable) -> list[Finding]:
 
 
 def _groups(tables: Sequence[LintedTable]) -> list[tuple[LintedTable, ...]]:
-    found: dict[Hashable, list[LintedTable]] = {}
-    for table in sorted(tables, key=lambda each: natural_key(each.name)):
-        shown = _shown(table)
-        if shown:
-            found.setdefault(tuple((each.code, each.severity, each.message) for each in shown), []).append(table)
-    return sorted(map(tuple, found.values()), key=lambda group: _ORDER.index(_shown(group[0])[0].severity))
+    found = by_key((each for each in tables if _shown(each)), lambda each: each.name, _key)
+    return sorted(found, key=lambda group: _ORDER.index(_shown(group[0])[0].severity))
+
+
+def _key(table: LintedTable) -> Hashable:
+    return tuple((each.code, each.severity, each.message) for each in _shown(table))
 
 
 def _card(group: Sequence[LintedTable], context: Context) -> Card:
@@ -109,6 +102,7 @@ def _card(group: Sequence[LintedTable], context: Context) -> Card:
             for each in shown
         ),
         details=tuple(details),
+        row=(tuple(Cell(f"{each.code}: {each.message}", tone=_TONES[each.severity]) for each in shown),),
     )
 
 

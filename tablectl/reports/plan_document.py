@@ -24,7 +24,7 @@ from tablectl.documents.document import (
     Paragraph,
     Row,
     Verdict,
-    group_names,
+    overview_of,
     unread_title,
     without_tables,
 )
@@ -62,6 +62,7 @@ _NOTHING = Context()
 _MOST_PLACES = 3
 _LASTING = "After the apply"
 _PASSING = "During the apply"
+_UNCHANGED = (Cell("nothing is changed"),)
 _AS_EVERY = (Cell("as said above", tone="quiet"),)
 _SHORT = 12
 """Hexadecimal digits of a digest that are shown to people."""
@@ -85,9 +86,8 @@ def plan_document(
     if len(losses) > 1 and all(NO_QUIET_HOUR in each for each in losses):
         shared = (*shared, Effect(NO_QUIET_HOUR, "pending"))
         context = replace(context, no_quiet_hour=True)
-    cards = (*(failure_card(each, context) for each in failures), *(_card(group, context) for group in groups))
-    rows = [_failure_row(group, index) for index, group in enumerate(failures)]
-    rows += [_row(group, context, len(failures) + index) for index, group in enumerate(groups)]
+    unread = (failure_card(each, context, row=(failure_lines(each), (), _UNCHANGED)) for each in failures)
+    cards = (*unread, *(_card(group, context) for group in groups))
     parts = plan_parts(plan, groups)
     besides = [each for each in shared if each.text not in PHASE_EFFECTS.values()]  # the forecast counts them
     said = [todo_text(plan), "; ".join(forecast(plan)), _everywhere(besides), _left_out(plan)]
@@ -101,9 +101,7 @@ def plan_document(
         notes=tuple(notes),
         everywhere=_everywhere(shared),
         facts=tuple(_facts(plan, context)),
-        overview=Grid("All changes, the most important first", ("Tables", "Change", _LASTING, _PASSING), tuple(rows))
-        if rows
-        else None,
+        overview=overview_of(cards, "All changes, the most important first", ("Tables", "Change", _LASTING, _PASSING)),
         head=tuple(_irreversible(groups)),
         cards=cards,
         tail=tuple(_tail(plan)),
@@ -187,8 +185,13 @@ def _tail(plan: Plan) -> Iterator[Block]:
         yield Names(f"{plural(len(plan.unchanged), 'table')} unchanged", plan.unchanged)
 
 
-def failure_card(group: FailureGroup, context: Context = _NOTHING) -> Card:
-    """The part of tables that cannot be read."""
+def failure_lines(group: FailureGroup) -> Lines:
+    """The cell that says why tables cannot be read."""
+    return (Cell(group.failure.message, tone="bad"),)
+
+
+def failure_card(group: FailureGroup, context: Context = _NOTHING, *, row: tuple[Lines, ...] = ()) -> Card:
+    """The part of tables that cannot be read. ``row`` as in ``Card``."""
     failure = group.failure
     places = list(dict.fromkeys(filter(None, map(context.place, group.names))))[:_MOST_PLACES]
     said = [("error", failure.message), *([("hint", failure.hint)] if failure.hint else [])]
@@ -200,31 +203,16 @@ def failure_card(group: FailureGroup, context: Context = _NOTHING) -> Card:
         mark="x",
         brief=(Facts(tuple(said)),),
         details=_every_name(group.names),
+        row=row,
     )
 
 
-def _failure_row(group: FailureGroup, index: int) -> Row:
-    return Row(
-        (
-            group_names(group.names, "not readable", "bad"),
-            (Cell(group.failure.message, tone="bad"),),
-            (),
-            (Cell("nothing is changed"),),
-        ),
-        index,
-        group.names,
-    )
-
-
-def _row(group: Group, context: Context, index: int) -> Row:
+def _row(group: Group, context: Context) -> tuple[Lines, ...]:
     stays, passes = _effects(group, context)
-    names = group_names(group.names, group.weight.word, group.weight.kind)
-    if sizes := sizes_text(group.tables):
-        names = (*names, Cell(sizes))
     changes = tuple(_change_lines(group, context))
     if group.weight is Weight.REFUSED:  # nothing changes, and the reasons are what is to be read
-        return Row((names, (*changes, *passes), (), (Cell("nothing is changed"),)), index, group.names)
-    return Row((names, changes, stays, passes), index, group.names)
+        return (*changes, *passes), (), _UNCHANGED
+    return changes, stays, passes
 
 
 def _effects(group: Group, context: Context) -> tuple[Lines, Lines]:
@@ -267,7 +255,8 @@ def _card(group: Group, context: Context) -> Card:
         for each in group.changes
     )
     equal = f"{plural(len(group.tables), 'table')} with equal changes"
-    about = facts_text(table) if alone else ", ".join(filter(None, (equal, sizes_text(group.tables))))
+    sizes = sizes_text(group.tables)
+    about = facts_text(table) if alone else ", ".join(filter(None, (equal, sizes)))
     refused = group.weight is Weight.REFUSED
     stays, passes = _effects(group, context)
     if refused:
@@ -286,6 +275,8 @@ def _card(group: Group, context: Context) -> Card:
         every_name=bool(group.lost),
         brief=(Paragraph(about, "quiet"), Changes(rows), *((Facts(permitted),) if permitted else ())),
         details=(*details, *_after(group)),
+        about=(Cell(sizes),) if sizes else (),
+        row=_row(group, context),
     )
 
 

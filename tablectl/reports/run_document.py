@@ -27,7 +27,7 @@ from tablectl.documents.document import (
     Timeline,
     TimelineEvent,
     Tone,
-    card_row,
+    overview_of,
 )
 from tablectl.documents.style import plural
 from tablectl.model.expected_loss import ExpectedLoss
@@ -73,12 +73,8 @@ def run_document(report: RunReport, context: Context, *, each_table: bool = Fals
     groups = _groups(report.tables, separate=each_table)
     planned = {table.name: table for table in context.plan.tables} if context.plan else {}
     shared = {} if each_table else shared_risks(report.tables)
-    cards = (*map(failure_card, failures), *(_card(group, planned, shared) for group in groups))
-    rows = [card_row(card, index, (Cell(card.state, tone="bad"),)) for index, card in enumerate(cards[: len(failures)])]
-    rows += [
-        card_row(card, len(failures) + index, tuple(_result(group)))
-        for index, (card, group) in enumerate(zip(cards[len(failures) :], groups, strict=True))
-    ]
+    unread = (failure_card(each, row=((Cell("not readable", tone="bad"),),)) for each in failures)
+    cards = (*unread, *(_card(group, planned, shared) for group in groups))
     return Document(
         subject="Apply",
         verdict=run_verdict(report),
@@ -90,7 +86,7 @@ def run_document(report: RunReport, context: Context, *, each_table: bool = Fals
             *((("Took", Cell(span_text(report.took_ms))),) if report.took_ms else ()),
             ("Exit code", Cell(str(int(report.exit_code)))),
         ),
-        overview=Grid("All tables of the run", ("Tables", "Result"), tuple(rows)) if rows else None,
+        overview=overview_of(cards, "All tables of the run", ("Tables", "Result")),
         cards=cards,
         summary=tuple(map(Cell, run_parts(report))),
     )
@@ -162,6 +158,7 @@ def _card(group: tuple[TableRun, ...], planned: dict[str, TablePlan], shared: Co
         mark=_MARKS.get(run.outcome, "x"),
         brief=tuple(_brief(group, shared)),
         details=(*_changes(run, planned), *(_details(run) if len(group) == 1 else _tables(group))),
+        row=(tuple(_result(group)),),
     )
 
 

@@ -164,7 +164,7 @@ class FailureGroup:
 
 def plan_groups(plan: Plan) -> tuple[Group, ...]:
     """The groups of a plan, by weight; within a weight large groups first, then by name."""
-    made = [_group(tables) for tables in _by_key(plan.tables, lambda each: each.name, _key)]
+    made = [_group(tables) for tables in by_key(plan.tables, lambda each: each.name, _key)]
     return tuple(sorted(made, key=lambda each: (each.weight, -len(each.tables), natural_key(each.first.name))))
 
 
@@ -174,7 +174,7 @@ def failure_groups(failures: Iterable[TableFailure]) -> tuple[FailureGroup, ...]
     def key(each: TableFailure) -> Hashable:
         return _PATH.sub("", each.message.replace(each.name, _TABLE)), each.hint.replace(each.name, _TABLE)
 
-    found = _by_key(failures, lambda each: each.name, key)
+    found = by_key(failures, lambda each: each.name, key)
     return tuple(FailureGroup(tuple(each.name for each in group), _of_all(group)) for group in found)
 
 
@@ -210,7 +210,7 @@ def sizes_text(tables: Sequence[TablePlan]) -> str:
     )
 
 
-def _by_key(items: Iterable[_T], name: Callable[[_T], str], key: Callable[[_T], Hashable]) -> list[tuple[_T, ...]]:
+def by_key(items: Iterable[_T], name: Callable[[_T], str], key: Callable[[_T], Hashable]) -> list[tuple[_T, ...]]:
     """The items with equal keys together, each group and the groups in natural order of their names."""
     found: dict[Hashable, list[_T]] = {}
     for item in sorted(items, key=lambda each: natural_key(name(each))):

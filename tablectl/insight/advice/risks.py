@@ -19,13 +19,11 @@ from tablectl.documents.document import (
     CommentEnd,
     Document,
     Facts,
-    Grid,
+    Lines,
     Names,
-    Row,
     Tone,
     Verdict,
-    card_row,
-    group_names,
+    overview_of,
     unread_title,
     without_tables,
 )
@@ -201,17 +199,12 @@ def document_of_risks(lake: LakeRisks) -> Document:
     groups = _groups(lake.tables)
     unread = [each for each in lake.tables if each.error]
     parts = tuple(_parts(lake, unread))
-    cards = (*(_unread(each) for each in unread), *map(_card, groups))
-    shown = zip(groups, cards[len(unread) :], strict=True)
-    rows = (
-        *(_unread_row(each, at) for at, each in enumerate(unread)),
-        *(_row(group, card, len(unread) + at) for at, (group, card) in enumerate(shown)),
-    )
+    cards = (*map(_unread, unread), *map(_card, groups))
     quiet = tuple(each.table for each in lake.tables if not each.risks and not each.error)
     return Document(
         subject="Check",
         verdict=_verdict(lake, bool(unread), groups, parts),
-        overview=Grid("What was found, the worst first", ("Tables", "Risk", "Policy"), rows) if rows else None,
+        overview=overview_of(cards, "What was found, the worst first", ("Tables", "Risk", "Policy")),
         cards=cards,
         tail=tuple(_tail(lake, quiet)),
         summary=tuple(map(Cell, parts)),
@@ -268,11 +261,8 @@ def _parts(lake: LakeRisks, unread: Sequence[TableRisks]) -> Iterator[str]:
 
 
 def _unread(table: TableRisks) -> Card:
-    return Card((table.table,), "not readable", "bad", "!", effects=(Cell(table.error, tone="bad"),))
-
-
-def _unread_row(table: TableRisks, at: int) -> Row:
-    return Row((group_names((table.table,), "not readable", "bad"), (Cell(table.error, tone="bad"),), ()), at)
+    error = (Cell(table.error, tone="bad"),)
+    return Card((table.table,), "not readable", "bad", "!", effects=error, row=(error, ()))
 
 
 def _card(group: _Group) -> Card:
@@ -284,6 +274,7 @@ def _card(group: _Group) -> Card:
         mark="!" if _TONES[risk.harm] == "bad" else "~",
         brief=(Facts(tuple(_facts(group))),),
         details=(Names(f"All {len(names):,} tables", names),) if len(names) > 1 else (),
+        row=_row(risk),
     )
 
 
@@ -315,10 +306,9 @@ def lines_of(declare: Sequence[Declared]) -> Iterator[str]:
             yield f"{name}: {write_value(inner[0][1])}"
 
 
-def _row(group: _Group, card: Card, at: int) -> Row:
-    risk = group[0][1]
+def _row(risk: Risk) -> tuple[Lines, ...]:
     policy = tuple(Cell(line, code=True) for line in lines_of(risk.declare)) or (Cell(risk.do),)
-    return card_row(card, at, (Cell(said(risk), tone=card.tone),), policy)
+    return (Cell(said(risk), tone=_TONES[risk.harm]),), policy
 
 
 def _tail(lake: LakeRisks, quiet: tuple[str, ...]) -> Iterator[Block]:
