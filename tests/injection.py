@@ -57,7 +57,6 @@ CALLERS = {
     *(("applying/run.py", name) for name in ("_with_owed_hooks", "_size", "_noted", "_Task._end_attempt")),
     ("applying/run_context.py", "table_key"),
     ("log/reader.py", "read_each.<locals>.one"),
-    ("commands/advise.py", "each_table.<locals>.one"),
     ("commands/read_tables.py", "in_threads.<locals>.one"),
     ("commands/runs.py", "_undo_of.<locals>.undo"),
     ("commands/conflicts.py", "conflicts_command"),

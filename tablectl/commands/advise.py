@@ -12,7 +12,7 @@ from tablectl.commands.command import command, function
 from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate
+from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate, read_located
 from tablectl.commands.report_facts import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.commands.user_files import check_writable, write_file
@@ -22,12 +22,11 @@ from tablectl.insight.advice.advise import advise as advise_table
 from tablectl.insight.advice.advise import document_of_advice
 from tablectl.insight.advice.jobs import find_jobs
 from tablectl.log.column_values import column_values
-from tablectl.log.parallel import in_order, threads_for
-from tablectl.log.reader import ReadRequest, read_many
+from tablectl.log.reader import Reading
 from tablectl.log.recent_commits import read_past_commits
 from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.commit import WriteHistory
-from tablectl.model.errors import ExitCode, TablectlError, UsageError, of_table, one_line
+from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.safe_text import natural_key
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.policies.declare_setting import setting
@@ -35,7 +34,6 @@ from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import spec_finder
 from tablectl.policies.field_types import ListOf, Text, flag, whole
 from tablectl.policies.write_yaml import TableEntry, table_key, write_entry, write_policies
-from tablectl.storage.log_stores import Stores
 
 _ADVISED = "Written by `tablectl advise`: what it recommends. What no line names is not managed."
 
@@ -171,31 +169,17 @@ def each_table(
     read.
     """
     find = spec_finder(specs)
-    placed = [(find(spec.name) or spec, where) for spec, where in found.tables]
-    requests = [ReadRequest(spec.name, where, _depth) for spec, where in placed]
-    threads = threads_for((where for _, where in placed), project.stores)
-    with Stores(project.stores) as stores:
+    tables = [(find(spec.name) or spec, where) for spec, where in found.tables]
 
-        def one(each: tuple[tuple[TableSpec, str], LiveTable | TablectlError]) -> _Made | TablectlError:
-            (spec, where), live = each
-            return of_table(spec.name.text, lambda: make(spec, where, _facts(project, stores, spec, where, live, past)))
+    def made(spec: TableSpec, reading: Reading) -> _Made:
+        _, where = tables[reading.position]
+        return make(spec, where, _facts(project, spec, where, reading, past))
 
-        read = zip(placed, read_many(requests, cache=project.cache, options=project.stores), strict=True)
-        for done, ((spec, where), made) in enumerate(zip(placed, in_order(one, read, threads), strict=True), 1):
-            on_read(done, len(placed))
-            yield spec, where, made
+    return read_located(project, tables, lambda _spec: _depth, made, on_read)
 
 
-def _facts(
-    project: Project,
-    stores: Stores,
-    spec: TableSpec,
-    location: str,
-    live: LiveTable | TablectlError,
-    options: PastOptions,
-) -> TableFacts:
-    if isinstance(live, TablectlError):
-        raise live
+def _facts(project: Project, spec: TableSpec, location: str, reading: Reading, options: PastOptions) -> TableFacts:
+    live, stores = reading.table, reading.stores
     past = read_past_commits(stores, location, options.days, list_files=options.list_files)
     commits = tuple(each.commit for each in past.commits)
     return TableFacts(

@@ -15,7 +15,6 @@ from tablectl.commands.policy_changes import adoption_of, hidden_in, write_adopt
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import (
     OnRead,
-    failure_of,
     ignore_progress,
     locate_tables,
     read_tables,
@@ -25,11 +24,9 @@ from tablectl.commands.report_facts import Started, context_here
 from tablectl.commands.report_files import report_of
 from tablectl.commands.selection import Selection
 from tablectl.commands.status import StatusOptions, collect_status
-from tablectl.log.blame import BlameQuery, Origin, blame
+from tablectl.log.blame import BlameQuery, blame
 from tablectl.log.reader import Reading
-from tablectl.model.commit import Commit
-from tablectl.model.errors import ExitCode, TablectlError, UsageError, of_table, one_line
-from tablectl.model.plan import Change
+from tablectl.model.errors import ExitCode, UsageError, one_line
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import depth_for, diff
@@ -40,7 +37,6 @@ from tablectl.policies.field_types import flag
 from tablectl.reports.notification import drift_notification
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.result_documents import document_of_drift
-from tablectl.support.frozen import frozen
 
 _ONLY_NAMED = (
     "without --all, only tables that policies name or match are looked at; a folder that no catalog lists: "
@@ -160,11 +156,7 @@ def find_drift(
         if found is None:
             as_declared.append(spec.name.text)
         else:
-            made = of_table(spec.name.text, partial(_table_drift, spec, found))
-            if isinstance(made, TablectlError):
-                failures.append(failure_of(spec.name.text, made))
-            else:
-                tables.append(made)
+            tables.append(found)
     return Drift(
         tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
         failures=sorted_failures(failures),
@@ -175,30 +167,15 @@ def find_drift(
     )
 
 
-@frozen
-class _Drifted:
-    """A table that differs. What its spec says is known to the caller."""
-
-    live: LiveTable
-    changes: tuple[Change, ...]
-    origins: tuple[Origin, ...]
-    applied: Commit | None
-    trouble: str
-
-
-def _table_drift(spec: TableSpec, found: _Drifted) -> TableDrift:
-    known = spec, found.live, found.changes, found.origins
-    return table_drift(*known, applied=found.applied, trouble=found.trouble)
-
-
-def _drifted(project: Project, look_back: int, spec: TableSpec, reading: Reading) -> _Drifted | None:
+def _drifted(project: Project, look_back: int, spec: TableSpec, reading: Reading) -> TableDrift | None:
     live = reading.table
     changes = diff(spec.policy, live, project.dialect)
     if not changes and not (live.catalog and live.catalog.differences):
         return None
     result = blame(reading, BlameQuery(live, questions(changes), look_back))
     applied = next((commit for commit in result.commits if read_stamp(commit.user_metadata)), None)
-    return _Drifted(live, changes, result.origins, applied, one_line(result.trouble) if result.trouble else "")
+    trouble = one_line(result.trouble) if result.trouble else ""
+    return table_drift(spec, live, changes, result.origins, applied=applied, trouble=trouble)
 
 
 def _with_catalog(spec: TableSpec) -> Callable[[LiveTable], Depth]:

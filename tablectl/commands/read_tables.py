@@ -93,23 +93,34 @@ def read_tables(
     on_read: OnRead,
     failures: list[TableFailure],
 ) -> Iterator[tuple[TableSpec, _Made]]:
-    """What ``make`` makes of each live table, read to the depth that ``depth_of`` returns. Unreadable ones are added to
-    ``failures``. ``make`` runs where the table was read (``read_each``).
+    """As ``read_located``, for the tables that can be read. The others are added to ``failures``."""
+    for spec, _, made in read_located(project, located.tables, depth_of, make, on_read):
+        if isinstance(made, TablectlError):
+            failures.append(failure_of(spec.name.text, made))
+        else:
+            yield spec, made
+
+
+def read_located(
+    project: Project,
+    tables: Sequence[tuple[TableSpec, str]],
+    depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]],
+    make: Callable[[TableSpec, Reading], _Made],
+    on_read: OnRead,
+) -> Iterator[tuple[TableSpec, str, _Made | TablectlError]]:
+    """What ``make`` makes of each located table, in their order; or why it cannot be read. A table is read to the depth
+    that ``depth_of`` returns. ``make`` runs where the table was read (``read_each``).
     """
-    tables = located.tables
     found = read_each(
-        (ReadRequest(spec.name, location, partial(_depth, depth_of, spec)) for spec, location in tables),
+        (ReadRequest(spec.name, where, partial(_depth, depth_of, spec)) for spec, where in tables),
         lambda reading: make(tables[reading.position][0], reading),
         cache=project.cache,
         options=project.stores,
     )
     with closing(found):
-        for done, ((spec, _), made) in enumerate(zip(tables, found, strict=True), 1):
+        for done, ((spec, where), made) in enumerate(zip(tables, found, strict=True), 1):
             on_read(done, len(tables))
-            if isinstance(made, TablectlError):
-                failures.append(failure_of(spec.name.text, made))
-            else:
-                yield spec, made
+            yield spec, where, made
 
 
 def in_threads(

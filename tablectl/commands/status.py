@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from time import time
@@ -19,7 +18,7 @@ from tablectl.commands.lint import findings_on, state_of
 from tablectl.commands.options import LookBack, NewTables, PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate, locate_tables
+from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate, locate_tables, read_located
 from tablectl.commands.report_facts import context_here
 from tablectl.commands.report_files import report_of
 from tablectl.delta import keys
@@ -29,7 +28,7 @@ from tablectl.delta.names import column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
 from tablectl.delta.protocol import Protocol
 from tablectl.log.blame import BlameQuery, BlameResult, blame
-from tablectl.log.reader import Reading, ReadRequest, read_commits, read_each
+from tablectl.log.reader import Reading, read_commits
 from tablectl.model.commit import Commit
 from tablectl.model.errors import ExitCode, LiveError, TablectlError, UsageError, one_line
 from tablectl.model.plan import Change
@@ -188,23 +187,21 @@ def _read(
     options: StatusOptions,
     on_read: OnRead,
 ) -> Iterator[TableStatus]:
-    more = further.tables if further else ()
-    placed = [*((spec, where, True) for spec, where in managed.tables), *((spec, where, False) for spec, where in more)]
-    requests = (ReadRequest(spec.name, where, partial(_depth, spec, debt=options.debt)) for spec, where, _ in placed)
+    tables = (*managed.tables, *(further.tables if further else ()))
+    named = {spec.name for spec, _ in managed.tables}
 
-    def row(reading: Reading) -> TableStatus:
-        (spec, _, is_managed), live = placed[reading.position], reading.table
+    def row(spec: TableSpec, reading: Reading) -> TableStatus:
+        is_managed, live = spec.name in named, reading.table
         changes = diff(spec.policy, live, project.dialect) if is_managed else ()
         blamed = blame(reading, BlameQuery(live, questions(changes), options.look_back)) if changes else None
         return _row(project, _Found(spec, live, is_managed, changes, blamed, options.debt))
 
-    with closing(read_each(requests, row, cache=project.cache, options=project.stores)) as rows:
-        for done, ((spec, where, is_managed), found) in enumerate(zip(placed, rows, strict=True), 1):
-            on_read(done, len(placed))
-            if isinstance(found, TablectlError):
-                yield _unreadable(spec.name.text, one_line(found), _place(spec) if is_managed else "", where)
-            else:
-                yield found
+    read = read_located(project, tables, lambda spec: partial(_depth, spec, debt=options.debt), row, on_read)
+    for spec, where, found in read:
+        if isinstance(found, TablectlError):
+            yield _unreadable(spec.name.text, one_line(found), _place(spec) if spec.name in named else "", where)
+        else:
+            yield found
 
 
 def _depth(spec: TableSpec, live: LiveTable, *, debt: bool) -> Depth:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -207,28 +208,41 @@ def inject(lake: Lake, command: str, caplog: pytest.LogCaptureFixture, chosen: C
 
 
 _IN_PROCESSES = """
-import sys
+import os, sys
+from importlib import import_module
 from tablectl.commands import main
 from tablectl.log import parallel
-from tablectl.planning import plan_table
-from tablectl.commands import plan as command
+function, bad, *words = sys.argv[1:]
 parallel._MANY = 1
-original = command.plan_table
-def planned(policy, live, *rest):
-    if live.name.text.endswith("/b`"):
+parent = os.getpid()
+command = import_module(f"tablectl.commands.{words[0]}")
+original = getattr(command, function)
+def with_a_bug(*args, **options):
+    if os.getpid() == parent:
+        print("made by the parent", file=sys.stderr)
+    if bad in repr(args):
         raise ZeroDivisionError("a bug")
-    return original(policy, live, *rest)
-command.plan_table = planned
-sys.argv = ["tablectl", "plan", "--no-cache"]
+    return original(*args, **options)
+setattr(command, function, with_a_bug)
+sys.argv = ["tablectl", *words]
 main()
 """
 
 
+@pytest.mark.parametrize(
+    ("words", "function"),
+    [
+        ("plan --no-cache", "plan_table"),
+        ("drift --no-cache", "table_drift"),
+        ("check --format json", "find_risks"),
+        ("advise --format json", "advise_table"),
+    ],
+)
 @pytest.mark.parametrize("debug", ["", "1"])
-def test_in_worker_processes_too(lake: Lake, debug: str) -> None:
+def test_in_worker_processes_too(lake: Lake, words: str, function: str, debug: str) -> None:
     (lake.repo.root / "tablectl.yaml").write_text("stores: {processes: 2}\n")
     ran = subprocess.run(
-        [sys.executable, "-c", _IN_PROCESSES],
+        [sys.executable, "-c", _IN_PROCESSES, function, f"{lake.repo.lake}/b", *words.split()],
         capture_output=True,
         text=True,
         check=False,
@@ -238,6 +252,25 @@ def test_in_worker_processes_too(lake: Lake, debug: str) -> None:
     assert "unexpected error: ZeroDivisionError: a bug" in ran.stdout
     assert all(f"{lake.repo.lake}/{name}" in lake.spelled_out(ran.stdout) for name in _TABLES)
     assert ("Traceback" in ran.stderr) is bool(debug)
+    assert "made by the parent" not in ran.stderr, "the results of the others were sent"
+
+
+@pytest.mark.parametrize("command", ["check", "advise", "drift"])
+def test_many_tables_are_the_same_in_one_process_and_in_several(lake: Lake, command: str) -> None:
+    names = [f"t{number}" for number in range(200)]
+    for name in names:
+        shutil.copytree(lake.repo.lake / "a", lake.repo.lake / name)
+    lake.repo.policies(dict.fromkeys((*_TABLES, *names), _AFTER))
+    lines = []
+    for count in (1, 2):
+        (lake.repo.root / "tablectl.yaml").write_text(f"stores: {{processes: {count}}}\n")
+        script = "from tablectl.commands import main; main()"
+        words = [sys.executable, "-c", script, command, "--format", "json"]
+        ran = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert ran.stderr == ""
+        lines.append(ran.stdout)
+    assert lines[0] == lines[1]
+    assert len(json.loads(lines[0])["tables"]) == 203
 
 
 class PanicException(BaseException):
