@@ -143,6 +143,7 @@ class ConflictContext:
             vectors=None,
             files=None,
             bytes=None,
+            stored=tuple(sorted(self.properties.items())),
         )
 
     def with_property(self, key: str, value: str) -> ConflictContext:

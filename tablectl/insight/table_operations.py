@@ -16,8 +16,18 @@ from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.insight.conflict_context import VECTORS, ConflictContext
-from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations import ClusterBy, Operation, RemoveMapping, Repartition, SetProperties, UnsetProperties
+from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, File, Kind, MetadataChange, settings_commit
+from tablectl.model.operations import (
+    AddConstraint,
+    ClusterBy,
+    DropConstraint,
+    Operation,
+    RemoveMapping,
+    Repartition,
+    SetProperties,
+    UnsetProperties,
+    UpgradeUniform,
+)
 from tablectl.model.operations.drop_feature import drop_feature_commits
 from tablectl.support.frozen import frozen
 
@@ -219,62 +229,37 @@ def _restore(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     return (Transaction(made, _READS_ALL),)
 
 
-def _ours(operation: Operation) -> Transactions:
-    """A statement that tablectl itself may send. One function defines what it commits, for the matrix and for plans."""
+def _ours(operation: Operation, *, nested: bool = True) -> Transactions:
+    """A statement that tablectl itself may send. One function defines what it commits, for the matrix and for plans.
+
+    ``nested``: a column of the table is a struct.
+    """
 
     def transactions(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
-        made = operation.commits(setting.basis)
-        return tuple(_on_files(committed, setting) for committed in made)
+        basis = replace(setting.basis, nested=nested)
+        scans = operation.effect(basis).scans
+        return tuple(_on_files(committed, setting, scans=scans) for committed in operation.commits(basis))
 
     return transactions
 
 
-def _on_files(committed: CommittedTransaction, setting: ConflictContext) -> Transaction:
+def _on_files(committed: CommittedTransaction, setting: ConflictContext, *, scans: bool = False) -> Transaction:
     names = {LIVE: _all_files(setting), NEW: _all_files(setting, "-new")}
     added = tuple(file for each in committed.added for file in names[each])
     removed = tuple(file for each in committed.removed for file in names[each])
-    reads = _READS_ALL if added or removed else NOTHING
+    reads = _READS_ALL if scans or added or removed else NOTHING
     return Transaction(replace(committed, added=added, removed=removed), reads)
 
 
-def _alter(kind: Kind, change: MetadataChange | None = None, *, reads: Reads = NOTHING) -> Transactions:
-    made = CommittedTransaction(
-        kind=kind, metadata=change or MetadataChange(schema="other"), blind=reads.nothing, data_change=False
-    )
-    return lambda _setting, _place: (Transaction(made, reads),)
-
-
-def _add_constraint(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
-    """It reads the whole table (delta-1.12)."""
-    change = MetadataChange(sets=((f"{keys.CONSTRAINTS}positive", "v > 0"),))
-    adds = () if setting.protocol.has("checkConstraints") else ("checkConstraints",)
-    made = CommittedTransaction(
-        kind=Kind.ADD_CONSTRAINT,
-        metadata=change,
-        protocol=ProtocolChange(adds=adds) if adds else None,
-        data_change=False,
-    )
-    return (Transaction(made, _READS_ALL),)
+def _alter(kind: Kind, change: MetadataChange | None = None, *, scans: bool = False) -> Transactions:
+    made = settings_commit(kind, change or MetadataChange(schema="other"), scans=scans)
+    return lambda _setting, _place: (Transaction(made, _READS_ALL if scans else NOTHING),)
 
 
 def _upgrade(kind: Kind, *, metadata: bool) -> Transactions:
     """A feature becomes supported, and nothing uses it."""
-    change = MetadataChange() if metadata else None
-    protocol = ProtocolChange(adds=("vacuumProtocolCheck",))
-    made = CommittedTransaction(kind=kind, metadata=change, protocol=protocol, blind=True, data_change=False)
+    made = settings_commit(kind, MetadataChange() if metadata else None, ("vacuumProtocolCheck",))
     return lambda _setting, _place: (Transaction(made),)
-
-
-def _support_row_tracking(_setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
-    """Unlike other features, this one comes with two properties (delta-1.0)."""
-    made = CommittedTransaction(
-        kind=Kind.SET_PROPERTIES,
-        metadata=MetadataChange(sets=((keys.MATERIALIZED_ROW_ID, ""), (keys.MATERIALIZED_ROW_VERSION, ""))),
-        protocol=ProtocolChange(adds=("rowTracking", "domainMetadata")),
-        blind=True,
-        data_change=False,
-    )
-    return (Transaction(made),)
 
 
 _DROPPABLE = (
@@ -298,30 +283,6 @@ def _drop_feature(setting: ConflictContext, _place: Place) -> tuple[Transaction,
     return tuple(
         _on_files(each, setting) for each in drop_feature_commits(_dropped(setting), setting.protocol, setting.value)
     )
-
-
-def _upgrade_uniform(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
-    """Properties first, then the rewritten files, then the format (delta-1.10)."""
-    mapped = setting.value(_MAPPING) in {"name", "id"}
-    sets = (
-        (keys.iceberg_compat(2), "true"),
-        (keys.UNIFORM_ATOMIC, "true"),
-        *(() if mapped else ((_MAPPING, "name"),)),
-    )
-    adds = tuple(each for each in ("columnMapping", "icebergCompatV2") if not setting.protocol.has(each))
-    first = CommittedTransaction(
-        kind=Kind.UPGRADE_UNIFORM,
-        metadata=MetadataChange(sets=sets, schema="same" if mapped else "mapping"),
-        protocol=ProtocolChange(adds=adds) if adds else None,
-        blind=True,
-        data_change=False,
-    )
-    files = CommittedTransaction(
-        kind=Kind.REORG, added=_all_files(setting, "-new"), removed=_all_files(setting), data_change=False
-    )
-    formats = MetadataChange(sets=((keys.UNIFORM_FORMATS, "iceberg"),))
-    last = CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=formats, blind=True, data_change=False)
-    return (Transaction(first), Transaction(files, _READS_ALL), Transaction(last))
 
 
 _MAPPING = keys.COLUMN_MAPPING
@@ -433,7 +394,7 @@ OPERATIONS: tuple[TableOperation, ...] = (
         "mapping-on",
         "column mapping on (no structs)",
         _SETTINGS,
-        lambda setting, place: _flat(_set(_MAPPING, "name")(setting, place)),
+        _ours(SetProperties(((_MAPPING, "name"),)), nested=False),
         _is(_MAPPING, "", "none"),
     ),
     TableOperation(
@@ -454,13 +415,13 @@ OPERATIONS: tuple[TableOperation, ...] = (
     TableOperation(
         "comment-table", "COMMENT ON TABLE", _SETTINGS, _alter(Kind.SET_PROPERTIES, MetadataChange(described=True))
     ),
-    TableOperation("set-not-null", "SET NOT NULL", _SETTINGS, _alter(Kind.SET_NOT_NULL, reads=_READS_ALL)),
-    TableOperation("add-constraint", "ADD CONSTRAINT", _SETTINGS, _add_constraint),
+    TableOperation("set-not-null", "SET NOT NULL", _SETTINGS, _alter(Kind.SET_NOT_NULL, scans=True)),
+    TableOperation("add-constraint", "ADD CONSTRAINT", _SETTINGS, _ours(AddConstraint("positive", "v > 0"))),
     TableOperation(
         "drop-constraint",
         "DROP CONSTRAINT",
         _SETTINGS,
-        _alter(Kind.DROP_CONSTRAINT, MetadataChange(removes=(f"{keys.CONSTRAINTS}positive",))),
+        _ours(DropConstraint("positive")),
         lambda setting: any(key.lower().startswith(keys.CONSTRAINTS) for key in setting.properties),
     ),
     TableOperation(
@@ -470,7 +431,7 @@ OPERATIONS: tuple[TableOperation, ...] = (
         "feature-row-tracking",
         "SET delta.feature.rowTracking = supported",
         _SETTINGS,
-        _support_row_tracking,
+        _set("delta.feature.rowTracking", "supported"),
         lambda setting: not setting.protocol.has("rowTracking"),
     ),
     TableOperation("upgrade-protocol", "UPGRADE PROTOCOL", _SETTINGS, _upgrade(Kind.UPGRADE_PROTOCOL, metadata=False)),
@@ -479,21 +440,10 @@ OPERATIONS: tuple[TableOperation, ...] = (
         "uniform",
         "REORG … UPGRADE UNIFORM",
         _SETTINGS,
-        _upgrade_uniform,
+        _ours(UpgradeUniform(2)),
         _is_not(keys.iceberg_compat(2), "true"),
     ),
 )
-
-
-def _flat(made: tuple[Transaction, ...]) -> tuple[Transaction, ...]:
-    """If no column is a struct, the mapping is new in top-level fields only (delta-1.7)."""
-    (alter,) = made
-    assert alter.committed.metadata is not None
-    return (
-        replace(
-            alter, committed=replace(alter.committed, metadata=replace(alter.committed.metadata, schema="mapping"))
-        ),
-    )
 
 
 def operation(key: str) -> TableOperation:

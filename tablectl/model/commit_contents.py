@@ -125,6 +125,33 @@ NEW = File("new")
 """Stands for each file that a rewrite adds."""
 
 
+def settings_commit(
+    kind: Kind,
+    change: MetadataChange | None = None,
+    adds: tuple[str, ...] = (),
+    *,
+    domains: tuple[str, ...] = (),
+    scans: bool = False,
+) -> CommittedTransaction:
+    """The commit of an ALTER, which has no files. Delta records it as a blind append unless it reads rows (delta-2.4).
+
+    ``adds`` are the features that the protocol gets. ``scans``: the ALTER reads all rows.
+    """
+    return CommittedTransaction(
+        kind=kind,
+        metadata=change,
+        protocol=ProtocolChange(adds=adds) if adds else None,
+        domains=domains,
+        blind=not scans,
+        data_change=False,
+    )
+
+
+def rearranging_commit(kind: Kind, change: MetadataChange | None = None) -> CommittedTransaction:
+    """The commit of a rewrite of files that changes no row."""
+    return CommittedTransaction(kind=kind, metadata=change, added=(NEW,), removed=(LIVE,), data_change=False)
+
+
 PartitionValues = tuple[tuple[str, str | None], ...]
 """The values of a file's partition columns, sorted by physical name; ``()`` without partitions."""
 

@@ -125,6 +125,22 @@ def test_row_tracking_on_is_three_commits_and_two_where_the_protocol_has_it() ->
     assert len(SetProperties((("delta.enableRowTracking", "false"),)).commits(_BASIS)) == 1
 
 
+def test_the_feature_of_row_tracking_brings_two_properties_and_only_if_it_is_named() -> None:
+    (named,) = SetProperties((("delta.feature.rowTracking", "supported"),)).commits(_BASIS)
+    assert named.protocol == ProtocolChange(adds=("domainMetadata", "rowTracking"))
+    assert named.metadata is not None
+    assert [key for key, _ in named.metadata.sets] == [
+        "delta.rowTracking.materializedRowIdColumnName",
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+    ]
+    has = replace(_BASIS, protocol=ProtocolFact(reader=1, writer=7, writer_features=("domainMetadata", "rowTracking")))
+    (again,) = SetProperties((("delta.feature.rowTracking", "supported"),)).commits(has)
+    assert (again.metadata, again.protocol) == (MetadataChange(), None)
+    (needed,) = SetProperties((("delta.feature.icebergCompatV3", "supported"),)).commits(_BASIS)
+    assert needed.protocol == ProtocolChange(adds=("columnMapping", "domainMetadata", "icebergCompatV3", "rowTracking"))
+    assert needed.metadata == MetadataChange()
+
+
 @pytest.mark.parametrize(("files", "commits"), [(1, 1), (22_000, 1), (22_001, 2), (1_000_000, 46)])
 def test_a_backfill_is_as_many_commits_as_its_files_take(files: int, commits: int) -> None:
     on = SetProperties((("delta.enableRowTracking", "TRUE"),))

@@ -13,7 +13,7 @@ from sqlglot import exp
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.locations import canonical_location
-from tablectl.delta.protocol import SUPPORT, Protocol, supported_by, with_needed
+from tablectl.delta.protocol import Protocol
 from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.command_actions import (
     Action,
@@ -30,7 +30,7 @@ from tablectl.insight.statements.parse_writes import ParsedStatement
 from tablectl.insight.statements.predicates import admits, registered_by_scan
 from tablectl.insight.statements.reads_and_writes import Footprint, check_table, footprint
 from tablectl.insight.statements.target import StatementTable
-from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange, ProtocolChange, settings_commit
 from tablectl.model.operations import (
     ClusterBy,
     DropFeature,
@@ -46,16 +46,6 @@ from tablectl.model.plan import Basis
 Footprints = tuple[Footprint, ...]
 AUTO_COMPACTION = "automatic compaction"
 _VERSIONS = ("delta.minreaderversion", "delta.minwriterversion")
-_LEGACY = (
-    "appendOnly",
-    "invariants",
-    "checkConstraints",
-    "changeDataFeed",
-    "generatedColumns",
-    "columnMapping",
-    "identityColumns",
-)
-"""The features that version numbers alone imply (delta-1.13)."""
 _LOGS_VACUUM = ("wasbs", "wasbss", "abfs", "abfss", "adl", "gs", "file", "hdfs")
 """The schemes of stores on which Delta records a VACUUM in the log unless a session says otherwise
 (``VacuumCommand.scala``)."""
@@ -172,8 +162,7 @@ def _sent(operation: Operation, subject: StatementTable, setting: ConflictContex
 
 
 def _basis(subject: StatementTable, setting: ConflictContext) -> Basis:
-    stored = tuple(sorted(setting.properties.items()))
-    return replace(setting.basis, nested=subject.nested, vectors=subject.vectors, files=subject.files, stored=stored)
+    return replace(setting.basis, nested=subject.nested, vectors=subject.vectors, files=subject.files)
 
 
 def _spelled(name: str, protocol: Protocol) -> str:
@@ -201,15 +190,10 @@ def _set(operation: SetProperties, basis: Basis, setting: ConflictContext) -> tu
         if len(operation.values) == 1:
             return removed
         values = [(key, value) for key, value in values if key.lower() != mapping]
-    plain = tuple((key, value) for key, value in values if not _raises(key) and key != "comment")
+    plain = tuple((key, value) for key, value in values if key.lower() not in _VERSIONS and key != "comment")
     *before, last = SetProperties(plain).commits(basis)
-    added = {*(last.protocol.adds if last.protocol else ()), *_features_of(values, setting.protocol)}
-    change = last.metadata or MetadataChange()
-    if any(key.lower() == f"{SUPPORT}rowtracking" for key, _ in values) and "rowTracking" in added:
-        change = replace(
-            change, sets=(*change.sets, (keys.MATERIALIZED_ROW_ID, ""), (keys.MATERIALIZED_ROW_VERSION, ""))
-        )
-    change = replace(change, described=any(key == "comment" for key, _ in values))
+    added = {*(last.protocol.adds if last.protocol else ()), *_implied_by_versions(values, setting.protocol)}
+    change = replace(last.metadata or MetadataChange(), described=any(key == "comment" for key, _ in values))
     protocol = ProtocolChange(adds=tuple(sorted(added))) if added else None
     return (*removed, *before, replace(last, metadata=change, protocol=protocol))
 
@@ -221,25 +205,13 @@ def _stored(key: str, value: str, setting: ConflictContext) -> bool:
     return any(name.lower() == key.lower() and known == value for name, known in setting.properties.items())
 
 
-def _raises(key: str) -> bool:
-    """Whether a key is not a property, but raises the protocol."""
-    return key.lower().startswith(SUPPORT) or key.lower() in _VERSIONS
-
-
-def _features_of(values: Iterable[tuple[str, str]], protocol: Protocol) -> set[str]:
-    """The features that keys such as ``delta.feature.x`` and ``delta.minWriterVersion`` add to the protocol."""
-    named, versions = set[str](), dict.fromkeys(_VERSIONS, 0)
-    for key, value in values:
-        folded = key.lower()
-        if folded.startswith(SUPPORT):
-            named.add(supported_by(key, "supported"))
-        elif folded in versions and value.isdecimal() and len(value) <= 2:  # a version has one digit
-            versions[folded] = int(value)
-    named |= with_needed(named)
-    reader, writer = (versions[each] for each in _VERSIONS)
+def _implied_by_versions(values: Iterable[tuple[str, str]], protocol: Protocol) -> frozenset[str]:
+    """The features that ``delta.minReaderVersion`` and ``delta.minWriterVersion`` add to the protocol."""
+    # A version has one digit.
+    numbers = {key.lower(): int(value) for key, value in values if value.isdecimal() and len(value) <= 2}
+    reader, writer = (numbers.get(each, 0) for each in _VERSIONS)
     raised = Protocol(max(reader, protocol.reader), max(writer, protocol.writer))
-    implied = {each for each in _LEGACY if (reader or writer) and not raised.lists_features and raised.has(each)}
-    return {each for each in named | implied if not protocol.has(each)}
+    return frozenset() if raised.lists_features else raised.features - protocol.features
 
 
 def _unset(operation: UnsetProperties, setting: ConflictContext) -> CommittedTransaction:
@@ -249,8 +221,7 @@ def _unset(operation: UnsetProperties, setting: ConflictContext) -> CommittedTra
         if any(name == key or (_is_delta(key) and name.lower() == key.lower()) for key in operation.keys)
     )
     described = "comment" in operation.keys
-    change = MetadataChange(removes=present, described=described)
-    return CommittedTransaction(kind=Kind.UNSET_PROPERTIES, metadata=change, blind=True, data_change=False)
+    return settings_commit(Kind.UNSET_PROPERTIES, MetadataChange(removes=present, described=described))
 
 
 def _is_delta(key: str) -> bool:

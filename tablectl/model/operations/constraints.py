@@ -8,7 +8,7 @@ from typing import ClassVar
 from tablectl.delta import keys
 from tablectl.delta.names import TableName, column_sql, parse_column, quote_name
 from tablectl.model.catalog_answers import Right
-from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange, settings_commit
 from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
 from tablectl.support.frozen import frozen
@@ -59,15 +59,8 @@ class AddConstraint(Operation):
         return CommitEffect(sets=((self._key, self.expression),), features=self._features(basis), scans=True)
 
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
-        features = self._features(basis)
-        made = CommittedTransaction(
-            kind=Kind.ADD_CONSTRAINT,
-            metadata=MetadataChange(sets=((self._key, self.expression),)),
-            protocol=ProtocolChange(adds=features) if features else None,
-            blind=False,
-            data_change=False,
-        )
-        return (made,)
+        change = MetadataChange(sets=((self._key, self.expression),))
+        return (settings_commit(Kind.ADD_CONSTRAINT, change, self._features(basis), scans=True),)
 
     @property
     def _key(self) -> str:
@@ -97,8 +90,7 @@ class DropConstraint(Operation):
         return CommitEffect(removes=tuple(self.properties))
 
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
-        change = MetadataChange(removes=tuple(self.properties))
-        return (CommittedTransaction(kind=Kind.DROP_CONSTRAINT, metadata=change, blind=True, data_change=False),)
+        return (settings_commit(Kind.DROP_CONSTRAINT, MetadataChange(removes=tuple(self.properties))),)
 
     @property
     def properties(self) -> Mapping[str, str | None]:
@@ -122,15 +114,8 @@ class SetNotNull(Operation):
         return CommitEffect(features=self._features(basis), scans=True)
 
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
-        features = self._features(basis)
-        made = CommittedTransaction(
-            kind=Kind.SET_NOT_NULL,
-            metadata=MetadataChange(schema="other"),
-            protocol=ProtocolChange(adds=features) if features else None,
-            blind=False,
-            data_change=False,
-        )
-        return (made,)
+        change = MetadataChange(schema="other")
+        return (settings_commit(Kind.SET_NOT_NULL, change, self._features(basis), scans=True),)
 
     def _features(self, basis: Basis) -> tuple[str, ...]:
         return () if basis.protocol.protocol().has(_INVARIANTS) else (_INVARIANTS,)
@@ -157,5 +142,4 @@ class DropNotNull(Operation):
         return CommitEffect()
 
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
-        change = MetadataChange(schema="other")
-        return (CommittedTransaction(kind=Kind.CHANGE_COLUMN, metadata=change, blind=True, data_change=False),)
+        return (settings_commit(Kind.CHANGE_COLUMN, MetadataChange(schema="other")),)

@@ -14,7 +14,15 @@ from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.names import TableName, quote_name
 from tablectl.delta.protocol import PROTECTION, READER_FEATURES, Protocol, find_feature, needs_protection
-from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import (
+    LIVE,
+    CommittedTransaction,
+    Kind,
+    MetadataChange,
+    ProtocolChange,
+    rearranging_commit,
+    settings_commit,
+)
 from tablectl.model.operations.base import NO_PROPERTIES, Operation, StatementForm, alter
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
 from tablectl.support.frozen import frozen
@@ -39,8 +47,8 @@ _TRUNCATING = StatementForm(
     example="ALTER TABLE `lake`.`sales`.`orders` DROP FEATURE `deletionVectors` TRUNCATE HISTORY",
     capability=capability("features", "drop with loss of history"),
 )
-_EMPTY = CommittedTransaction(kind=Kind.EMPTY, blind=True, data_change=False)
-_PURGE = CommittedTransaction(kind=Kind.REORG, added=(NEW,), removed=(LIVE,), data_change=False)
+_EMPTY = settings_commit(Kind.EMPTY)
+_PURGE = rearranging_commit(Kind.REORG)
 _BARRIER = 3
 """Empty commits with a checkpoint each, so that no client reads history that it does not know."""
 
@@ -149,13 +157,11 @@ def drop_feature_commits(
 
 
 def _unset(*names: str) -> CommittedTransaction:
-    change = MetadataChange(removes=names)
-    return CommittedTransaction(kind=Kind.UNSET_PROPERTIES, metadata=change, blind=True, data_change=False)
+    return settings_commit(Kind.UNSET_PROPERTIES, MetadataChange(removes=names))
 
 
 def _set(*values: tuple[str, str]) -> CommittedTransaction:
-    change = MetadataChange(sets=values)
-    return CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=change, blind=True, data_change=False)
+    return settings_commit(Kind.SET_PROPERTIES, MetadataChange(sets=values))
 
 
 def _no_traces(_found: _Found) -> Commits:
@@ -179,15 +185,13 @@ def _timestamps(found: _Found) -> Commits:
     if not since and not on:
         return ()
     change = MetadataChange(sets=((keys.IN_COMMIT_TIMESTAMPS, "false"),) if on else (), removes=since)
-    return (CommittedTransaction(kind=Kind.UNSET_PROPERTIES, metadata=change, blind=True, data_change=False),)
+    return (settings_commit(Kind.UNSET_PROPERTIES, change),)
 
 
 def _widening(found: _Found) -> Commits:
     if not found.is_on(keys.TYPE_WIDENING) and not found.traces:
         return ()
-    schema = CommittedTransaction(
-        kind=Kind.CHANGE_COLUMN, metadata=MetadataChange(schema="other"), blind=True, data_change=False
-    )
+    schema = settings_commit(Kind.CHANGE_COLUMN, MetadataChange(schema="other"))
     unset = _unset(keys.TYPE_WIDENING)
     return (unset, _PURGE, schema) if found.traces else (unset,)
 
@@ -196,11 +200,7 @@ def _mapping(found: _Found) -> Commits:
     if found.stored(keys.COLUMN_MAPPING) not in {"name", "id"}:
         return ()
     change = MetadataChange(removes=(keys.COLUMN_MAPPING,), schema="other")
-    return (
-        CommittedTransaction(
-            kind=Kind.REMOVE_MAPPING, metadata=change, added=(NEW,), removed=(LIVE,), data_change=False
-        ),
-    )
+    return (rearranging_commit(Kind.REMOVE_MAPPING, change),)
 
 
 def _row_tracking(found: _Found) -> Commits:

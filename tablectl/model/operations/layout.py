@@ -11,7 +11,16 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import TableName, column_sql, parse_column
 from tablectl.model.catalog_answers import Right
-from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import (
+    LIVE,
+    NEW,
+    CommittedTransaction,
+    Kind,
+    MetadataChange,
+    ProtocolChange,
+    rearranging_commit,
+    settings_commit,
+)
 from tablectl.model.operations.base import (
     DATABRICKS_DOCS,
     NOWHERE,
@@ -106,15 +115,8 @@ class ClusterBy(Operation):
         """
         features = new_features(basis)
         modes = ((keys.CLUSTER_BY_AUTO, "true"),) if self.automatic else ()
-        made = CommittedTransaction(
-            kind=Kind.CLUSTER_BY,
-            metadata=MetadataChange(sets=modes) if features or modes else None,
-            protocol=ProtocolChange(adds=features) if features else None,
-            domains=(CLUSTERING_DOMAIN,),
-            blind=True,
-            data_change=False,
-        )
-        return (made,)
+        change = MetadataChange(sets=modes) if features or modes else None
+        return (settings_commit(Kind.CLUSTER_BY, change, features, domains=(CLUSTERING_DOMAIN,)),)
 
     @property
     def provides(self) -> Iterable[str]:
@@ -142,7 +144,7 @@ class OptimizeData(Operation):
         return CommitEffect(rewrites_files=True, clusters=True)
 
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
-        return (CommittedTransaction(kind=Kind.OPTIMIZE, added=(NEW,), removed=(LIVE,), data_change=False),)
+        return (rearranging_commit(Kind.OPTIMIZE),)
 
     def rewrite(self, basis: Basis) -> Rewrite | None:
         """With ``full`` all files. The amount depends on how they are clustered, which the attribute knows."""

@@ -8,7 +8,13 @@ from typing import ClassVar
 from tablectl.delta import keys
 from tablectl.delta.names import TableName
 from tablectl.model.catalog_answers import Right
-from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import (
+    CommittedTransaction,
+    Kind,
+    MetadataChange,
+    rearranging_commit,
+    settings_commit,
+)
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm
 from tablectl.model.operations.settings import mapped_schema
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
@@ -76,7 +82,7 @@ class Purge(Operation):
         return CommitEffect(rewrites_files=True)
 
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
-        return (CommittedTransaction(kind=Kind.REORG, added=(NEW,), removed=(LIVE,), data_change=False),)
+        return (rearranging_commit(Kind.REORG),)
 
     def rewrite(self, basis: Basis) -> Rewrite | None:
         """Each vector belongs to one file, so the number of vectors limits the files. The table limits the bytes."""
@@ -109,17 +115,10 @@ class UpgradeUniform(Operation):
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
         """First the compatibility version and what it requires, then the rewritten files, then the format."""
         settings = tuple(pair for pair in self._sets(basis) if pair[0] != keys.UNIFORM_FORMATS)
-        features = self._features(basis)
-        first = CommittedTransaction(
-            kind=Kind.UPGRADE_UNIFORM,
-            metadata=MetadataChange(sets=settings, schema=mapped_schema(settings, basis)),
-            protocol=ProtocolChange(adds=features) if features else None,
-            blind=True,
-            data_change=False,
-        )
-        files = CommittedTransaction(kind=Kind.REORG, added=(NEW,), removed=(LIVE,), data_change=False)
-        formats = MetadataChange(sets=((keys.UNIFORM_FORMATS, "iceberg"),))
-        last = CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=formats, blind=True, data_change=False)
+        change = MetadataChange(sets=settings, schema=mapped_schema(settings, basis))
+        first = settings_commit(Kind.UPGRADE_UNIFORM, change, self._features(basis))
+        files = rearranging_commit(Kind.REORG)
+        last = settings_commit(Kind.SET_PROPERTIES, MetadataChange(sets=((keys.UNIFORM_FORMATS, "iceberg"),)))
         return (first, files, last) if self._rewrites(basis) else (first, last)
 
     @property

@@ -16,7 +16,14 @@ from tablectl.delta.names import TableName, quote_text
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import supported_by, with_needed
 from tablectl.model.catalog_answers import Right
-from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.commit_contents import (
+    LIVE,
+    CommittedTransaction,
+    Kind,
+    MetadataChange,
+    rearranging_commit,
+    settings_commit,
+)
 from tablectl.model.operations.base import (
     DATABRICKS_DOCS,
     NOWHERE,
@@ -79,20 +86,10 @@ class SetProperties(Operation):
         if self._enables(keys.ROW_TRACKING):
             raised = tuple(feature for feature in features if feature in _ROW_TRACKING_FEATURES)
             features = tuple(feature for feature in features if feature not in raised)
-            upgrade = CommittedTransaction(
-                kind=Kind.UPGRADE_PROTOCOL, protocol=ProtocolChange(adds=raised), blind=True, data_change=False
-            )
+            upgrade = settings_commit(Kind.UPGRADE_PROTOCOL, adds=raised)
             backfill = CommittedTransaction(kind=Kind.BACKFILL, added=(LIVE,), data_change=False)
             before = (upgrade, backfill) if raised else (backfill,)
-        last = CommittedTransaction(
-            kind=Kind.SET_PROPERTIES,
-            metadata=self._metadata(basis),
-            protocol=ProtocolChange(adds=features) if features else None,
-            # ALTERs read nothing and are recorded as blind appends (delta-2.4).
-            blind=True,
-            data_change=False,
-        )
-        return (*before, last)
+        return (*before, settings_commit(Kind.SET_PROPERTIES, self._metadata(basis), features))
 
     @property
     def properties(self) -> Mapping[str, str | None]:
@@ -117,13 +114,21 @@ class SetProperties(Operation):
     def _enables(self, wanted: str) -> bool:
         return any(key.lower() == wanted.lower() and value.lower() == "true" for key, value in self.values)
 
+    def _names_row_id_columns(self, basis: Basis) -> bool:
+        """Whether Delta adds the two properties that name the columns of row ids. Unlike other features, row tracking
+        brings properties even if nothing enables it (delta-1.0).
+        """
+        supports = any(supported_by(key, value) == "rowTracking" for key, value in self.values)
+        return self._enables(keys.ROW_TRACKING) or (supports and not basis.protocol.protocol().has("rowTracking"))
+
     def _metadata(self, basis: Basis) -> MetadataChange:
         sets = tuple(pair for pair in self.values if not supported_by(*pair))  # such a key only adds a feature
         renews: tuple[str, ...] = ()
         tag: Literal["", "row tracking"] = ""
-        if self._enables(keys.ROW_TRACKING):
+        if self._names_row_id_columns(basis):
             sets = (*sets, *_MATERIALIZED)
-            tag = "row tracking" if len(self.values) == 1 else ""
+        if self._enables(keys.ROW_TRACKING) and len(self.values) == 1:
+            tag = "row tracking"
         if self._enables(keys.IN_COMMIT_TIMESTAMPS) and basis.protocol.protocol().has("inCommitTimestamp"):
             # Disabling in-commit timestamps keeps the record of when they were first enabled; enabling them again
             # changes it.
@@ -150,8 +155,7 @@ class UnsetProperties(Operation):
         return CommitEffect(removes=self.keys)
 
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
-        change = MetadataChange(removes=self.keys)
-        return (CommittedTransaction(kind=Kind.UNSET_PROPERTIES, metadata=change, blind=True, data_change=False),)
+        return (settings_commit(Kind.UNSET_PROPERTIES, MetadataChange(removes=self.keys)),)
 
     @property
     def properties(self) -> Mapping[str, str | None]:
@@ -178,11 +182,7 @@ class RemoveMapping(Operation):
         return CommitEffect(sets=_NO_MAPPING, rewrites_files=True)
 
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
-        change = MetadataChange(sets=_NO_MAPPING, schema="other")
-        made = CommittedTransaction(
-            kind=Kind.REMOVE_MAPPING, metadata=change, added=(NEW,), removed=(LIVE,), data_change=False
-        )
-        return (made,)
+        return (rearranging_commit(Kind.REMOVE_MAPPING, MetadataChange(sets=_NO_MAPPING, schema="other")),)
 
     @property
     def properties(self) -> Mapping[str, str | None]:

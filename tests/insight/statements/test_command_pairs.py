@@ -198,6 +198,12 @@ def test_row_tracking_fails_only_while_another_changes_metadata() -> None:
     assert results(on, USER_KEY)[0] is _FAILS
 
 
+def test_before_4_1_writers_continue_only_if_row_tracking_is_the_sole_key_of_its_set() -> None:
+    on = "delta.enableRowTracking=true"
+    assert results(sets(on), INSERT, setting=_OLD)[1] is _COMMITS
+    assert results(sets(on, "delta.feature.v2Checkpoint=supported"), INSERT, setting=_OLD)[1] is _FAILS
+
+
 def test_uniform_is_made_of_three_commits() -> None:
     found = pair("REORG TABLE lake.orders APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", UPDATE)
     assert [each.kind.value for each in found.first] == ["REORG … UPGRADE UNIFORM", "REORG", "SET TBLPROPERTIES"]
