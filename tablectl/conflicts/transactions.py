@@ -79,8 +79,6 @@ class CurrentTransaction:
     """The table's level, as this transaction read it. Unset is Serializable in open-source Delta (delta-1.2)."""
     partitioned: bool = False
     reads: Reads = NOTHING
-    adds: bool = True
-    """Whether it adds files."""
     removes: tuple[str, ...] = ()
     """Paths that it removes."""
     data_change: bool = True

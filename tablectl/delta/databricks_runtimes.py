@@ -69,7 +69,7 @@ class Capability:
     knows: str = ""
     """The table feature that runtimes read and write since then; empty if it says nothing of that."""
     fails: str = _ALL_WRITERS
-    """Which concurrent transactions fail; empty if none."""
+    """Which concurrent transactions fail."""
     source: str
     date: str = _SEEN
     """When a public copy of the source was read: its editions differ."""
@@ -77,11 +77,6 @@ class Capability:
     """How it is known otherwise than by the documentation."""
     ran: str = ""
     """The form of statement that runs it, by its id; empty if it is one of many, such as SET TBLPROPERTIES."""
-
-    @property
-    def id(self) -> str:
-        """Identifies the record: ``clustering: set``."""
-        return f"{self.feature}: {self.action}"
 
     @property
     def first(self) -> str:
@@ -178,16 +173,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         needs="one edition of the page of clustering says 16.4",
         fails="OPTIMIZE with ZORDER BY, and writes to the same files without deletion vectors (D34, D35)",
         source="https://docs.azure.cn/en-us/databricks/delta/optimize",
-    ),
-    Capability(
-        feature="clustering",
-        action="rewrite a part of the data",
-        since=(18, 1),
-        form="OPTIMIZE t FULL WHERE predicate",
-        needs="tablectl does not send it: `optimize` is about the whole table",
-        fails="as OPTIMIZE FULL",
-        source="https://docs.azure.cn/en-us/databricks/delta/optimize",
-        date="2026-11-23",
     ),
     Capability(
         feature="clustering",
@@ -309,27 +294,6 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     Capability(
         feature="managed",
-        action="set on a foreign table",
-        since=(17, 3),
-        form="ALTER TABLE t SET MANAGED { MOVE | COPY }",
-        needs="a foreign Delta table of Hive metastore or Glue federation. tablectl does not send it: the writers of "
-        "the other catalog must be stopped, and do not wait for an apply",
-        fails=f"with MOVE, access through the other catalog and by path; COPY: {_UNSAID}",
-        source=_DOCS + "tables/convert-to-managed",
-        date="2026-11-24",
-    ),
-    Capability(
-        feature="managed",
-        action="make a foreign table external",
-        since=(17, 3),
-        form="ALTER TABLE t SET EXTERNAL [DRY RUN]",
-        needs="as SET MANAGED on a foreign table; the data stays where it is. tablectl does not send it",
-        fails="concurrent writes are not supported",
-        source=_DOCS + "tables/convert-foreign-external",
-        date="2026-11-24",
-    ),
-    Capability(
-        feature="managed",
         action="unset",
         since=(17, 0),
         form="ALTER TABLE t UNSET MANAGED",
@@ -347,14 +311,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         needs="a managed table of Unity Catalog. The runtime is documented for ALTER SCHEMA, which has the same clause",
         fails=_UNSAID,
         source=_DOCS + "sql/language-manual/sql-ref-syntax-ddl-alter-schema",
-    ),
-    Capability(
-        feature="row_level_concurrency",
-        action="on tables with deletion vectors and without partitions",
-        since=(14, 2),
-        form="no statement: on by default (D41 to D51)",
-        fails="",
-        source=_DOCS + "optimizations/isolation-level",
     ),
 )
 
@@ -412,11 +368,6 @@ def can(runtime: Runtime, known: Capability) -> bool | None:
     if known.since is None:
         return None
     return True if runtime.version is None else runtime.version >= known.since
-
-
-def lacking(runtime: Runtime) -> Iterator[Capability]:
-    """The capabilities that a runtime does not have, and those of which nothing is known."""
-    return (each for each in CAPABILITIES if can(runtime, each) is not True)
 
 
 RUN_HERE = "run by tablectl on open source"

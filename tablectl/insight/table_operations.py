@@ -65,7 +65,6 @@ class Transaction:
             level=setting.level,
             partitioned=setting.partitioned,
             reads=self.reads,
-            adds=bool(made.added),
             removes=tuple(file.path for file in made.removed),
             data_change=made.data_change,
             metadata=made.metadata is not None,

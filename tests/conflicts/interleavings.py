@@ -300,7 +300,7 @@ COMMITTED |= {
 def _alters(kind: Kind, **more: Any) -> Describe:
     """It reads nothing, and its commit holds metadata."""
     return lambda layout, log: replace(
-        _blind(layout, log), **{"kind": kind, "adds": False, "data_change": False, "metadata": True, **more}
+        _blind(layout, log), **{"kind": kind, "data_change": False, "metadata": True, **more}
     )
 
 

@@ -165,12 +165,11 @@ def test_what_no_one_documents_may_fail_as_open_source_delta_does(
 
 
 def test_an_optimize_next_to_a_merge_counts_files_where_that_merge_has_no_row_level_concurrency() -> None:
-    compact = replace(OPTIMIZE, adds=True)
     liquid = Platform(clustered=True, plain=True, photon=True, filtered=True)
     merge = replace(WON_CHANGE, kind=Kind.MERGE)
-    assert decide(merge, on(compact, platform=liquid, runtime="14.2")).result is CANNOT
+    assert decide(merge, on(OPTIMIZE, platform=liquid, runtime="14.2")).result is CANNOT
     for unknown in (replace(liquid, photon=None), replace(liquid, filtered=None), replace(liquid, photon=False)):
-        assert decide(merge, on(compact, platform=unknown, runtime="14.2")).result is CAN
+        assert decide(merge, on(OPTIMIZE, platform=unknown, runtime="14.2")).result is CAN
 
 
 LIQUID = Platform(clustered=True, photon=True, plain=True, filtered=True)

@@ -122,7 +122,7 @@ def test_the_protocol_is_looked_at_before_the_metadata() -> None:
 
 def test_two_changes_of_the_protocol_or_of_metadata_never_merge() -> None:
     raising = replace(VECTORS_ON, protocol=ProtocolChange(adds=("deletionVectors",)))
-    altering = append(kind=Kind.SET_PROPERTIES, adds=False, data_change=False, metadata=True)
+    altering = append(kind=Kind.SET_PROPERTIES, data_change=False, metadata=True)
     assert decide(raising, altering).conflict is Conflict.METADATA_CHANGED
     assert decide(raising, replace(altering, protocol=True)).conflict is Conflict.PROTOCOL_CHANGED
     assert decide(IDENTITY_DRAWN, append(metadata=True)).conflict is Conflict.METADATA_CHANGED
@@ -135,7 +135,7 @@ def test_a_client_that_cannot_write_the_new_features_fails_on_that() -> None:
 
 
 def test_dropping_a_feature_fails_where_the_winner_used_it() -> None:
-    drop = append(kind=Kind.DROP_FEATURE, metadata=True, protocol=True, drops=("deletionVectors",), adds=False)
+    drop = append(kind=Kind.DROP_FEATURE, metadata=True, protocol=True, drops=("deletionVectors",))
     assert decide(appended(), drop).succeeds
     used = replace(rewritten(A, Kind.DELETE), traces=("deletionVectors",))
     assert decide(used, drop).conflict is Conflict.REVALIDATION
@@ -145,7 +145,7 @@ def test_dropping_a_feature_fails_where_the_winner_used_it() -> None:
 
 
 def test_a_domain_conflicts_with_itself_alone() -> None:
-    cluster = append(kind=Kind.CLUSTER_BY, adds=False, data_change=False, domains=("delta.clustering",))
+    cluster = append(kind=Kind.CLUSTER_BY, data_change=False, domains=("delta.clustering",))
     assert decide(RECLUSTER, cluster).conflict is Conflict.TRANSACTION
     assert decide(RECLUSTER, append()).succeeds
     assert decide(RECLUSTER, reader(Kind.OPTIMIZE)).succeeds
@@ -196,8 +196,8 @@ WEAK: dict[str, Any] = {"level": Level.WRITE_SERIALIZABLE}
         (rewritten(B, Kind.REPLACE_WHERE), in_partition("a", Kind.REPLACE_WHERE), OK),
         (rewritten(A, Kind.REPLACE_WHERE), in_partition("a", Kind.REPLACE_WHERE), Conflict.APPEND),
         # A statement that reads all and carries metadata loses to any file at both levels (delta-1.12).
-        (appended(), reader(Kind.ADD_CONSTRAINT, metadata=True, removes=(), adds=False, **WEAK), Conflict.APPEND),
-        (appended(), append(kind=Kind.SET_PROPERTIES, metadata=True, adds=False, data_change=False), OK),
+        (appended(), reader(Kind.ADD_CONSTRAINT, metadata=True, removes=(), **WEAK), Conflict.APPEND),
+        (appended(), append(kind=Kind.SET_PROPERTIES, metadata=True, data_change=False), OK),
     ],
 )  # fmt: skip
 def test_data_against_data(
@@ -297,7 +297,7 @@ CT, CW = Conflict.TRANSACTION, Conflict.WRITE
 CLUSTERING = ("delta.clustering",)
 VECTORS_RAISED = replace(VECTORS_ON, protocol=ProtocolChange(adds=("deletionVectors",)))
 OVERWRITTEN = replace(rewritten(A, Kind.OVERWRITE), removed=(A, B), domains=CLUSTERING)
-ALTER: dict[str, Any] = {"metadata": True, "adds": False, "data_change": False, "removes": ()}
+ALTER: dict[str, Any] = {"metadata": True, "data_change": False, "removes": ()}
 
 
 @pytest.mark.parametrize(

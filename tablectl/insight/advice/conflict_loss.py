@@ -250,7 +250,6 @@ def current_of(write: Write, layout: Layout, context: ConflictContext, *, named:
         level=context.level,
         partitioned=bool(layout.columns),
         reads=_reads(write, layout, named=named),
-        adds=write.files.added_files > 0,
         removes=tuple(f"{each}" for each in layout.touched(write, write.files.removed)),
         data_change=write.kind not in {Kind.OPTIMIZE, Kind.REORG},
         platform=context.platform,
