@@ -3,7 +3,7 @@
 The schema is made and dropped here; nothing else is changed. In it, whole commands run, too: an apply during guarded
 appends, one that is killed and continued, and an undo. Each is a process of its own, in a folder of its own, with the
 engine and the catalogs of the user's configuration and nothing else of it: no hook and no notification of the user
-runs. ``delta.databricks_runtimes`` reads the sheet.
+runs. A maintainer enters in ``delta.databricks_runtimes`` which forms work by a sheet that a user sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
 import tablectl
-from tablectl.delta.databricks_runtimes import SHEET, WORKS
 from tablectl.delta.names import NameSyntaxError, TableName, quote_name, split_parts
 from tablectl.model.errors import EngineError, ExitCode, UsageError
 from tablectl.model.operations import OPERATIONS, StatementForm
@@ -29,6 +28,10 @@ from tablectl.policies.read_config import BASE, ENV, FILE, read_values
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json, write_json
 
+SHEET = 1
+"""The version of the format of a sheet."""
+WORKS = "works"
+"""The outcome of what did not fail."""
 SLOW_ROWS = 3_000_000_000
 """Rows that a slow writer reads: it must run for longer than the change."""
 _EXAMPLE = "`lake`.`sales`.`orders`"

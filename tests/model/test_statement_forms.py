@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablectl.delta import databricks_runtimes
 from tablectl.delta.expressions import why_refused
 from tablectl.delta.names import TableName, column_text
 from tablectl.model.operations import (
@@ -141,6 +142,13 @@ def test_a_form_says_who_ran_it() -> None:
     assert "run by tablectl on open source" not in words.values(), "that says nothing about Databricks"
     on_open_source = {form.evidence("oss") for form in FORMS}
     assert on_open_source == {"run by tablectl on open source", "documented only"}
+
+
+def test_a_form_that_worked_in_a_workspace_says_on_which_runtime_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(databricks_runtimes, "_RUN_IN_A_WORKSPACE", {"cluster by": "Runtime 17.3, 2026-12-01"})
+    words = {form.id: form.evidence("databricks") for form in FORMS}
+    assert words["cluster by"] == "run by tablectl in a user's workspace (Runtime 17.3, 2026-12-01)"
+    assert words["purge"] == "documented only"
 
 
 def test_the_forms_that_every_runtime_has_need_no_capability() -> None:
