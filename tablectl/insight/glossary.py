@@ -98,7 +98,7 @@ def _term(row: PageRow) -> Term:
     return Term(
         name,
         row.cell("meaning"),
-        tuple(row.cell(_WHAT_TO_DO).split("<br>")),
+        tuple(each.removeprefix("• ") for each in row.cell(_WHAT_TO_DO).split("<br>")),
         row.cell("facts"),
         conflict=next((each for each in Conflict if each == name), None),
         level=next((each for each in Level if each == name), None),
