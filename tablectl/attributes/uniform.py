@@ -156,7 +156,8 @@ def _to_v3(change: Change, basis: Basis) -> PlannedOperation:
     mapped = () if basis.mapping != "none" else ((keys.COLUMN_MAPPING, "name"),)
     off = ((keys.iceberg_compat(before), "false"),) if before else ()
     values = (*mapped, *off, (keys.ROW_TRACKING, "true"), (keys.iceberg_compat(_NEWEST), "true"), formats)
-    undo = None if before else hidden
+    shown = before and not str(change.before).endswith(_BEGUN)
+    undo = None if shown else hidden
     return PlannedOperation(
         change.id, SetProperties(values), needs=(keys.MANIFEST,), undo=undo, undo_note=_stays(3, basis)
     )
