@@ -372,4 +372,32 @@ DEFECTS: tuple[Defect, ...] = (
         "for old in reversed(_seqs(store)):",
         (_LEASES,),
     ),
+    Defect(
+        "a guard ends although a write inside of it goes on",
+        "tablectl/writers/guard.py",
+        "            if self._holders > 0:\n                return",
+        "            if self._holders < 0:\n                return",
+        (_WRITERS,),
+    ),
+    Defect(
+        "a name that moved while its writer waited is not looked up again",
+        "tablectl/writers/guard.py",
+        "            if not entry.waited:\n                return",
+        "            if entry is not None:\n                return",
+        (_WRITERS,),
+    ),
+    Defect(
+        "one name in two catalogs counts as one table",
+        "tablectl/writers/guard.py",
+        "around = [each for each in reversed(_holds()) if each.place == hold.place]",
+        "around = [each for each in reversed(_holds()) if each.ours]",
+        (_WRITERS,),
+    ),
+    Defect(
+        "a use of a guard that ends in another context ends the use of another thread",
+        "tablectl/writers/guard.py",
+        "if known and known[-1].entries != hold.entries:",
+        "if known and not hold.entries:",
+        (_WRITERS,),
+    ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,11 +18,12 @@ from functools import cached_property, wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tablectl.delta.locations import canonical_location, is_local
+from tablectl.delta.locations import is_local
 from tablectl.engine.describe import locate
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
+from tablectl.leases.lease_records import ATTEMPTS
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import WindowError, one_line
 from tablectl.storage.mounts import real_place
@@ -78,8 +80,8 @@ def guard(
       without the exit of the interpreter (``os._exit``), as tasks of Airflow do.
 
     The guard is reusable and may be entered by several threads at a time. A guard inside another guard of the same
-    table passes at once. Raises ``ValueError`` and ``TypeError`` for invalid arguments, and ``GuardTimeout``. Every
-    other failure is logged as a warning.
+    table passes at once, and the record of the outer one stays until both have ended. Raises ``ValueError`` and
+    ``TypeError`` for invalid arguments, and ``GuardTimeout``. Every other failure is logged as a warning.
     """
     terms = guard_options(table, mode, **settings)
     if terms.target.location is None and spark is None:
@@ -87,50 +89,74 @@ def guard(
     return Guard(spark, terms)
 
 
+def _runs_in() -> tuple[int, object]:
+    """The running thread and asyncio task. A task or thread that was started inside of a guard may outlast it."""
+    asyncio = sys.modules.get("asyncio")
+    task = None
+    if asyncio is not None:
+        with suppress(RuntimeError):  # no loop runs in this thread
+            task = asyncio.current_task()
+    return threading.get_ident(), task
+
+
 @dataclass(eq=False)
 class _Hold:
     """One use of a guard, from ``__enter__`` to ``__exit__``."""
 
     mode: GuardMode
-    key: str
-    place: str = ""
-    """The canonical location; empty if it could not be looked up."""
-    entry: _Entry | None = None
-    """Its guard in the store; ``None`` inside another guard, and if it failed open."""
+    place: tuple[str, str] = ("", "")
+    """Where the table and its records are, with links resolved; empty if that could not be looked up."""
+    entries: list[_Entry] = field(default_factory=list)
+    """The guards in the store that protect the write. Each stays there until the last write that it protects has ended.
+    Empty if there is no table yet, or if it failed open.
+    """
     over: bool = False
     process: int = field(default_factory=os.getpid)
-    thread: int = field(default_factory=threading.get_ident)
+    runs_in: tuple[int, object] = field(default_factory=_runs_in)
 
     @property
     def ours(self) -> bool:
-        """Whether it belongs to this thread and is not over: contexts are copied into tasks, threads and forks."""
-        return not self.over and (self.process, self.thread) == (os.getpid(), threading.get_ident())
-
-    def is_for(self, key: str, place: str) -> bool:
-        return self.key == key or (self.place != "" and self.place == place)
+        """Whether it is of the code that runs now, and not over: contexts are copied into tasks, threads and forks."""
+        return not self.over and self.process == os.getpid() and self.runs_in == _runs_in()
 
 
 _HOLDS: ContextVar[tuple[_Hold, ...]] = ContextVar("tablectl_guards", default=())
-"""The guards around the running code, outermost first."""
+"""The guards around the running code, outermost first. A task has a copy of its creator's, and a generator shares the
+context of its caller: so they may end in any order."""
+
+
+def _holds() -> list[_Hold]:
+    """The guards around the running code that this process took, outermost first. A forked child has none: the record
+    of its parent's guard is renewed and deleted by the parent.
+    """
+    return [each for each in _HOLDS.get() if each.process == os.getpid()]
 
 
 def is_guarded(location: str) -> bool:
     """Whether the running code is inside of a guard of the table at a location."""
-    place = canonical_location(location)
-    return any(each.ours and each.place == place for each in _HOLDS.get())
+    place = real_place(location)
+    return any(each.ours and each.place[0] == place for each in _holds())
 
 
 OnEntry = Callable[[RecordStore], None]
 """Gets the records of a table each time that a guard is in them. The write does not wait for it."""
 
 
+Find = Callable[[], "tuple[str, GuardMode]"]
+"""Looks up where a table is, and the mode of a write there."""
+
+
 class Guard:
     """Created by ``guard``. A context manager and a decorator; holds resources only while entered."""
 
-    def __init__(self, spark: Any, terms: GuardOptions, on_entry: OnEntry | None = None) -> None:
+    def __init__(
+        self, spark: Any, terms: GuardOptions, on_entry: OnEntry | None = None, find: Find | None = None
+    ) -> None:
+        """``find`` replaces the look-up of the table's name. It is called again after a wait."""
         self._spark = spark
         self._terms = terms
         self._on_entry = on_entry
+        self._find = find or self._look_up
         self._entries: list[_Hold] = []
 
     def __repr__(self) -> str:
@@ -145,19 +171,22 @@ class Guard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        holds = _HOLDS.get()
+        around = _HOLDS.get()
         # If the context differs from the one on entry, as in an async fixture, it is the last entry.
-        hold = next((each for each in reversed(self._entries) if each in holds), self._entries[-1])
+        known = [each for each in self._entries if each in around] or self._entries[:]
+        hold = known.pop()
         self._entries.remove(hold)
-        _HOLDS.set(tuple(each for each in holds if each is not hold))
+        _HOLDS.set(tuple(each for each in around if each is not hold))
         hold.over = True
-        # In a forked child, the guard is still the parent's.
-        if hold.entry is None or hold.process != os.getpid():
+        if hold.process != os.getpid():
+            return  # in a forked child, the guard is still the parent's
+        if known and known[-1].entries != hold.entries:
+            # Generators leave one guard in any order. Which of its uses ends here is not known, so what protects it
+            # stays until the other one ends.
+            known[-1].entries += hold.entries
             return
-        if hold.entry.is_on_disk or self._terms.wait_for_deletion:
-            hold.entry.end()
-        else:
-            hold.entry.end_in_background()
+        for entry in hold.entries:
+            entry.leave(wait=self._terms.wait_for_deletion)
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """Wrap the function: each call runs under its own guard."""
@@ -173,36 +202,65 @@ class Guard:
     def __reduce__(self) -> tuple[type[Guard], tuple[Any, GuardOptions]]:
         return Guard, (self._spark, self._terms)
 
+    def _look_up(self) -> tuple[str, GuardMode]:
+        target = self._terms.target
+        return target.location or locate(self._spark, target.text), self._terms.mode
+
     def _enter(self) -> _Hold:
-        terms = self._terms
-        hold = _Hold(terms.mode, terms.target.key)
-        if self._is_inside(hold):
-            return hold
+        hold = _Hold(self._terms.mode)
         try:
-            location = terms.target.location or locate(self._spark, terms.target.text)
-            hold.place = canonical_location(location)
-            if self._is_inside(hold):
-                return hold
-            hold.entry = _begin(terms, location, self._on_entry)
+            self._pass(hold)
         except (GuardTimeout, _StrongerModeError):
             raise
         except Exception as error:  # noqa: BLE001  # whatever it is, the write must not fail because of its guard
-            _log.warning("%s: %s: %s", terms.target.text, _UNGUARDED, one_line(error))
+            _log.warning("%s: %s: %s", self._terms.target.text, _UNGUARDED, one_line(error))
         return hold
 
-    def _is_inside(self, hold: _Hold) -> bool:
-        """Whether an outer guard covers this one. Waiting here for a gate that the outer guard does not wait for would
-        be a deadlock with an apply that waits for the outer guard.
+    def _pass(self, hold: _Hold) -> None:
+        """Pass the gate of the table to which the name leads. The name may be given to another table while the write
+        waits: then that table has a gate, too.
         """
-        outer = [each for each in _HOLDS.get() if each.ours and each.is_for(hold.key, hold.place)]
-        if not outer:
-            return False
-        if not any(each.mode.covers(hold.mode) for each in outer):
-            raise _StrongerModeError(
-                f"{self._terms.target.text}: a guard of mode {hold.mode} inside one of mode {outer[-1].mode} "
-                f"could wait forever: give the outer one mode {hold.mode}"
-            )
-        return True
+        found = self._find()
+        for _ in range(ATTEMPTS):
+            location, hold.mode = found
+            terms = replace(self._terms, mode=hold.mode)
+            state = terms.state or os.environ.get("TABLECTL_STATE") or ""
+            hold.place = real_place(location), state
+            if _share(hold, terms.target.text):
+                return
+            entry = _begin(terms, location, state or None, self._on_entry)
+            if entry is None:
+                return
+            hold.entries.append(entry)
+            if not entry.waited:
+                return
+            before, found = found, self._find()
+            if found == before:
+                return
+            hold.entries.remove(entry)
+            entry.leave(wait=False)
+        raise WindowError("its name led to another table after each wait")
+
+
+def _share(hold: _Hold, text: str) -> bool:
+    """Let a guard around this one protect its write, too: that guard then stays in the store until both have ended.
+
+    So a task, thread or generator that outlasts the guard around it is protected to its end. To wait here for a gate
+    would be a deadlock with an apply that waits for the guard around, as long as the code around waits for this write.
+    """
+    around = [each for each in reversed(_holds()) if each.place == hold.place]
+    for each in around:
+        for entry in each.entries:
+            if entry.mode.covers(hold.mode) and entry.join():
+                hold.entries.append(entry)
+                return True
+    stronger = next((each for each in around if each.ours and each.entries), None)
+    if stronger is not None:
+        raise _StrongerModeError(
+            f"{text}: a guard of mode {hold.mode} inside one of mode {stronger.mode} could wait forever: give the "
+            f"outer one mode {hold.mode}"
+        )
+    return False
 
 
 class _StrongerModeError(ValueError):
@@ -220,11 +278,36 @@ class _Entry:
         self._may_be_new = may_be_new
         self._guard: StoredGuard | None = None
         self._thread = GuardThread(terms.target.text, terms.ttl)
+        self._holders = 1
+        self._at_gates: list[str] = []
+        self._wait = is_local(state or location)  # on a local disk, no request takes long
+        # Reentrant: a signal handler may enter a guard while its own thread is in here.
+        self._lock = threading.RLock()
+        self.waited = False
+        """Whether the write had to wait."""
 
     @property
-    def is_on_disk(self) -> bool:
-        """Whether its record is on a local disk, where no request takes long."""
-        return is_local(self._state or self._location)
+    def mode(self) -> GuardMode:
+        """The mode of the guard in the store."""
+        return self._terms.mode
+
+    def join(self) -> bool:
+        """Protect one more write. False if the last one has ended."""
+        with self._lock:
+            self._holders += self._holders > 0
+            return self._holders > 0
+
+    def leave(self, *, wait: bool) -> None:
+        """A write has ended; the last one withdraws the guard. ``wait`` says whether its end waits for that."""
+        with self._lock:
+            self._holders -= 1
+            self._wait |= wait
+            if self._holders > 0:
+                return
+        if self._wait:
+            self.end()
+        else:
+            self._end_in_background()
 
     def begin(self, on_entry: OnEntry | None) -> bool:
         """Pass the gate; see ``GateEntry.enter``. Returns false if there is no table."""
@@ -257,17 +340,26 @@ class _Entry:
 
     def _tell_outer(self, waits: bool) -> None:  # noqa: FBT001
         """The guards around this one record at which gate their write is blocked: their applies need not wait."""
-        place = real_place(self._location) if waits else ""
-        for hold in _HOLDS.get():
-            if hold.ours and hold.entry is not None:
-                hold.entry.wait_elsewhere(place)
+        self.waited = True
+        place = real_place(self._location)
+        around = [entry for hold in _holds() for entry in hold.entries]
+        for entry in dict.fromkeys(around):
+            entry.wait_elsewhere(place, waits)
 
-    def wait_elsewhere(self, place: str) -> None:
-        """Record at which gate the write is blocked. Never raises an ``Exception``: it only helps others."""
+    def wait_elsewhere(self, place: str, waits: bool) -> None:  # noqa: FBT001
+        """Record at which gate a write inside of this guard is blocked. Never raises an ``Exception``: it only helps
+        others.
+        """
         guard = self._guard
+        with self._lock:
+            if waits:
+                self._at_gates.append(place)
+            elif place in self._at_gates:
+                self._at_gates.remove(place)
+            newest = self._at_gates[-1] if self._at_gates else ""
         if guard is not None:
             with suppress(Exception):
-                self._thread.ask(lambda: guard.wait_elsewhere(place))
+                self._thread.ask(lambda: guard.wait_elsewhere(newest))
 
     def fail_open(self, error: Exception) -> None:
         """Log the problem. A guard that is in the store stays there: a later apply can wait for it."""
@@ -284,7 +376,7 @@ class _Entry:
         finally:
             self._thread.dismiss()
 
-    def end_in_background(self) -> None:
+    def _end_in_background(self) -> None:
         """The same, without waiting for the store.
 
         The thread is not a daemon: the interpreter waits for it before it exits, as long as ``GuardThread`` waits for
@@ -304,11 +396,10 @@ def _is_surely_new(location: str) -> bool:
         return False
 
 
-def _begin(terms: GuardOptions, location: str, on_entry: OnEntry | None) -> _Entry | None:
+def _begin(terms: GuardOptions, location: str, state: str | None, on_entry: OnEntry | None) -> _Entry | None:
     """Pass the gate. ``None`` if the table does not exist yet: no apply can run on it, and the guard must not block its
     creation.
     """
-    state = terms.state or os.environ.get("TABLECTL_STATE") or None
     may_be_new = terms.target.location is not None and state is None
     on_disk = is_local(location)
     # A guarded session sees the write itself, which creates the table. A path given to ``guard`` may have a typo.

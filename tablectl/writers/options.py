@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict, Union
 
-from tablectl.delta.locations import canonical_location, is_absolute
-from tablectl.delta.names import NameSyntaxError, join_parts, parse_table, quote_name, split_parts
+from tablectl.delta.locations import is_absolute
+from tablectl.delta.names import NameSyntaxError, parse_table, quote_name
 from tablectl.leases.guards import LONGEST_TTL, TTL, GuardMode
 
 if TYPE_CHECKING:  # newer than the oldest Python of a writer
@@ -28,8 +28,6 @@ class GuardTarget:
     """As the writer wrote it."""
     location: str | None
     """Its location, if the writer gave one."""
-    key: str
-    """Equal for two spellings that name the same table in one session."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +55,7 @@ def parse_target(table: Table) -> GuardTarget:
     if "/" in text and "`" not in text and not is_absolute(text):
         raise NameSyntaxError(f"the path {text!r} is relative: write it from the root, or as a URI")
     name = parse_table(f"delta.{quote_name(text)}" if is_absolute(text) else text)
-    if name.is_path:
-        return GuardTarget(text, name.parts[0], canonical_location(name.parts[0]))
-    # Not the name's own key: a name of two parts is in the session's current catalog, whichever that is.
-    return GuardTarget(text, None, join_parts(split_parts(text)).casefold())
+    return GuardTarget(text, name.parts[0] if name.is_path else None)
 
 
 class GuardSettings(TypedDict, total=False):

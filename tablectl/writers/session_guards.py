@@ -103,14 +103,11 @@ def _guard_of(guards: SessionGuards, session: Any, write: PendingWrite) -> Guard
     try:
         if write.target is None:
             raise ValueError("its table cannot be read from it")
-        location = _location(session, write.target)
         if not write.covered:
-            if is_guarded(location):
+            if is_guarded(_location(session, write.target)):
                 return None
             raise ValueError("its session is another one than that of guard_session: call it for this one, too")
-        mode = write.mode(location)
-        if mode is not GuardMode.ANY and merges_schemas(session):
-            mode = GuardMode.ANY
+        location, mode = found = _find(session, write)
         terms = guard_options(
             location,
             mode,
@@ -120,12 +117,25 @@ def _guard_of(guards: SessionGuards, session: Any, write: PendingWrite) -> Guard
             ttl=guards.ttl,
             wait_for_deletion=True,  # how the process of an unedited job ends is not known
         )
-        return Guard(None, terms, on_entry=lambda store: leave_trace(store, _writer(guards), mode, today()))
+        first = [found]
+        return Guard(
+            None,
+            terms,
+            on_entry=lambda store: leave_trace(store, _writer(guards), mode, today()),
+            find=lambda: first.pop() if first else _find(session, write),
+        )
     except NothingToGuardError:
         raise
     except Exception as error:  # noqa: BLE001  # never the job's problem
         _log.warning("%s is not guarded: %s", write.what, error)
         return None
+
+
+def _find(session: Any, write: PendingWrite) -> tuple[str, GuardMode]:
+    """Where the table of a write is, and the mode of the write. Raises as ``_location``."""
+    location = _location(session, write.target or "")
+    mode = write.mode(location)
+    return location, GuardMode.ANY if mode is not GuardMode.ANY and merges_schemas(session) else mode
 
 
 def _writer(guards: SessionGuards) -> str:

@@ -92,7 +92,7 @@ def test_a_guard_for_which_no_thread_is_left_is_deleted_at_once(
 
 
 def no_background(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard_module._Entry, "end_in_background", lambda _entry: pytest.fail("it did not wait"))
+    monkeypatch.setattr(guard_module._Entry, "_end_in_background", lambda _entry: pytest.fail("it did not wait"))
 
 
 def test_a_batch_of_a_stream_ends_with_its_guard_deleted(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,15 +19,24 @@ import pytest
 import tablectl
 from tablectl.leases import clock as clock_module
 from tablectl.leases.clock import SystemClock
-from tablectl.leases.guards import read_guard
+from tablectl.leases.guards import GuardMode, read_guard, read_guards
 from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import DiskRecords, open_records
 from tablectl.writers import keepalive as keepalive_module
+from tablectl.writers import session_guards
+from tablectl.writers.session_guards import PendingWrite, SessionGuards, run_guarded
 from tests.unreadable import unreadable
 from tests.writers.conftest import Place, lease_of
 
 MODES: tuple[Literal["any", "rewrite", "append"], ...] = ("any", "rewrite", "append")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Place:
+    """Another table."""
+    (tmp_path / "other" / "_delta_log").mkdir(parents=True)
+    return Place(tmp_path / "other")
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -86,9 +95,89 @@ def test_a_name_is_looked_up_as_the_sessions_own_statements_would(place: Place) 
     session = FakeSession(f"file:{place}")
     with tablectl.guard(session, "sales.`my orders`", "append"):
         assert len(place.guards) == 1
-        with tablectl.guard(session, "Sales.`My Orders`", "append"), tablectl.guard(None, str(place), "append"):
+        with tablectl.guard(None, str(place), "append"):
             assert len(place.guards) == 1
     assert session.sent == ["DESCRIBE TABLE EXTENDED `sales`.`my orders`"]
+
+
+def test_one_name_in_two_catalogs_is_two_tables(place: Place, other: Place) -> None:
+    """As with two sessions, or after ``USE CATALOG``."""
+    session = FakeSession(f"file:{place}")
+    with tablectl.guard(session, "sales.orders", "append"):
+        session.rows[-1] = ("Location", f"file:{other}")
+        with tablectl.guard(session, "sales.orders", "append"):
+            assert (len(place.guards), len(other.guards)) == (1, 1)
+        assert (len(place.guards), len(other.guards)) == (1, 0)
+
+
+def test_two_names_of_one_table_are_one_guard(place: Place, tmp_path: Path) -> None:
+    """Else the inner one waits for an apply that waits for the outer one."""
+    link = tmp_path / "link"
+    link.symlink_to(str(place))
+    with tablectl.guard(FakeSession(str(link)), "a.orders"), tablectl.guard(FakeSession(str(place)), "b.orders"):
+        assert len(place.guards) == 1
+
+
+def test_a_name_that_moves_while_its_writer_waits_leads_to_the_gate_of_its_new_table(
+    place: Place, other: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = FakeSession(str(place))
+    first, second = place.apply(), other.apply()
+    first.gate(Gate.CLOSED)
+    second.gate(Gate.CLOSED)
+    waited_at: list[tuple[int, int]] = []
+
+    def moves(_clock: object, _seconds: float) -> None:
+        waited_at.append((len(place.guards), len(other.guards)))
+        (second if len(waited_at) > 1 else first).gate(Gate.OPEN)
+        session.rows[-1] = ("Location", str(other))
+
+    monkeypatch.setattr(SystemClock, "sleep", moves)
+    with tablectl.guard(session, "sales.orders", "append"):
+        assert waited_at == [(1, 0), (0, 1)]
+        assert (len(place.guards), len(other.guards)) == (0, 1)
+    assert other.guards == {}
+
+
+def test_a_write_of_a_guarded_session_follows_its_name_and_decides_its_mode_again(
+    place: Place, other: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = FakeSession(str(place))
+    lease = place.apply()
+    lease.gate(Gate.CLOSED)
+
+    def moves(_clock: object, _seconds: float) -> None:
+        session.rows[-1] = ("Location", str(other))
+        lease.gate(Gate.OPEN)
+
+    monkeypatch.setattr(SystemClock, "sleep", moves)
+    monkeypatch.setattr(session_guards, "merges_schemas", lambda _session: False)
+    reads = {str(place): GuardMode.APPEND, str(other): GuardMode.REWRITE}
+    write = PendingWrite("sales.orders", reads.__getitem__)
+    records = run_guarded(SessionGuards(), session, write, lambda: read_guards(other.records))
+    assert [each.mode for each in records] == [GuardMode.REWRITE]
+    assert place.guards == {}
+
+
+def test_a_name_that_moves_at_each_wait_is_written_with_a_warning(
+    place: Place, other: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = FakeSession(str(place))
+    leases = {str(place): place.apply(), str(other): other.apply()}
+    for lease in leases.values():
+        lease.gate(Gate.CLOSED)
+
+    def moves(_clock: object, _seconds: float) -> None:
+        at = session.rows[-1][1]
+        leases[at].gate(Gate.OPEN)
+        there = str(other) if at == str(place) else str(place)
+        leases[there].gate(Gate.CLOSED)
+        session.rows[-1] = ("Location", there)
+
+    monkeypatch.setattr(SystemClock, "sleep", moves)
+    with tablectl.guard(session, "sales.orders", "append"):
+        pass
+    assert "its name led to another table after each wait" in warnings(caplog)[-1]
 
 
 def test_what_the_catalog_does_not_know_is_written_without_a_guard(
@@ -364,18 +453,79 @@ def test_threads_take_guards_of_their_own(place: Place) -> None:
     assert place.guards == {}
 
 
-def test_so_do_threads_that_were_given_a_copy_of_the_context(place: Place) -> None:
-    """As ``asyncio.to_thread`` does: the guard outside may be gone before the thread has written."""
+def test_threads_that_were_given_a_copy_of_the_context_share_the_guard(place: Place) -> None:
+    """As ``asyncio.to_thread`` does. To wait at the gate would be a deadlock with an apply that waits for the guard
+    outside."""
 
-    def write() -> int:
+    def write() -> set[str]:
+        with tablectl.guard(None, str(place), timeout=0):
+            return set(place.guards)
+
+    async def main() -> tuple[set[str], set[str]]:
         with tablectl.guard(None, str(place)):
+            place.apply().gate(Gate.CLOSED)
+            return set(place.guards), await asyncio.to_thread(write)
+
+    outside, inside = asyncio.run(main())
+    assert outside == inside
+    assert place.guards == {}
+
+
+def test_a_task_that_may_do_more_than_the_guard_around_it_has_a_guard_of_its_own(place: Place) -> None:
+    async def write() -> int:
+        with tablectl.guard(None, str(place), "any"):
             return len(place.guards)
 
     async def main() -> int:
-        with tablectl.guard(None, str(place)):
-            return await asyncio.to_thread(write)
+        with tablectl.guard(None, str(place), "append"):
+            return await asyncio.create_task(write())
 
     assert asyncio.run(main()) == 2
+
+
+def test_a_thread_that_waits_inside_a_guard_of_its_table_tells_the_apply(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The apply then opens the gate for a moment instead of waiting for a guard that waits for it."""
+    told: list[str] = []
+
+    async def main() -> None:
+        with tablectl.guard(None, str(place), "append"):
+            (outer,) = place.guards
+            lease = place.apply()
+            lease.gate(Gate.NO_SCHEMA)
+
+            def looks(_clock: object, _seconds: float) -> None:
+                found = read_guard(place.records, outer, place.guards[outer])
+                told.append("" if found is None else found.waits)
+                lease.gate(Gate.OPEN)
+
+            monkeypatch.setattr(SystemClock, "sleep", looks)
+            with_any = tablectl.guard(None, str(place), "any")(lambda: len(place.guards))
+            assert await asyncio.to_thread(with_any) == 2
+
+    asyncio.run(main())
+    assert told == [str(place)]
+
+
+def test_a_guard_that_is_left_in_an_unknown_context_ends_no_use_of_another_thread(place: Place) -> None:
+    """Which use ends is not known, so both records stay until the last use ends."""
+    guard = tablectl.guard(None, str(place))
+    for _ in range(2):
+        contextvars.copy_context().run(guard.__enter__)
+    assert len(place.guards) == 2
+    guard.__exit__(None, None, None)
+    assert len(place.guards) == 2
+    guard.__exit__(None, None, None)
+    assert place.guards == {}
+
+
+def test_a_guard_before_the_table_exists_leaves_the_guards_inside_to_themselves(tmp_path: Path) -> None:
+    table = Place(tmp_path / "new")
+    with tablectl.guard(None, table.path):
+        (tmp_path / "new" / "_delta_log").mkdir(parents=True)
+        with tablectl.guard(None, table.path):
+            assert len(table.guards) == 1
 
 
 def test_a_guard_that_is_over_covers_nothing(place: Place) -> None:

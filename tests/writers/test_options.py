@@ -29,22 +29,6 @@ def test_a_table_is_a_location_or_a_name(table: Any, location: str | None) -> No
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("/lake/orders", "delta.`file:///lake/orders/`"),
-        ("s3a://bucket/t", "s3://bucket//t/"),
-        ("sales.orders", "Sales.`ORDERS`"),
-    ],
-)
-def test_two_spellings_of_one_table_have_one_key(one: str, other: str) -> None:
-    assert parse_target(one).key == parse_target(other).key
-
-
-def test_two_parts_are_not_taken_for_those_of_any_catalog() -> None:
-    assert parse_target("sales.orders").key != parse_target("spark_catalog.sales.orders").key
-
-
-@pytest.mark.parametrize(
     ("table", "says"),
     [
         ("lake/orders", "the path 'lake/orders' is relative"),
