@@ -400,4 +400,11 @@ DEFECTS: tuple[Defect, ...] = (
         "if known and not hold.entries:",
         (_WRITERS,),
     ),
+    Defect(
+        "a lease is taken beside a record with an impossible number",
+        "tablectl/leases/lease_records.py",
+        "            if on_stray is None:\n                raise error\n            on_stray(error)",
+        "            del error",
+        (_LEASES, _WRITERS),
+    ),
 )

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -40,8 +40,11 @@ LONGEST_STATEMENT = 604_800.0
 """The longest bound of a statement in a record, in seconds: a week."""
 
 LARGEST_NUMBER = 10**18
-"""Upper bound of record numbers, epochs and versions. Larger ones were not written by tablectl; records with such names
-are ignored."""
+"""Upper bound of the numbers in a record. Larger ones were not written by tablectl."""
+
+MOST_RECORDS = 10**12
+"""Record numbers and epochs that are read are lower, so that the next one is possible, too. A record each millisecond
+for 30 years would not reach it."""
 
 MOST_DEAD_GUARDS = 200
 """How many dead guards a record names at most; the oldest are dropped."""
@@ -226,8 +229,11 @@ def record_name(seq: int) -> str:
     return f"lease/{seq:020d}.json"
 
 
-def tail(store: RecordStore) -> LeaseRecord | None:
+def tail(store: RecordStore, on_stray: Callable[[WindowError], None] | None = None) -> LeaseRecord | None:
     """The last record; ``None`` if there never was one. Raises ``WindowError`` if the store cannot be reached.
+
+    A record with a number that no log reaches is an error, which names it: older versions take it for the tail, so no
+    lease may be taken beside it. Writers pass ``on_stray``: they obey the gate of the log without that record.
 
     A record that cannot be read (empty after a power cut, damaged, or of a later format) is replaced by a stand-in with
     an unknown holder and a closed gate. Applies and writers wait for it as for any other holder, and it dies like any
@@ -237,6 +243,16 @@ def tail(store: RecordStore) -> LeaseRecord | None:
         listed = [(seq, each) for each in store.listed("lease/") if (seq := _seq(each.name)) is not None]
         if not listed:
             return None
+        strays = [seq for seq, _ in listed if seq >= MOST_RECORDS]
+        if strays:
+            # Records of ours may follow one that a stranger numbered just below the limit.
+            error = _not_ours(store, [seq for seq, _ in listed if seq >= MOST_RECORDS // 10])
+            if on_stray is None:
+                raise error
+            on_stray(error)
+            listed = listed[: -len(strays)]
+            if not listed:
+                return None
         seq, newest = listed[-1]
         record = _stored(seq, store.read_listed(newest))
         if record is None:
@@ -277,9 +293,12 @@ def parse_record(data: bytes) -> LeaseRecord:
         raise ValueError(f"format: {found} is of a later version of tablectl")
     running = body.get("running")
     compared = body.get("compared")
+    epoch = _int(body, "epoch")
+    if epoch >= MOST_RECORDS:
+        raise ValueError(f"epoch: {epoch} is impossible")
     return LeaseRecord(
         seq=_int(body, "seq"),
-        epoch=_int(body, "epoch"),
+        epoch=epoch,
         id=_text(body, "id"),
         owner=_owner(_object(body.get("owner"), "owner")),
         run=_text(body, "run"),
@@ -380,14 +399,21 @@ def _overwritten(store: RecordStore, seq: int) -> WindowError:
     )
 
 
+def _not_ours(store: RecordStore, seqs: list[int]) -> WindowError:
+    which = "it" if len(seqs) == 1 else f"it and the records after it, {len(seqs):,} in all"
+    return WindowError(
+        f"{store}/{record_name(seqs[0])} is not a record of tablectl: no log has so many", f"remove {which}"
+    )
+
+
 def _seqs(store: RecordStore) -> list[int]:
-    return [seq for name in store.names("lease/") if (seq := _seq(name)) is not None]
+    return [seq for name in store.names("lease/") if (seq := _seq(name)) is not None and seq < MOST_RECORDS]
 
 
 def _seq(name: str) -> int | None:
     """The number in the name of a record; ``None`` if it is not one of ours."""
     match = _NAME.fullmatch(name)
-    return seq if match and 1 <= (seq := int(match["seq"])) <= LARGEST_NUMBER else None
+    return (int(match["seq"]) or None) if match else None
 
 
 def _stand_in(seq: int, data: bytes, why: str) -> LeaseRecord:
@@ -439,8 +465,8 @@ def _object(value: object, name: str) -> Mapping[str, Any]:
 
 def _int(body: Mapping[str, Any], name: str, default: int | None = None) -> int:
     value = body.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{name}: it is not a whole number")
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > LARGEST_NUMBER:
+        raise ValueError(f"{name}: it is not a whole number up to {LARGEST_NUMBER}")
     return value
 
 

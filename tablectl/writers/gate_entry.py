@@ -70,6 +70,7 @@ class StoredGuard:
         self._names: list[str] = []  # of the beats that may exist, including those whose answer was lost
         self._active = False
         self._unrecorded: tuple[LeaseRecord, str] | None = None
+        self._told_stray = False
         self.told_undeleted = False
         """Whether the user was told that it cannot be deleted."""
 
@@ -113,7 +114,12 @@ class StoredGuard:
 
     def gate(self) -> LeaseRecord | None:
         """Read the gate: the tail of the lease, ``None`` if there never was one."""
-        return tail(self._store)
+        return tail(self._store, self._on_stray)
+
+    def _on_stray(self, error: WindowError) -> None:
+        if not self._told_stray:
+            _log.warning("%s; this write obeys the gate without it: %s", error.message, error.hint)
+        self._told_stray = True
 
     def renew(self) -> None:
         """Put the next beat if the guard is in the store, and record late what could not be recorded in time.

@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import count, islice
 from typing import NamedTuple
 
+from tablectl.leases.clock import today
 from tablectl.leases.owner import on_one_line
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
@@ -58,14 +59,16 @@ def _seen(store: str, writer: str, mode: str, day: date) -> Iterator[int]:  # no
 
 
 def traces(store: RecordStore, since: date) -> list[Trace]:
-    """The traces of a table since a day, newest first. Records that cannot be read are left out.
+    """The traces of a table since a day, newest first. Records that cannot be read, or are of a day to come, are left
+    out.
 
     Raises ``WindowError`` if the store cannot be reached.
     """
     found: list[Trace] = []
+    latest = (today() + timedelta(days=1)).isoformat()  # other machines are in other time zones
     for name in sorted(store.names("writers/"), reverse=True)[:_MOST]:
         match = _NAME.fullmatch(name)
-        if match and match["day"] >= since.isoformat():
+        if match and since.isoformat() <= match["day"] <= latest:
             data = store.read(name)
             trace = None if data is None else _parse(match["day"], data)
             found += [trace] if trace else []

@@ -36,6 +36,16 @@ def test_all_tables_are_applied_and_all_leases_given_back() -> None:
     assert [run.kinds(name) for name in "abc"] == [["release", "ann"]] * 3
 
 
+def test_a_lease_record_with_an_impossible_number_is_an_error_of_its_table_alone() -> None:
+    run = Run().tables("ab")
+    run.stores["/lake/a"].kept[record_name(10**18)] = b"x"
+    report = run.apply()
+    assert outcomes(report) == {"a": "failed", "b": "applied"}
+    found = only(report, "a")
+    assert f"{record_name(10**18)} is not a record of tablectl" in found.message
+    assert (found.hint, run.clock.now < 1005) == ("remove it", True)
+
+
 def test_the_report_says_when_the_run_began_and_how_long_each_table_took() -> None:
     run = Run(parallel=1).tables("ab")
     run.notify = lambda event: run.clock.sleep(7) if event.step == "fresh" and "/b" in event.table else None

@@ -27,6 +27,19 @@ def test_a_record_that_cannot_be_read_is_said_to_be_so(repo: Repository, cli: Cl
     assert "tablectl window break" in ran.err
 
 
+@pytest.mark.parametrize("command", [("show",), ("break", "--epoch", "1", "--reason", "x"), ("clean",)])
+def test_a_record_with_an_impossible_number_is_named_with_what_to_do(
+    repo: Repository, cli: Cli, command: tuple[str, ...]
+) -> None:
+    leases = repo.table("orders") / "_tablectl" / "lease"
+    leases.mkdir(parents=True)
+    (leases / "01000000000000000000.json").write_text("x")
+    ran = cli("window", command[0], repo.name("orders"), *command[1:])
+    assert ran.code == 4
+    assert "lease/01000000000000000000.json is not a record of tablectl: no log has so many" in ran.err
+    assert "remove it" in ran.err
+
+
 def directory(record: Path) -> None:
     record.mkdir()
 

@@ -8,6 +8,7 @@ import pytest
 
 from tablectl.leases.lease_records import (
     KEEP,
+    MOST_RECORDS,
     Gate,
     LeaseRecord,
     RunningStatement,
@@ -43,6 +44,10 @@ def record(seq: int, ident: str = "x") -> LeaseRecord:
         since=TEN,
         at=TEN,
     )
+
+
+def vars_of(owner: Owner) -> dict[str, object]:
+    return {name: getattr(owner, name) for name in ("who", "host", "pid", "ci", "tool")}
 
 
 def test_an_empty_log_has_no_tail() -> None:
@@ -118,7 +123,9 @@ def changed(**fields: object) -> bytes:
     [
         ({"epoch": "1"}, "epoch: it is not a whole number"),
         ({"epoch": True}, "epoch: it is not a whole number"),
-        ({"epoch": 10**19}, "epoch: 1"),
+        ({"epoch": 10**19}, "epoch: it is not a whole number up to"),
+        ({"epoch": MOST_RECORDS}, f"epoch: {MOST_RECORDS} is impossible"),
+        ({"owner": vars_of(ANN) | {"pid": 10**1000}}, "pid: it is not a whole number"),
         ({"format": 2}, "format: 2 is of a later version"),
         ({"ttl": float("inf")}, "ttl: "),
         ({"ttl": float("nan")}, "ttl: "),
@@ -147,6 +154,34 @@ def test_a_hostile_lease_record_counts_as_a_closed_gate(change: dict[str, object
     assert "unknown" in str(last)
 
 
+@pytest.mark.parametrize("number", [MOST_RECORDS, 10**18, 10**18 + 1, 10**20 - 1])
+def test_a_number_that_no_log_reaches_is_an_error_that_says_what_to_remove(number: int) -> None:
+    store = MemoryRecords()
+    put(store, record(1), None)
+    store.kept[record_name(number)] = b"x"
+    with pytest.raises(WindowError, match="no log has so many") as caught:
+        tail(store)
+    assert f"{store}/{record_name(number)} " in caught.value.message
+    assert caught.value.hint == "remove it"
+    told: list[str] = []
+    assert tail(store, lambda error: told.append(error.message)) == record(1)
+    assert told == [caught.value.message]
+    assert put(store, record(2), record(1))
+    store.delete(record_name(2))
+    store.delete(record_name(number))
+    assert tail(store) == record(1)
+
+
+def test_records_that_follow_a_stray_one_are_removed_with_it() -> None:
+    store = MemoryRecords()
+    put(store, record(1), None)
+    for number in (MOST_RECORDS - 1, MOST_RECORDS):
+        store.kept[record_name(number)] = b"x"
+    with pytest.raises(WindowError, match=record_name(MOST_RECORDS - 1)) as caught:
+        tail(store)
+    assert caught.value.hint == "remove it and the records after it, 2 in all"
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b"null", b"\xff", b"[" * 100_000])
 def test_an_unreadable_lease_record_counts_as_a_closed_gate(data: bytes) -> None:
     store = MemoryRecords()
@@ -172,10 +207,6 @@ def test_a_field_that_a_later_version_adds_is_ignored() -> None:
     store = MemoryRecords()
     store.kept[record_name(1)] = changed(colour="red", owner=vars_of(ANN) | {"team": "web"})
     assert tail(store) == record(1)
-
-
-def vars_of(owner: Owner) -> dict[str, object]:
-    return {name: getattr(owner, name) for name in ("who", "host", "pid", "ci", "tool")}
 
 
 def test_a_record_of_a_version_without_format_numbers_is_read() -> None:
@@ -241,7 +272,6 @@ def test_a_writer_counts_the_bound_of_the_statement_on_top_of_the_ttl() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "lease/99999999999999999999.json",  # the next one would have 21 digits
         "lease/00000000000000000000.json",
         "lease/٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٥.json",
         "lease/000000000000000000002.json",

@@ -11,6 +11,7 @@ import pickle
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,13 +20,15 @@ import pytest
 import tablectl
 from tablectl.leases import clock as clock_module
 from tablectl.leases.clock import SystemClock
-from tablectl.leases.guards import GuardMode, read_guard, read_guards
-from tablectl.leases.lease_records import Gate, tail
+from tablectl.leases.guards import GuardMode, GuardRecord, read_guard, read_guards
+from tablectl.leases.lease_records import MOST_RECORDS, Gate, dump_record, record_name, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import DiskRecords, open_records
 from tablectl.writers import keepalive as keepalive_module
 from tablectl.writers import session_guards
+from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tablectl.writers.session_guards import PendingWrite, SessionGuards, run_guarded
+from tests.leases.lease_fakes import FakeClock
 from tests.unreadable import unreadable
 from tests.writers.conftest import Place, lease_of
 
@@ -250,6 +253,39 @@ def test_a_dead_apply_stops_no_writer(place: Place) -> None:
     place.apply(ttl=0.2).gate(Gate.CLOSED)
     with tablectl.guard(None, str(place), timeout=60):
         assert len(place.guards) == 1
+
+
+@pytest.mark.parametrize("number", [MOST_RECORDS, 10**18, 10**20 - 1])
+def test_a_record_with_an_impossible_number_hides_no_gate_and_costs_no_wait(
+    place: Place, number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    lease = place.apply()
+    (place.path / "_tablectl" / record_name(number)).write_text("x")
+    for _ in range(2):
+        with tablectl.guard(None, str(place), timeout=0):
+            assert len(place.guards) == 1
+    assert len(warnings(caplog)) == 2
+    for part in (record_name(number), "not a record of tablectl", "obeys the gate without it: remove it"):
+        assert part in warnings(caplog)[0]
+    lease.gate(Gate.CLOSED)
+    with pytest.raises(tablectl.GuardTimeout), tablectl.guard(None, str(place), timeout=0):
+        pytest.fail("it went through")
+
+
+def test_an_epoch_that_no_log_reaches_costs_one_wait(place: Place) -> None:
+    """As any record that cannot be read: the first writer takes its holder for dead, and says so in the log."""
+    place.apply(ttl=0.2)
+    last = tail(place.records)
+    assert last is not None
+    body = json.loads(dump_record(last)) | {"seq": 2, "epoch": 10**18, "gate": "closed"}
+    (place.path / "_tablectl" / record_name(2)).write_text(json.dumps(body))
+    waits = GuardRecord("0123abcd", 0, "job", GuardMode.ANY, 60.0)
+    clock = FakeClock()
+    for seconds in (75, 0):
+        before = clock.now
+        GateEntry(StoredGuard(place.records, waits), "orders", None, clock, lambda call: call()).enter()
+        assert seconds <= clock.now - before < seconds + 3
+        waits = replace(waits, id="0123abce")
 
 
 # Every exit

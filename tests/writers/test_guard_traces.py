@@ -131,3 +131,10 @@ def test_a_write_without_a_guard_in_the_store_leaves_no_trace(place: Place, monk
     with tablectl.guard(None, str(place)):
         write(place.path, lambda: None, "inner")
     assert store.kept == {}
+
+
+def test_a_trace_of_a_day_to_come_is_left_out() -> None:
+    store = MemoryRecords()
+    for day in (date(9999, 12, 31), TODAY):
+        leave_trace(store, f"writer of {day.year}", "append", day)
+    assert [each.writer for each in traces(store, TODAY)] == ["writer of 2026"]
