@@ -401,7 +401,7 @@ DEFECTS: tuple[Defect, ...] = (
         (_WRITERS,),
     ),
     Defect(
-        "a lease is taken beside a record with an impossible number",
+        "a lease is taken in spite of a record with an impossible number",
         "tablectl/leases/lease_records.py",
         "            if on_stray is None:\n                raise error\n            on_stray(error)",
         "            del error",
